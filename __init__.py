@@ -1,0 +1,1 @@
+"""cavity: a factor-graph compiler for Bayesian models on JAX."""
