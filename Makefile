@@ -1,0 +1,48 @@
+# Two commands set everything up on a machine with Python and pip:  make demo   and   make test
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+# BLAS threads of several processes on few cores slow each other down by orders of magnitude.
+export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check docs bench clean
+
+help:
+	@echo "make demo   run the demonstration (pictures go to demo/)"
+	@echo "make test   lint, types, import direction and tests"
+	@echo "make check  the same without the tests"
+	@echo "make docs   the documentation as HTML (docs/_build/html)"
+	@echo "make bench  the benchmarks (minutes; tables and json in benchmarks/results)"
+	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp file for each extra: installing again only when the dependencies change.
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(PIP) --editable ".[$*]"
+	@touch $@
+
+demo: $(VENV)/.installed-plot
+	$(BIN)/python examples/demo.py
+
+test: check
+	$(BIN)/python -m pytest -q
+
+check: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+
+bench: $(VENV)/.installed-bench
+	@for script in skills logistic mixture pca overhead; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+clean:
+	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis
