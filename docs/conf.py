@@ -1,0 +1,80 @@
+"""Sphinx: Markdown pages, and an API reference written from the docstrings at build time."""
+
+import importlib
+import pkgutil
+import re
+import shutil
+from pathlib import Path
+
+import cavity
+
+project = "cavity"
+author = "The cavity developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinxcontrib.bibtex"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+bibtex_bibfiles = ["references.bib"]
+html_theme = "alabaster"
+html_theme_options = {"description": "Factor graphs, compiled", "page_width": "1080px"}
+exclude_patterns = ["_build", "api/*.inc"]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+# A name of the front door is documented where it is defined too: both are right targets.
+suppress_warnings = ["ref.python"]
+
+ROOMS = ("models", "engine", "compiler", "factors")
+
+
+def modules(room):
+    """Names of a room's modules, the room first; empty ones are left out."""
+    package = importlib.import_module(f"cavity.{room}")
+    found = [package.__name__]
+    found += [item.name for item in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+    return [name for name in found if importlib.import_module(name).__doc__]
+
+
+def page(title, lines):
+    return "\n".join([title, "=" * len(title), "", *lines, ""])
+
+
+def write_reference(app):
+    """One page a room, one section a module: `docs/api/` is made anew at each build."""
+    folder = Path(app.srcdir) / "api"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for room in ROOMS:
+        lines = []
+        for name in modules(room):
+            is_package = hasattr(importlib.import_module(name), "__path__")
+            members = [] if is_package else ["   :members:", "   :show-inheritance:"]
+            lines += [name, "-" * len(name), "", f".. automodule:: {name}", *members, ""]
+        (folder / f"{room}.rst").write_text(page(f"cavity.{room}", lines))
+
+
+def escape(text):
+    """Plain text with `code` in single backticks, as reStructuredText; code passes, everything else is only text."""
+    parts = re.split(r"(``.+?``|`[^`]+`)", text)
+    return "".join(
+        f"``{part.strip('`')}``" if part.startswith("`") else re.sub(r"([*|_\\`])", r"\\\1", part) for part in parts
+    )
+
+
+def docstring_as_text(app, what, name, obj, options, lines):
+    """Our docstrings are prose: paragraphs flow, whatever is indented or listed keeps its lines."""
+    result = []
+    for paragraph in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
+        rows = paragraph.split("\n")
+        laid_out = any(row.startswith((" ", "- ", "* ")) for row in rows)
+        code = all(row.startswith("    ") for row in rows)
+        if code:
+            result += ["::", "", *rows, ""]
+        else:
+            result += [("| " if laid_out else "") + escape(row) for row in rows] + [""]
+    lines[:] = result
+
+
+def setup(app):
+    app.connect("builder-inited", write_reference)
+    app.connect("autodoc-process-docstring", docstring_as_text)
+
+
+version = release = getattr(cavity, "__version__", "0.1.0")
