@@ -1,0 +1,286 @@
+"""The nodes of the graph and their operators.
+
+A model's graph IS these nodes: frozen, compared by identity, each with `plates` and `domain`. Operators build new nodes and refuse
+at once what has no meaning. `==` builds a node, so look nodes up by identity (`is`, dictionaries, sets), never with `in` on a list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..factors.domains import Domain
+from ..factors.errors import ModelError
+from ..factors.factor import Switch, Term
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plate:
+    """An index set over which variables are repeated; `size` is None when data or `sizes=` give it later."""
+
+    name: str
+    size: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Expr:
+    """A node of the graph. Arithmetic, comparison, logic and indexing on nodes give new nodes."""
+
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+    __array_ufunc__ = None  # NumPy arrays on the left defer to our reflected operators
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Expr:
+        return operators.add(self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return operators.add(other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return operators.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return operators.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return operators.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return operators.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return operators.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return operators.divide(other, self)
+
+    def __matmul__(self, other: Any) -> Expr:
+        return operators.apply("dot", self, other)
+
+    def __rmatmul__(self, other: Any) -> Expr:
+        return operators.apply("dot", other, self)
+
+    def __pow__(self, exponent: Any) -> Expr:
+        return operators.power(self, exponent)
+
+    def __rpow__(self, base: Any) -> Expr:
+        raise ModelError(f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead.")
+
+    def __neg__(self) -> Expr:
+        return operators.negate(self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __gt__(self, other: Any) -> Expr:
+        return operators.apply("greater", self, other)
+
+    def __lt__(self, other: Any) -> Expr:
+        return operators.apply("greater", other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return operators.at_least(self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return operators.at_least(other, self)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return operators.equal(self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return operators.apply("not", operators.equal(self, other))
+
+    def __and__(self, other: Any) -> Expr:
+        return operators.apply("and", self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return operators.apply("and", other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return operators.apply("or", self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return operators.apply("or", other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return operators.apply("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return operators.apply("xor", other, self)
+
+    def __invert__(self) -> Expr:
+        return operators.invert(self)
+
+    def __getitem__(self, index: Any) -> Expr:
+        return operators.gather(self, index)
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError(
+            f"'{self}' has no truth value while the model is declared: it stands for a value that inference finds. "
+            "Combine booleans with & | ^ ~ (not `and`, `or`, `not`), use cv.switch(...) instead of `if`, write `a < b` and "
+            "`b < c` separately, and look nodes up with `is`, not `in`."
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise ModelError(f"'{self}' cannot be iterated over: {_plates_text(self)} A plate stands for the loop; index with cv.index data.")
+
+    def __len__(self) -> NoReturn:
+        raise ModelError(f"'{self}' has no length: {_plates_text(self)} Keep the plate object and its size instead.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self}: {self.domain}{over_text(self.plates)})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Constant(Expr):
+    """A fixed array laid out plates + event; no plates when it is the same everywhere."""
+
+    value: np.ndarray
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Input(Expr):
+    """Data that is always given."""
+
+    name: str
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Random(Expr):
+    """A random variable generated by `term`, a factor applied to expressions or a switch over such terms."""
+
+    name: str
+    term: Term | Switch
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Let(Expr):
+    """A named deterministic expression."""
+
+    name: str
+    expression: Expr
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Gather(Expr):
+    """`source[index]`: the plate `axis` of source is replaced by the plates of index."""
+
+    source: Expr
+    index: Expr
+    plates: tuple[Plate, ...]
+    domain: Domain
+    axis: Plate
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Apply(Expr):
+    """An operation on expressions; `options` are its fixed settings (an exponent, the plate it runs over)."""
+
+    op: str
+    args: tuple[Expr, ...]
+    options: tuple[tuple[str, Any], ...]
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+    def option(self, name: str) -> Any:
+        """The value of one option."""
+        return dict(self.options)[name]
+
+
+def parents(expr: Expr) -> tuple[Expr, ...]:
+    """The direct children of a node: operands, source and index, selector and term arguments."""
+    match expr:
+        case Random(term=Switch() as switch):
+            return (switch.selector, *(arg for term in switch.terms for arg in term.args.values()))
+        case Random(term=term):
+            return tuple(term.args.values())
+        case Let(expression=expression):
+            return (expression,)
+        case Gather(source=source, index=index):
+            return (source, index)
+        case Apply(args=args):
+            return args
+    return ()
+
+
+def is_data(expr: Expr) -> bool:
+    """True when no random variable lies below `expr` (or is it): its value is known before inference."""
+    seen: set[Expr] = set()
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Random):
+            return False
+        if node not in seen:
+            seen.add(node)
+            stack.extend(parents(node))
+    return True
+
+
+def union_plates(*groups: Iterable[Plate]) -> tuple[Plate, ...]:
+    """All plates in order of first appearance; two different plates of one name are a ModelError."""
+    union: dict[str, Plate] = {}
+    for plate in (plate for group in groups for plate in group):
+        if union.setdefault(plate.name, plate) is not plate:
+            raise ModelError(
+                f"Two different plates are called '{plate.name}', so their elements do not correspond. "
+                "Declare the plate once with m.plate(...) and use that object in all its variables."
+            )
+    return tuple(union.values())
+
+
+_INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&", "or": "|", "xor": "^", "equal": "==", "greater": ">"}
+_PREFIX = {"negate": "-", "not": "~"}
+
+
+def render(expr: Expr, depth: int = 4) -> str:
+    """The expression as its user would write it, cut off below `depth` levels."""
+    if isinstance(expr, (Input, Random, Let)):
+        return expr.name
+    if isinstance(expr, Constant):
+        return f"{expr.value:g}" if expr.value.ndim == 0 and expr.value.dtype != bool else _array_text(expr.value)
+    if depth == 0:
+        return "..."
+    parts = [render(parent, depth - 1) for parent in parents(expr)]
+    if isinstance(expr, Gather):
+        return f"{parts[0]}[{parts[1]}]"
+    assert isinstance(expr, Apply)
+    options = [f"{name}={value}" for name, value in expr.options]
+    if expr.op in _INFIX:
+        return f"({parts[0]} {_INFIX[expr.op]} {parts[1]})"
+    if expr.op in _PREFIX:
+        return f"{_PREFIX[expr.op]}{parts[0]}"
+    return f"{parts[0]} ** {expr.option('exponent')}" if expr.op == "power" else f"{expr.op}({', '.join(parts + options)})"
+
+
+def _array_text(value: np.ndarray) -> str:
+    return str(value) if value.ndim == 0 else f"array of shape {value.shape}"
+
+
+def over_text(plates: tuple[Plate, ...]) -> str:
+    return f" over {', '.join(plate.name for plate in plates)}" if plates else ""
+
+
+def _plates_text(expr: Expr) -> str:
+    return f"its plates are ({', '.join(plate.name for plate in expr.plates)})." if expr.plates else "it has no plates."
+
+
+from . import operators  # noqa: E402 - nodes carry operators and operators make nodes, so this import comes last

@@ -1,0 +1,81 @@
+"""Functions of expressions: inner products, links and sums, beside the operators of the expressions themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..factors import domains
+from ..factors.errors import ModelError
+from .expressions import Apply, Expr, Plate
+from .operators import apply
+
+
+def dot(left: Any, right: Any) -> Expr:
+    """The inner product sum_i left_i right_i of two vectors (also written `left @ right`).
+
+    `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real expression whose plates
+    are the union of theirs. ModelError when one is not a vector or the dimensions differ.
+    """
+    return apply("dot", *_with_node("dot", left, right))
+
+
+def exp(value: Any) -> Expr:
+    """The exponential of a real expression: a positive expression of the same plates. ModelError when it is not a number."""
+    return apply("exp", *_with_node("exp", value))
+
+
+def log(value: Any) -> Expr:
+    """The natural logarithm of a positive expression: a real expression. ModelError when it may be negative."""
+    return apply("log", *_with_node("log", value))
+
+
+def logistic(value: Any) -> Expr:
+    """The logistic function 1 / (1 + exp(-value)) of a real expression: a probability, its log odds being `value`."""
+    return apply("logistic", *_with_node("logistic", value))
+
+
+def probit(value: Any) -> Expr:
+    """The standard normal distribution function of a real expression: a probability."""
+    return apply("probit", *_with_node("probit", value))
+
+
+def softmax(value: Any, over: Plate) -> Expr:
+    """exp(value_k) / sum_l exp(value_l): a probability vector whose classes are the elements of the plate `over`.
+
+    `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that plate.
+    ModelError when `value` is not a number or has no such plate.
+    """
+    (value,) = _with_node("softmax", value)
+    _check_over("softmax", value, over)
+    if value.domain.kind not in ("real", "positive", "unit", "count"):
+        raise ModelError(f"`softmax` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain}).")
+    plates = tuple(plate for plate in value.plates if plate is not over)
+    return Apply("softmax", (value,), (("over", over),), plates, domains.simplex(over))
+
+
+def sum(value: Any, over: Plate) -> Expr:  # noqa: A001 - the language's name, used as cv.sum
+    """The sum of an expression over one of its plates.
+
+    `value`: a numeric or vector expression that has the plate `over`. Returns an expression of the same domain without that plate.
+    ModelError when `value` cannot be added or has no such plate.
+    """
+    (value,) = _with_node("sum", value)
+    _check_over("sum", value, over)
+    return apply("sum", value, over=over)
+
+
+def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
+    if not any(isinstance(operand, Expr) for operand in operands):
+        raise ModelError(
+            f"cv.{name} builds an expression of a model, but it was given only {', '.join(type(o).__name__ for o in operands)}. "
+            f"For plain numbers and arrays use NumPy or JAX."
+        )
+    return operands
+
+
+def _check_over(name: str, value: Expr, over: Any) -> None:
+    if not isinstance(over, Plate):
+        raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
+    if over not in value.plates:
+        names = tuple(plate.name for plate in value.plates)
+        raise ModelError(f"`{name}` of '{value}' over plate '{over.name}': the plates of '{value}' are {names}. Give one of these.")

@@ -1,0 +1,164 @@
+"""Which domain an operation gives, from the domains of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..factors import domains
+from ..factors.domains import Domain
+from ..factors.errors import ModelError
+
+NUMERIC = frozenset({"real", "positive", "unit", "count"})
+ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "negate", "power", "greater", "exp", "logistic", "probit", "sum"})
+_ABOVE_ZERO = frozenset({"positive", "unit"})
+
+Refuse = Callable[..., ModelError]
+"""Makes the error: `refuse(what the operation takes, hint)`."""
+
+
+def result_domain(op: str, operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no meaning."""
+    return _RULES[op](operands, refuse)
+
+
+def _kinds(operands: Sequence[Domain]) -> set[str]:
+    return {domain.kind for domain in operands}
+
+
+def _scalars(operands: Sequence[Domain], refuse: Refuse, hint: str = "") -> None:
+    if not _kinds(operands) <= NUMERIC:
+        raise refuse("numbers", hint or _numeric_hint(operands))
+
+
+def _numeric_hint(operands: Sequence[Domain]) -> str:
+    kinds = _kinds(operands)
+    if "boolean" in kinds or "category" in kinds:
+        return "To let a discrete variable choose between values, index with it (`mean[z]`) or use cv.switch(...)."
+    if "vector" in kinds:
+        return "Take the inner product of two vectors with cv.dot(a, b); a vector may be added to a vector and scaled by a number."
+    return "Only real, positive, unit and count expressions are numbers."
+
+
+def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = _kinds(operands)
+    if kinds == {"vector"}:
+        return _same_vector(operands, refuse)
+    _scalars(operands, refuse)
+    if kinds == {"count"}:
+        return domains.count
+    return domains.positive if kinds & _ABOVE_ZERO and "real" not in kinds else domains.real
+
+
+def _subtract(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) == {"vector"}:
+        return _same_vector(operands, refuse)
+    _scalars(operands, refuse)
+    return domains.real
+
+
+def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].size != operands[1].size:
+        raise refuse("vectors of one dimension", "Give both the same dimension.")
+    return operands[0]
+
+
+def _multiply(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = [domain.kind for domain in operands]
+    if kinds.count("vector") == 1 and set(kinds) - {"vector"} <= NUMERIC:
+        return operands[kinds.index("vector")]
+    _scalars(operands, refuse)
+    if len(set(kinds)) == 1 and kinds[0] in ("unit", "count"):
+        return operands[0]
+    return domains.positive if set(kinds) <= _ABOVE_ZERO else domains.real
+
+
+def _divide(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].kind == "vector" and operands[1].kind in NUMERIC:
+        return operands[0]
+    _scalars(operands, refuse)
+    return domains.positive if _kinds(operands) <= _ABOVE_ZERO else domains.real
+
+
+def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].kind == "vector":
+        return operands[0]
+    _scalars(operands, refuse, "The opposite of a boolean is `~x`." if operands[0].kind == "boolean" else "")
+    return domains.real
+
+
+def _power(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    _scalars(operands, refuse)
+    return domains.positive if operands[0].kind in _ABOVE_ZERO else domains.real
+
+
+def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) != {"vector"}:
+        raise refuse("two vectors", "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.")
+    _same_vector(operands, refuse)
+    return domains.real
+
+
+def _sum(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].kind == "vector":
+        return operands[0]
+    _scalars(operands, refuse)
+    return domains.positive if operands[0].kind in _ABOVE_ZERO else operands[0]
+
+
+def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].kind not in _ABOVE_ZERO:
+        raise refuse("positive numbers", "The logarithm of a negative number has no meaning: use a positive expression.")
+    return domains.real
+
+
+def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
+    def rule(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+        _scalars(operands, refuse, _map_hint(operands[0]))
+        return out
+
+    return rule
+
+
+def _map_hint(domain: Domain) -> str:
+    return "Reduce the vector to a number first, e.g. with cv.dot(weight, x)." if domain.kind == "vector" else ""
+
+
+def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) != {"boolean"}:
+        raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`) or with cv.bernoulli(p).")
+    return domains.boolean
+
+
+def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = _kinds(operands)
+    if len(kinds) != 1 or not kinds <= {"boolean", "category", "count", "index"}:
+        hint = "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
+        raise refuse("two discrete expressions of one kind", hint if kinds & NUMERIC else "")
+    return domains.boolean
+
+
+def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
+    return domains.boolean
+
+
+_RULES: dict[str, Callable[[Sequence[Domain], Refuse], Domain]] = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": _multiply,
+    "divide": _divide,
+    "negate": _negate,
+    "power": _power,
+    "dot": _dot,
+    "sum": _sum,
+    "exp": _scalar_map(domains.positive),
+    "log": _log,
+    "logistic": _scalar_map(domains.unit),
+    "probit": _scalar_map(domains.unit),
+    "and": _logical,
+    "or": _logical,
+    "xor": _logical,
+    "not": _logical,
+    "equal": _equal,
+    "greater": _greater,
+}
