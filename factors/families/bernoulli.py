@@ -1,0 +1,100 @@
+"""The Bernoulli family on booleans."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+
+from ..moments import Boolean
+from ..special import sigmoid, softplus
+from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+
+# Beyond this logit the entropy is below 1e-300; capping there keeps infinity times zero out of it.
+_CERTAIN = 700.0
+
+
+@final
+class Bernoulli(ExponentialFamily):
+    """P(x = 1) = probability = 1 / (1 + exp(-logit)), with statistic x.
+
+    `logit` is shaped plates; infinite logits are certain outcomes. The uniform message is a fair coin.
+    """
+
+    logit: Array
+    kind: ClassVar[str] = "boolean"
+    natural_ndims: ClassVar[tuple[int, ...]] = (0,)
+
+    @property
+    def probability(self) -> Array:
+        """P(x is true)."""
+        return sigmoid(self.logit)
+
+    @classmethod
+    def from_parameters(cls, *, probability: Array) -> Self:
+        return cls(jnp.log(probability) - jnp.log1p(-probability))
+
+    def parameters(self) -> dict[str, Array]:
+        return {"probability": self.probability}
+
+    def mean(self) -> Array:
+        return self.probability
+
+    def variance(self) -> Array:
+        return sigmoid(self.logit) * sigmoid(-self.logit)
+
+    def log_partition(self) -> Array:
+        return softplus(self.logit)
+
+    def expected_stats(self) -> Naturals:
+        return (self.probability,)
+
+    @classmethod
+    def from_stats(cls, stats: Naturals) -> Self:
+        return cls.from_parameters(probability=stats[0])
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Naturals:
+        """1 for true, 0 for false."""
+        return (floating(value),)
+
+    @classmethod
+    def log_base(cls, value: Array) -> Array:
+        return jnp.zeros_like(floating(value))
+
+    def fisher_solve(self, tangent: Naturals) -> Naturals:
+        variance = self.variance()
+        certain = variance == 0.0
+        return (jnp.where(certain, 0.0, tangent[0] / jnp.where(certain, 1.0, variance)),)
+
+    def log_density(self, value: Array) -> Array:
+        return -softplus(jnp.where(jnp.asarray(value).astype(bool), -self.logit, self.logit))
+
+    def entropy(self) -> Array:
+        size = jnp.minimum(jnp.abs(self.logit), _CERTAIN)
+        return softplus(-size) + size * sigmoid(-size)
+
+    def is_proper(self) -> Array:
+        return ~jnp.isnan(self.logit)
+
+    def moments(self) -> Boolean:
+        return Boolean(self.probability)
+
+    @classmethod
+    def moments_at(cls, value: Array) -> Boolean:
+        """The moments of a point."""
+        return Boolean(floating(value))
+
+    @staticmethod
+    def pull(moments: Boolean, gradient: Boolean) -> Naturals:
+        return (gradient.probability,)
+
+    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        """False is below true: shaped as the levels, then plates, of booleans."""
+        return levels(level, len(self.plates)) > scipy.special.expit(-host(self.logit)[0])
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        return jax.random.bernoulli(key, self.probability, (*shape, *self.plates))

@@ -1,0 +1,112 @@
+"""The categorical family on the integers 0, ..., K - 1."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from ..errors import UnsupportedError
+from ..moments import Category
+from .base import Array, ExponentialFamily, Naturals
+
+
+@final
+class Categorical(ExponentialFamily):
+    """P(x = k) = exp(logits_k) / sum_j exp(logits_j), with the statistics 1[x = k].
+
+    `logits` is shaped plates + (K,) and identified up to a constant; minus infinity excludes a class, plus infinity
+    chooses one. All classes excluded is a contradiction: probabilities NaN, not proper.
+    """
+
+    logits: Array
+    kind: ClassVar[str] = "category"
+    natural_ndims: ClassVar[tuple[int, ...]] = (1,)
+
+    @property
+    def probability(self) -> Array:
+        """The class probabilities, shaped plates + (K,)."""
+        return jnp.exp(self._log_probability())
+
+    @classmethod
+    def from_parameters(cls, *, probability: Array) -> Self:
+        return cls(jnp.log(probability))
+
+    def parameters(self) -> dict[str, Array]:
+        return {"probability": self.probability}
+
+    def mean(self) -> Array:
+        return self.probability
+
+    def variance(self) -> Array:
+        return self.probability * (1.0 - self.probability)
+
+    def log_partition(self) -> Array:
+        return logsumexp(self.logits, axis=-1)
+
+    def expected_stats(self) -> Naturals:
+        return (self.probability,)
+
+    @classmethod
+    def from_stats(cls, stats: Naturals) -> Self:
+        return cls.from_parameters(probability=stats[0])
+
+    @classmethod
+    def stats_of(cls, value: Array, size: int) -> Naturals:
+        """The indicator of the class among `size` classes."""
+        return (jax.nn.one_hot(value, size, dtype=float),)
+
+    @classmethod
+    def log_base(cls, value: Array) -> Array:
+        return jnp.zeros(jnp.shape(value))
+
+    def fisher_solve(self, tangent: Naturals) -> Naturals:
+        """The solution of least norm: the tangent is centred, and so is what is returned."""
+        probability = self.probability
+        excluded = probability == 0.0
+        centred = tangent[0] - jnp.mean(tangent[0], axis=-1, keepdims=True)
+        solved = jnp.where(excluded, 0.0, centred / jnp.where(excluded, 1.0, probability))
+        return (solved - jnp.mean(solved, axis=-1, keepdims=True),)
+
+    def log_density(self, value: Array) -> Array:
+        chosen = jnp.asarray(value)[..., None] == jnp.arange(self.logits.shape[-1])
+        return jnp.sum(jnp.where(chosen, self._log_probability(), 0.0), axis=-1)
+
+    def entropy(self) -> Array:
+        log = self._log_probability()
+        # Two selections, so that excluded classes give neither NaN nor a NaN derivative; a contradiction stays NaN.
+        finite = jnp.where(log == -jnp.inf, 0.0, log)
+        return -jnp.sum(jnp.exp(log) * finite, axis=-1)
+
+    def is_proper(self) -> Array:
+        return ~jnp.any(jnp.isnan(self.logits), axis=-1) & (jnp.max(self.logits, axis=-1) > -jnp.inf)
+
+    def moments(self) -> Category:
+        return Category(self.probability)
+
+    @classmethod
+    def moments_at(cls, value: Array, size: int) -> Category:
+        """The moments of a point among `size` classes."""
+        return Category(*cls.stats_of(value, size))
+
+    @staticmethod
+    def pull(moments: Category, gradient: Category) -> Naturals:
+        return (gradient.probability,)
+
+    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        raise UnsupportedError(
+            "Asked for a quantile of a category: its classes have no order, so none is below another. "
+            "Use the probabilities, `mean()`."
+        )
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        return jax.random.categorical(key, self._log_probability(), shape=(*shape, *self.plates))
+
+    def _log_probability(self) -> Array:
+        top = jnp.max(self.logits, axis=-1, keepdims=True)
+        chosen = jnp.where(self.logits == jnp.inf, 0.0, -jnp.inf)
+        finite = jnp.where(top == jnp.inf, chosen, self.logits)
+        return finite - logsumexp(finite, axis=-1, keepdims=True)

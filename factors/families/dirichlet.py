@@ -1,0 +1,103 @@
+"""The Dirichlet family on probability vectors."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jax.scipy.special import xlogy
+
+from ..moments import Simplex
+from ..special import digamma, lgamma
+from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+from .dirichlet_functions import dirichlet_entropy, dirichlet_fisher_solve, solve_concentration
+
+
+@final
+class Dirichlet(ExponentialFamily):
+    """Dirichlet(x; c) = gamma(sum c) / prod gamma(c_k) prod x_k^(c_k - 1), with statistics log x_k.
+
+    `concentration_minus_one` is c - 1, shaped plates + (K,).
+    """
+
+    concentration_minus_one: Array
+    kind: ClassVar[str] = "simplex"
+    natural_ndims: ClassVar[tuple[int, ...]] = (1,)
+
+    @property
+    def concentration(self) -> Array:
+        """The concentration, shaped plates + (K,)."""
+        return 1.0 + self.concentration_minus_one
+
+    @classmethod
+    def from_parameters(cls, *, concentration: Array) -> Self:
+        return cls(concentration - 1.0)
+
+    def parameters(self) -> dict[str, Array]:
+        return {"concentration": self.concentration}
+
+    def mean(self) -> Array:
+        return self.concentration / jnp.sum(self.concentration, axis=-1, keepdims=True)
+
+    def variance(self) -> Array:
+        mean = self.mean()
+        return mean * (1.0 - mean) / (1.0 + jnp.sum(self.concentration, axis=-1, keepdims=True))
+
+    def log_partition(self) -> Array:
+        concentration = self.concentration
+        return jnp.sum(lgamma(concentration), axis=-1) - lgamma(jnp.sum(concentration, axis=-1))
+
+    def expected_stats(self) -> Naturals:
+        concentration = self.concentration
+        return (digamma(concentration) - digamma(jnp.sum(concentration, axis=-1, keepdims=True)),)
+
+    @classmethod
+    def from_stats(cls, stats: Naturals) -> Self:
+        """Newton's iteration with the matrix inversion lemma; source minka2000dirichlet."""
+        return cls.from_parameters(concentration=solve_concentration(stats[0]))
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Naturals:
+        """log x."""
+        return (jnp.log(floating(value)),)
+
+    @classmethod
+    def log_base(cls, value: Array) -> Array:
+        return jnp.zeros_like(floating(value)[..., 0])
+
+    def fisher_solve(self, tangent: Naturals) -> Naturals:
+        return (dirichlet_fisher_solve(self.concentration, tangent[0]),)
+
+    def log_density(self, value: Array) -> Array:
+        return jnp.sum(xlogy(self.concentration_minus_one, value), axis=-1) - self.log_partition()
+
+    def entropy(self) -> Array:
+        return dirichlet_entropy(self.concentration)
+
+    def is_proper(self) -> Array:
+        return jnp.all(self.concentration > 0.0, axis=-1)
+
+    def moments(self) -> Simplex:
+        return Simplex(*self.expected_stats())
+
+    @classmethod
+    def moments_at(cls, value: Array) -> Simplex:
+        """The moments of a point."""
+        return Simplex(*cls.stats_of(value))
+
+    @staticmethod
+    def pull(moments: Simplex, gradient: Simplex) -> Naturals:
+        return (gradient.log,)
+
+    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        """The quantile of each coordinate (its marginal is a Beta), shaped as the levels, then plates + (K,)."""
+        concentration = 1.0 + host(self.concentration_minus_one)[0]
+        rest = concentration.sum(axis=-1, keepdims=True) - concentration
+        return scipy.special.betaincinv(concentration, rest, levels(level, len(self.plates) + 1))
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        own = floating(self.concentration)
+        return jax.random.dirichlet(key, own, (*shape, *self.plates), own.dtype)

@@ -1,0 +1,121 @@
+"""The Gamma family on the positive numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jax.scipy.special import xlogy
+
+from ..moments import Positive
+from ..special import digamma, lgamma
+from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
+
+_NEWTON_STEPS = 4
+
+
+@final
+class Gamma(ExponentialFamily):
+    """Gamma(x; shape, rate) = rate^shape x^(shape - 1) exp(-rate x) / gamma(shape), with statistics x and log x.
+
+    `negative_rate` is -rate, `shape_minus_one` is shape - 1; both shaped plates. The mean is shape / rate.
+    """
+
+    negative_rate: Array
+    shape_minus_one: Array
+    kind: ClassVar[str] = "positive"
+    natural_ndims: ClassVar[tuple[int, ...]] = (0, 0)
+
+    @property
+    def shape(self) -> Array:
+        """The shape parameter (not an array shape: that is `plates`)."""
+        return 1.0 + self.shape_minus_one
+
+    @property
+    def rate(self) -> Array:
+        """The rate: 1 / scale."""
+        return -self.negative_rate
+
+    @classmethod
+    def from_parameters(cls, *, shape: Array, rate: Array) -> Self:
+        return cls(-rate, shape - 1.0)
+
+    def parameters(self) -> dict[str, Array]:
+        return {"shape": self.shape, "rate": self.rate}
+
+    def mean(self) -> Array:
+        return self.shape / self.rate
+
+    def variance(self) -> Array:
+        return self.shape / self.rate**2
+
+    def log_partition(self) -> Array:
+        return lgamma(self.shape) - self.shape * jnp.log(self.rate)
+
+    def expected_stats(self) -> Naturals:
+        return self.mean(), digamma(self.shape) - jnp.log(self.rate)
+
+    @classmethod
+    def from_stats(cls, stats: Naturals) -> Self:
+        """Solves log(shape) - digamma(shape) = log E x - E log x by generalised Newton; source minka2002gamma."""
+        mean, log = stats
+        shape = _solve_shape(jnp.log(mean) - log)
+        return cls.from_parameters(shape=shape, rate=shape / mean)
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Naturals:
+        """x and log x."""
+        value = floating(value)
+        return value, jnp.log(value)
+
+    @classmethod
+    def log_base(cls, value: Array) -> Array:
+        return jnp.zeros_like(floating(value))
+
+    def fisher_solve(self, tangent: Naturals) -> Naturals:
+        relative = tangent[0] / self.mean()
+        shape = (tangent[1] - relative) / trigamma_minus_reciprocal(self.shape)
+        return self.rate * (relative - shape / self.shape), shape
+
+    def log_density(self, value: Array) -> Array:
+        return xlogy(self.shape_minus_one, value) - self.rate * value - self.log_partition()
+
+    def entropy(self) -> Array:
+        return gamma_entropy(self.shape) - jnp.log(self.rate)
+
+    def is_proper(self) -> Array:
+        return (self.shape > 0.0) & (self.rate > 0.0)
+
+    def moments(self) -> Positive:
+        return Positive(*self.expected_stats())
+
+    @classmethod
+    def moments_at(cls, value: Array) -> Positive:
+        """The moments of a point."""
+        return Positive(*cls.stats_of(value))
+
+    @staticmethod
+    def pull(moments: Positive, gradient: Positive) -> Naturals:
+        return gradient.mean, gradient.log
+
+    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        negative_rate, shape_minus_one = host(*self.naturals())
+        return scipy.special.gammaincinv(1.0 + shape_minus_one, levels(level, len(self.plates))) / -negative_rate
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        own = floating(self.shape)
+        return jax.random.gamma(key, own, (*shape, *self.plates), own.dtype) / self.rate
+
+
+def _solve_shape(gap: Array) -> Array:
+    """The a > 0 with log a - digamma(a) = gap > 0: Newton on the reciprocals, which are nearly linear in a."""
+    root = jnp.sqrt((gap - 3.0) ** 2 + 24.0 * gap)
+    shape = jnp.where(gap < 1.0, (3.0 - gap + root) / (12.0 * gap), 2.0 / (jnp.maximum(gap, 1.0) - 3.0 + root))
+    for _ in range(_NEWTON_STEPS):
+        found = log_minus_digamma(shape)
+        shape = shape + found * (found / gap - 1.0) / trigamma_minus_reciprocal(shape)
+    return shape

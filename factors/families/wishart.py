@@ -1,0 +1,180 @@
+"""The Wishart family on symmetric positive definite matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import UnsupportedError
+from ..moments import PosDef
+from ..special import multivariate_digamma, multivariate_lgamma
+from .base import Array, ExponentialFamily, Naturals, floating
+from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
+from .matrices import diagonal, inverse, is_positive_definite, log_det, outer, symmetric, trace_product
+
+_LOG_TWO, _LOG_PI = math.log(2.0), math.log(math.pi)
+_NEWTON_STEPS = 8
+
+
+@final
+class Wishart(ExponentialFamily):
+    """Wishart(X; dof, scale) proportional to |X|^((dof - D - 1) / 2) exp(-tr(scale^-1 X) / 2): statistics X, log|X|.
+
+    `negative_half_inverse_scale` is minus half the inverse of the scale, symmetric, shaped plates + (D, D);
+    `log_det_coefficient` is (dof - D - 1) / 2, shaped plates. E X = dof * scale; proper for dof > D - 1.
+    """
+
+    negative_half_inverse_scale: Array
+    log_det_coefficient: Array
+    kind: ClassVar[str] = "posdef"
+    natural_ndims: ClassVar[tuple[int, ...]] = (2, 0)
+
+    @property
+    def dof(self) -> Array:
+        """The degrees of freedom."""
+        return 2.0 * self.log_det_coefficient + self._dimension + 1
+
+    @property
+    def scale(self) -> Array:
+        """The scale matrix: the mean divided by the degrees of freedom."""
+        return inverse(self._inverse_scale)
+
+    @classmethod
+    def from_parameters(cls, *, dof: Array, scale: Array) -> Self:
+        return cls(-0.5 * inverse(scale), 0.5 * (dof - jnp.shape(scale)[-1] - 1.0))
+
+    def parameters(self) -> dict[str, Array]:
+        return {"dof": self.dof, "scale": self.scale}
+
+    def mean(self) -> Array:
+        return jnp.asarray(self.dof)[..., None, None] * self.scale
+
+    def variance(self) -> Array:
+        """dof (scale_ij^2 + scale_ii scale_jj), by element."""
+        scale = self.scale
+        return jnp.asarray(self.dof)[..., None, None] * (scale**2 + outer(diagonal(scale), diagonal(scale)))
+
+    def log_partition(self) -> Array:
+        half = 0.5 * self.dof
+        return multivariate_lgamma(half, self._dimension) + half * self._log_det_twice_scale
+
+    def expected_stats(self) -> Naturals:
+        return self.mean(), multivariate_digamma(0.5 * self.dof, self._dimension) + self._log_det_twice_scale
+
+    @classmethod
+    def from_stats(cls, stats: Naturals) -> Self:
+        """The scale is mean / dof; dof solves log det E X - E log det X = its value under the family, by Newton."""
+        mean, log = stats
+        dimension = mean.shape[-1]
+        dof = 2.0 * _solve_half_dof(log_det(mean) - log, dimension)
+        return cls(-0.5 * dof[..., None, None] * inverse(mean), 0.5 * (dof - dimension - 1.0))
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Naturals:
+        """X and log det X."""
+        value = floating(value)
+        return value, log_det(value)
+
+    @classmethod
+    def log_base(cls, value: Array) -> Array:
+        return jnp.zeros_like(floating(value)[..., 0, 0])
+
+    def fisher_solve(self, tangent: Naturals) -> Naturals:
+        dof, inverse_scale = self.dof, self._inverse_scale
+        curvature = 0.5 * _gap_slope(0.5 * dof, self._dimension)
+        change = (tangent[1] - trace_product(inverse_scale, tangent[0]) / dof) / curvature
+        by_matrix = inverse_scale @ tangent[0] @ inverse_scale - change[..., None, None] * inverse_scale
+        return 0.5 * by_matrix / jnp.asarray(dof)[..., None, None], 0.5 * change
+
+    def log_density(self, value: Array) -> Array:
+        linear = trace_product(self.negative_half_inverse_scale, value)
+        return linear + self.log_det_coefficient * log_det(value) - self.log_partition()
+
+    def entropy(self) -> Array:
+        # Written with entropies of Gamma variables, as lgamma and digamma of a large dof cancel.
+        dimension = self._dimension
+        shapes = _shapes(0.5 * self.dof, dimension)
+        gammas = sum(gamma_entropy(a) + 0.5 * (dimension - 1 - i) * _digamma(a) for i, a in enumerate(shapes))
+        constant = 0.25 * dimension * (dimension - 1) * (1.0 + _LOG_PI)
+        return gammas + constant + 0.5 * (dimension + 1) * self._log_det_twice_scale
+
+    def is_proper(self) -> Array:
+        return (self.dof > self._dimension - 1) & is_positive_definite(self._inverse_scale)
+
+    def moments(self) -> PosDef:
+        return PosDef(*self.expected_stats())
+
+    @classmethod
+    def moments_at(cls, value: Array) -> PosDef:
+        """The moments of a point."""
+        return PosDef(*cls.stats_of(value))
+
+    @staticmethod
+    def pull(moments: PosDef, gradient: PosDef) -> Naturals:
+        return symmetric(gradient.mean), gradient.log_det
+
+    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        raise UnsupportedError(
+            "Asked for a quantile of a Wishart: the off-diagonal elements have no closed distribution function. "
+            "Use quantiles of draws, `sample(key, shape)`."
+        )
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        """Bartlett: X = R A A' R', R R' = scale, A lower triangular with chi variables on the diagonal, Gaussian below."""
+        dimension = self._dimension
+        root = jnp.linalg.cholesky(self.scale)
+        normal_key, gamma_key = jax.random.split(key)
+        batch = (*shape, *self.plates)
+        below = jnp.tril(jax.random.normal(normal_key, (*batch, dimension, dimension), root.dtype), -1)
+        halves = jnp.stack(_shapes(jnp.broadcast_to(0.5 * self.dof, self.plates), dimension), axis=-1)
+        squares = 2.0 * jax.random.gamma(gamma_key, halves.astype(root.dtype), (*batch, dimension), root.dtype)
+        factor = root @ (below + jnp.sqrt(squares)[..., None] * jnp.eye(dimension, dtype=root.dtype))
+        return factor @ jnp.swapaxes(factor, -1, -2)
+
+    @property
+    def _dimension(self) -> int:
+        return jnp.shape(self.negative_half_inverse_scale)[-1]
+
+    @property
+    def _inverse_scale(self) -> Array:
+        return -2.0 * self.negative_half_inverse_scale
+
+    @property
+    def _log_det_twice_scale(self) -> Array:
+        return self._dimension * _LOG_TWO - log_det(self._inverse_scale)
+
+
+def _digamma(a: Array) -> Array:
+    return jnp.log(a) - log_minus_digamma(a)
+
+
+def _shapes(half_dof: Array, dimension: int) -> list[Array]:
+    """The shapes of the Gamma variables on Bartlett's diagonal."""
+    return [half_dof - 0.5 * i for i in range(dimension)]
+
+
+def _gap(half_dof: Array, dimension: int) -> Array:
+    """log det E X - E log det X, a sum of positive terms."""
+    return sum(
+        log_minus_digamma(a) - jnp.log1p(-0.5 * i / half_dof) for i, a in enumerate(_shapes(half_dof, dimension))
+    )
+
+
+def _gap_slope(half_dof: Array, dimension: int) -> Array:
+    """Minus the derivative of `_gap` in half the degrees of freedom."""
+    return sum(
+        trigamma_minus_reciprocal(a) + 0.5 * i / (half_dof * a) for i, a in enumerate(_shapes(half_dof, dimension))
+    )
+
+
+def _solve_half_dof(gap: Array, dimension: int) -> Array:
+    """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots."""
+    half = 0.5 * (dimension - 1) + 1.0 / gap
+    for _ in range(_NEWTON_STEPS):
+        found = _gap(half, dimension)
+        half = half + found * (found / gap - 1.0) / _gap_slope(half, dimension)
+    return half
