@@ -1,12 +1,13 @@
 """Peers and cavity in turns in one process: CPU and wall time, cold and warm, ratios with their spread.
 
-Import this module before NumPy: it pins the BLAS threads to one, for every contestant alike.
+Import this module before NumPy and JAX: it pins the threads of BLAS and of XLA to one, for every contestant alike.
 """
 
 import os
 
 for _pool in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_pool] = "1"
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import argparse
 import dataclasses
