@@ -1,7 +1,8 @@
 """The nodes of the graph and their operators.
 
-A model's graph IS these nodes: frozen, compared by identity, each with `plates` and `domain`. Operators build new nodes and refuse
-at once what has no meaning. `==` builds a node, so look nodes up by identity (`is`, dictionaries, sets), never with `in` on a list.
+A model's graph IS these nodes: frozen, compared by identity, each with `plates` and `domain`. Operators build new nodes
+and refuse at once what has no meaning. `==` builds a node, so look nodes up by identity (`is`, dictionaries, sets),
+never with `in` on a list.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class Expr:
         return operators.power(self, exponent)
 
     def __rpow__(self, base: Any) -> Expr:
-        raise ModelError(f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead.")
+        raise ModelError(
+            f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead."
+        )
 
     def __neg__(self) -> Expr:
         return operators.negate(self)
@@ -124,12 +127,15 @@ class Expr:
     def __bool__(self) -> NoReturn:
         raise ModelError(
             f"'{self}' has no truth value while the model is declared: it stands for a value that inference finds. "
-            "Combine booleans with & | ^ ~ (not `and`, `or`, `not`), use cv.switch(...) instead of `if`, write `a < b` and "
-            "`b < c` separately, and look nodes up with `is`, not `in`."
+            "Combine booleans with & | ^ ~ (not `and`, `or`, `not`), use cv.switch(...) instead of `if`, write "
+            "`a < b` and `b < c` separately, and look nodes up with `is`, not `in`."
         )
 
     def __iter__(self) -> NoReturn:
-        raise ModelError(f"'{self}' cannot be iterated over: {_plates_text(self)} A plate stands for the loop; index with cv.index data.")
+        raise ModelError(
+            f"'{self}' cannot be iterated over: {_plates_text(self)} A plate stands for the loop; "
+            "index with data of domain cv.index(plate)."
+        )
 
     def __len__(self) -> NoReturn:
         raise ModelError(f"'{self}' has no length: {_plates_text(self)} Keep the plate object and its size instead.")
@@ -209,8 +215,8 @@ def parents(expr: Expr) -> tuple[Expr, ...]:
     """The direct children of a node: operands, source and index, selector and term arguments."""
     match expr:
         case Random(term=Switch() as switch):
-            return (switch.selector, *(arg for term in switch.terms for arg in term.args.values()))
-        case Random(term=term):
+            return (switch.selector, *(arg for case in switch.terms for arg in case.args.values()))
+        case Random(term=Term() as term):
             return tuple(term.args.values())
         case Let(expression=expression):
             return (expression,)
@@ -247,7 +253,17 @@ def union_plates(*groups: Iterable[Plate]) -> tuple[Plate, ...]:
     return tuple(union.values())
 
 
-_INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&", "or": "|", "xor": "^", "equal": "==", "greater": ">"}
+_INFIX = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "equal": "==",
+    "greater": ">",
+}
 _PREFIX = {"negate": "-", "not": "~"}
 
 
@@ -268,7 +284,9 @@ def render(expr: Expr, depth: int = 4) -> str:
         return f"({parts[0]} {_INFIX[expr.op]} {parts[1]})"
     if expr.op in _PREFIX:
         return f"{_PREFIX[expr.op]}{parts[0]}"
-    return f"{parts[0]} ** {expr.option('exponent')}" if expr.op == "power" else f"{expr.op}({', '.join(parts + options)})"
+    return (
+        f"{parts[0]} ** {expr.option('exponent')}" if expr.op == "power" else f"{expr.op}({', '.join(parts + options)})"
+    )
 
 
 def _array_text(value: np.ndarray) -> str:

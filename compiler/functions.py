@@ -13,14 +13,14 @@ from .operators import apply
 def dot(left: Any, right: Any) -> Expr:
     """The inner product sum_i left_i right_i of two vectors (also written `left @ right`).
 
-    `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real expression whose plates
-    are the union of theirs. ModelError when one is not a vector or the dimensions differ.
+    `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real
+    expression whose plates are the union of theirs. ModelError when one is not a vector or the dimensions differ.
     """
     return apply("dot", *_with_node("dot", left, right))
 
 
 def exp(value: Any) -> Expr:
-    """The exponential of a real expression: a positive expression of the same plates. ModelError when it is not a number."""
+    """The exponential of a real expression: a positive expression. ModelError when `value` is not a number."""
     return apply("exp", *_with_node("exp", value))
 
 
@@ -42,22 +42,24 @@ def probit(value: Any) -> Expr:
 def softmax(value: Any, over: Plate) -> Expr:
     """exp(value_k) / sum_l exp(value_l): a probability vector whose classes are the elements of the plate `over`.
 
-    `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that plate.
-    ModelError when `value` is not a number or has no such plate.
+    `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
+    plate. ModelError when `value` is not a number or has no such plate.
     """
     (value,) = _with_node("softmax", value)
     _check_over("softmax", value, over)
     if value.domain.kind not in ("real", "positive", "unit", "count"):
-        raise ModelError(f"`softmax` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain}).")
+        raise ModelError(
+            f"`softmax` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain})."
+        )
     plates = tuple(plate for plate in value.plates if plate is not over)
     return Apply("softmax", (value,), (("over", over),), plates, domains.simplex(over))
 
 
-def sum(value: Any, over: Plate) -> Expr:  # noqa: A001 - the language's name, used as cv.sum
+def sum(value: Any, over: Plate) -> Expr:
     """The sum of an expression over one of its plates.
 
-    `value`: a numeric or vector expression that has the plate `over`. Returns an expression of the same domain without that plate.
-    ModelError when `value` cannot be added or has no such plate.
+    `value`: a numeric or vector expression that has the plate `over`. Returns an expression of the same domain without
+    that plate. ModelError when `value` cannot be added or has no such plate.
     """
     (value,) = _with_node("sum", value)
     _check_over("sum", value, over)
@@ -67,7 +69,8 @@ def sum(value: Any, over: Plate) -> Expr:  # noqa: A001 - the language's name, u
 def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
     if not any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
-            f"cv.{name} builds an expression of a model, but it was given only {', '.join(type(o).__name__ for o in operands)}. "
+            f"cv.{name} builds an expression of a model, but it was given only "
+            f"{', '.join(type(o).__name__ for o in operands)}. "
             f"For plain numbers and arrays use NumPy or JAX."
         )
     return operands
@@ -78,4 +81,6 @@ def _check_over(name: str, value: Expr, over: Any) -> None:
         raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
     if over not in value.plates:
         names = tuple(plate.name for plate in value.plates)
-        raise ModelError(f"`{name}` of '{value}' over plate '{over.name}': the plates of '{value}' are {names}. Give one of these.")
+        raise ModelError(
+            f"`{name}` of '{value}' over plate '{over.name}': the plates of '{value}' are {names}. Give one of these."
+        )

@@ -13,14 +13,15 @@ from ..factors import domains
 from ..factors.domains import Domain
 from ..factors.errors import ModelError
 from ..factors.factor import Switch, Term
-from .expressions import Apply, Constant, Expr, Gather, Plate, is_data, over_text, union_plates
+from .expressions import Apply, Constant, Expr, Gather, Plate, is_data, over_text, parents, union_plates
 from .signatures import ARITHMETIC, result_domain
 
 
-def wrap(value: Any, other: Expr | None = None) -> Expr:
-    """`value` as a node: nodes pass, numbers become constants, arrays align with the plates of `other`, the other operand.
+def wrap(value: Any, other: Expr) -> Expr:
+    """`value` as a node beside the operand `other`: nodes pass, numbers and arrays become constants.
 
-    An array has either only event axes (one value, the same everywhere) or all plates of `other` and then the event axes.
+    An array has either only event axes (one value, the same everywhere) or all plates of `other` and then the event
+    axes.
     """
     if isinstance(value, Expr):
         return value
@@ -29,25 +30,27 @@ def wrap(value: Any, other: Expr | None = None) -> Expr:
     array = _as_array(value, other)
     if array.ndim == 0:
         return Constant(array, (), _constant_domain(array))
-    plates = other.plates if other is not None else ()
-    event = other.domain.event_ndim if other is not None else 0
-    vector = event == 1 and array.shape[-1] == other.domain.size  # type: ignore[union-attr]
-    if vector and array.ndim in (1, 1 + len(plates)):
+    plates = other.plates
+    is_vector = other.domain.kind == "vector" and array.shape[-1] == other.domain.size
+    if is_vector and array.ndim in (1, 1 + len(plates)):
         return Constant(array, plates if array.ndim > 1 else (), domains.vector(array.shape[-1]))
     if array.ndim == len(plates):
         return Constant(array, plates, _constant_domain(array))
     raise ModelError(
-        f"An array of shape {array.shape} does not line up with '{other}'{over_text(plates)} of domain {other and other.domain}: "
-        f"it needs one axis for each of the {len(plates)} plates in this order, then the axes of one value. "
+        f"An array of shape {array.shape} does not line up with '{other}' ({other.domain}{over_text(plates)}): it "
+        "needs "
+        "one axis for each plate in this order, then the axes of one value. "
         "Declare the array with m.input(name, domain, plates=...) and give it as data."
     )
 
 
-def _as_array(value: Any, other: Expr | None) -> np.ndarray:
+def _as_array(value: Any, other: Expr) -> np.ndarray:
     try:
         array = np.array(value)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"{value!r} cannot be used with '{other}': give a number, an array or an expression.") from error
+        raise ModelError(
+            f"{value!r} cannot be used with '{other}': give a number, an array or an expression."
+        ) from error
     if array.dtype.kind not in "biuf":
         raise ModelError(f"{value!r} cannot be used with '{other}': give a number, an array or an expression.")
     if np.isnan(array).any():
@@ -62,7 +65,7 @@ def _constant_domain(array: np.ndarray) -> Domain:
 
 
 def apply(op: str, *operands: Any, **options: Any) -> Expr:
-    """The node of `op` on `operands`: plates by union, the domain by the rule of the operation; ModelError where it has none."""
+    """The node of `op` on `operands`: plates by union, domain by rule; ModelError where the operation has none."""
     args = wrap_all(operands)
     plates = union_plates(*(arg.plates for arg in args))
     if "over" in options:
@@ -74,7 +77,7 @@ def apply(op: str, *operands: Any, **options: Any) -> Expr:
 def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
     """All operands as nodes; arrays align with the first operand that is a node already."""
     operands = tuple(operands)
-    anchor = next((operand for operand in operands if isinstance(operand, Expr)), None)
+    anchor = next(operand for operand in operands if isinstance(operand, Expr))
     return tuple(wrap(operand, anchor) for operand in operands)
 
 
@@ -90,12 +93,19 @@ def _refusal(op: str, args: tuple[Expr, ...], wanted: str, hint: str = "") -> Mo
 
 
 def is_number(value: Any, number: float | None = None) -> bool:
-    """True for a number or a scalar constant (equal to `number`)."""
-    if isinstance(value, Constant) and value.value.ndim == 0:
+    """True for a number or a scalar constant (equal to `number`); truth values are no numbers."""
+    if isinstance(value, Constant):
         value = value.value
-    elif isinstance(value, Expr) or np.ndim(value) != 0 or not isinstance(value, (numbers.Real, np.generic, np.ndarray)):
+    if (
+        isinstance(value, (Expr, bool, np.bool_))
+        or not isinstance(value, numbers.Real)
+        and not hasattr(value, "__array__")
+    ):
         return False
-    return number is None or bool(value == number)
+    array = np.asarray(value)
+    if array.ndim != 0 or array.dtype.kind not in "iuf":
+        return False
+    return number is None or bool(array == number)
 
 
 def add(left: Any, right: Any) -> Expr:
@@ -125,7 +135,9 @@ def multiply(left: Any, right: Any) -> Expr:
         return right
     node = apply("multiply", left, right)
     factor, other = (left, right) if is_number(left) else (right, left)
-    shrinks = is_number(factor) and isinstance(other, Expr) and other.domain.kind == "unit" and 0 <= _number(factor) <= 1
+    shrinks = (
+        is_number(factor) and isinstance(other, Expr) and other.domain.kind == "unit" and 0 <= _number(factor) <= 1
+    )
     return _in_unit(node) if shrinks else node
 
 
@@ -136,7 +148,7 @@ def divide(left: Any, right: Any) -> Expr:
     if is_number(right, 1) and _is_numeric_node(left):
         return left
     if is_number(left, 1) and _is_exp(right):
-        return apply("exp", negate(right.args[0]))
+        return apply("exp", negate(parents(right)[0]))
     return apply("divide", left, right)
 
 
@@ -157,9 +169,11 @@ def invert(operand: Expr) -> Expr:
 def power(base: Expr, exponent: Any) -> Expr:
     """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
     if not is_number(exponent):
-        raise ModelError(f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base)).")
+        raise ModelError(
+            f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
+        )
     if _is_exp(base) and _number(exponent) != 0:
-        return apply("exp", multiply(_number(exponent), base.args[0]))
+        return apply("exp", multiply(_number(exponent), parents(base)[0]))
     if _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
         raise ModelError(
             f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
@@ -172,7 +186,9 @@ def power(base: Expr, exponent: Any) -> Expr:
 
 
 def at_least(left: Any, right: Any) -> Expr:
-    """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for counts."""
+    """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
+    counts.
+    """
     kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
     if kinds == {"count"}:
         return apply("not", apply("greater", right, left))
@@ -199,17 +215,21 @@ def _discrete_constant(left: Expr, number: float) -> Constant:
 def gather(source: Expr, index: Any) -> Gather:
     """source[index]: elements of one plate of `source`, chosen by index data or by a discrete variable (a gate).
 
-    `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a discrete variable
-    picks from the first plate of source that has as many elements as the variable has classes. The plate that is indexed is
-    replaced by the plates of `index`. ModelError when index is anything else or no plate of source fits.
+    `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a
+    discrete variable picks from the first plate of source that has as many elements as the variable has classes. The
+    plate that is indexed is replaced by the plates of `index`. ModelError when index is anything else or no plate of
+    source fits.
     """
     if not isinstance(index, Expr):
         raise ModelError(
-            f"'{source}' is indexed by {index!r}. Index it with data, declared as m.input(name, cv.index(plate), plates=...), or with a "
+            f"'{source}' is indexed by {index!r}. Index it with data, declared as m.input(name, cv.index(plate), "
+            "plates=...), or with a "
             "discrete random variable; index several plates one after the other: x[i][j]."
         )
     if isinstance(index, Apply) and not is_data(index):
-        raise ModelError(f"'{source}' is indexed by the unnamed expression '{index}'. Name it first: m.let(name, {index}).")
+        raise ModelError(
+            f"'{source}' is indexed by the unnamed expression '{index}'. Name it first: m.let(name, {index})."
+        )
     axis = _gather_axis(source, index)
     position = source.plates.index(axis)
     plates = union_plates(source.plates[:position], index.plates, source.plates[position + 1 :])
@@ -228,7 +248,8 @@ def _gather_axis(source: Expr, index: Expr) -> Plate:
     if kind in ("category", "boolean"):
         return _gate_axis(source, index, names)
     raise ModelError(
-        f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or discrete variables "
+        f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or "
+        "discrete variables "
         "(boolean or categorical)."
     )
 
@@ -245,7 +266,8 @@ def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
     if same or unknown:
         return (*same, *unknown)[0]
     raise ModelError(
-        f"{index} chooses among {index.domain.size or classes} classes, but no plate of {source} has as many elements: its plates are "
+        f"{index} chooses among {index.domain.size or classes} classes, but no plate of {source} has as many elements: "
+        "its plates are "
         f"{names} of sizes {tuple(plate.size for plate in source.plates)}. Declare {source} with a plate of that size."
     )
 

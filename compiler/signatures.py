@@ -9,7 +9,9 @@ from ..factors.domains import Domain
 from ..factors.errors import ModelError
 
 NUMERIC = frozenset({"real", "positive", "unit", "count"})
-ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "negate", "power", "greater", "exp", "logistic", "probit", "sum"})
+ARITHMETIC = frozenset(
+    {"add", "subtract", "multiply", "divide", "negate", "power", "greater", "exp", "logistic", "probit", "sum"}
+)
 _ABOVE_ZERO = frozenset({"positive", "unit"})
 
 Refuse = Callable[..., ModelError]
@@ -17,7 +19,9 @@ Refuse = Callable[..., ModelError]
 
 
 def result_domain(op: str, operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no meaning."""
+    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no
+    meaning.
+    """
     return _RULES[op](operands, refuse)
 
 
@@ -35,7 +39,7 @@ def _numeric_hint(operands: Sequence[Domain]) -> str:
     if "boolean" in kinds or "category" in kinds:
         return "To let a discrete variable choose between values, index with it (`mean[z]`) or use cv.switch(...)."
     if "vector" in kinds:
-        return "Take the inner product of two vectors with cv.dot(a, b); a vector may be added to a vector and scaled by a number."
+        return "Two vectors are added with `+` and multiplied with cv.dot(a, b); a number scales a vector with `*`."
     return "Only real, positive, unit and count expressions are numbers."
 
 
@@ -93,7 +97,10 @@ def _power(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if _kinds(operands) != {"vector"}:
-        raise refuse("two vectors", "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.")
+        raise refuse(
+            "two vectors",
+            "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.",
+        )
     _same_vector(operands, refuse)
     return domains.real
 
@@ -107,7 +114,9 @@ def _sum(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if operands[0].kind not in _ABOVE_ZERO:
-        raise refuse("positive numbers", "The logarithm of a negative number has no meaning: use a positive expression.")
+        raise refuse(
+            "positive numbers", "The logarithm of a negative number has no meaning: use a positive expression."
+        )
     return domains.real
 
 
@@ -132,7 +141,9 @@ def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     kinds = _kinds(operands)
     if len(kinds) != 1 or not kinds <= {"boolean", "category", "count", "index"}:
-        hint = "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
+        hint = (
+            "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
+        )
         raise refuse("two discrete expressions of one kind", hint if kinds & NUMERIC else "")
     return domains.boolean
 

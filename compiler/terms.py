@@ -41,7 +41,10 @@ _HINTS = {
     ("simplex", "real"): "Map it to probabilities with cv.softmax(score, over=plate).",
     ("simplex", "vector"): "Use scores over a plate of classes and cv.softmax(score, over=plate).",
     ("real", "positive"): "Map it to the real line with cv.log(...).",
-    ("real", "unit"): "Map it to the real line, or use a real variable and cv.logistic(...) where the probability is needed.",
+    (
+        "real",
+        "unit",
+    ): "Map it to the real line, or use a real variable and cv.logistic(...) where the probability is needed.",
     ("real", "boolean"): "To let a discrete variable choose a value, index with it (`mean[z]`) or use cv.switch(...).",
     ("real", "category"): "To let a discrete variable choose a value, index with it (`mean[z]`) or use cv.switch(...).",
     ("real", "vector"): "Reduce it to a number with cv.dot(weight, x), or use the vector factor (cv.vector_gaussian).",
@@ -61,26 +64,33 @@ class Owner:
 def admit(term: Term | Switch, owner: Owner) -> tuple[Term | Switch, tuple[Plate, ...], Domain]:
     """The term with all arguments as checked expressions, the plates of its variable, and the variable's domain.
 
-    Plates are the declared ones, then those of the arguments in order. Raises ModelError for anything that has no meaning.
+    Plates are the declared ones, then those of the arguments in order. Raises ModelError for anything that has no
+    meaning.
     """
     terms = term.terms if isinstance(term, Switch) else (term,)
-    selector = (_selector(term, owner),) if isinstance(term, Switch) else ()
+    selector = [_selector(term, owner)] if isinstance(term, Switch) else []
     for case in terms:
         _check_term(case, owner)
     nodes = [value for case in terms for value in case.args.values() if isinstance(value, Expr)]
     plates = union_plates(owner.declared, *(node.plates for node in (*selector, *nodes)))
     array_plates = owner.declared or plates
     admitted = tuple(_with_args(case, owner, array_plates) for case in terms)
-    domains = [case.factor.out({name: arg.domain for name, arg in case.args.items()}) for case in admitted]
-    if not isinstance(term, Switch):
-        return admitted[0], plates, domains[0]
-    _check_cases(selector[0], admitted, domains, owner)
-    return Switch(selector[0], admitted), plates, domains[0]
+    generated = [_generated(case) for case in admitted]
+    if isinstance(term, Switch):
+        _check_cases(selector[0], admitted, generated, owner)
+        return Switch(selector[0], admitted), plates, generated[0]
+    return admitted[0], plates, generated[0]
+
+
+def _generated(term: Term) -> Domain:
+    return term.factor.out({name: arg.domain for name, arg in term.args.items()})
 
 
 def _check_term(term: Any, owner: Owner) -> None:
     if isinstance(term, Switch):
-        raise ModelError(f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector.")
+        raise ModelError(
+            f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
+        )
     if not isinstance(term, Term):
         raise ModelError(f"Random variable '{owner.name}' is given {_kind_of(term)}. {_term_hint(term)}")
 
@@ -117,7 +127,9 @@ def _check_kind(value: Expr, kind: str | None, place: str) -> None:
     found = value.domain.kind
     if kind not in _ACCEPTED or found in _ACCEPTED[kind]:
         if kind == "concentration" and not is_data(value):
-            raise ModelError(f"{place} must be data or constant; found '{value}', which is random. Give numbers or an input.")
+            raise ModelError(
+                f"{place} must be data or constant; found '{value}', which is random. Give numbers or an input."
+            )
         return
     if found in _ACCEPTED_DATA.get(kind, ()) and is_data(value):
         return
@@ -137,14 +149,10 @@ def _constant(value: Any, kind: str | None, place: str, owner: Owner, plates: tu
         over = _array_plates(array, kind, owner, plates)
         check(array, kind or "real", infinite=kind == "real" and place.split("`")[1] in ("low", "high"))
     except ValueProblem as problem:
-        raise ModelError(f"{place}: {problem}{_inverse_hint(place)}") from None
+        raise ModelError(f"{place}: {problem}") from None
     event = array.shape[len(over) :]
     copy = np.array(convert(array, kind or "real"))
     return Constant(copy, over, _constant_domain(kind, event))
-
-
-def _inverse_hint(place: str) -> str:
-    return " (A variance or sd is stored as the precision 1 / variance.)" if "`precision`" in place else ""
 
 
 def _constant_domain(kind: str | None, event: tuple[int, ...]) -> Domain:
@@ -168,13 +176,18 @@ def _array_plates(array: np.ndarray, kind: str | None, owner: Owner, plates: tup
     axes = {0: "", 1: " and one axis for the vector", 2: " and two axes for the matrix"}[event]
     fix = f"give one axis for each of the plates ({names}){axes}" if plates else "declare plates=... for the variable"
     single = {0: "a single number", 1: "a single vector", 2: "a single matrix"}[event]
-    raise ValueProblem(f"found an array of shape {array.shape}, but the plates of '{owner.name}' are ({names}). Give {single}, or {fix}.")
+    raise ValueProblem(
+        f"found an array of shape {array.shape}, but the plates of '{owner.name}' are ({names}). Give {single}, or "
+        f"{fix}."
+    )
 
 
 def _check_sizes(array: np.ndarray, plates: tuple[Plate, ...]) -> None:
     for plate, size in zip(plates, array.shape, strict=False):
         if plate.size is not None and plate.size != size:
-            raise ValueProblem(f"found {size} elements along plate '{plate.name}', which has size {plate.size}. Give {plate.size}.")
+            raise ValueProblem(
+                f"found {size} elements along plate '{plate.name}', which has size {plate.size}. Give {plate.size}."
+            )
 
 
 def _selector(switch: Switch, owner: Owner) -> Expr:
@@ -193,12 +206,15 @@ def _check_cases(selector: Expr, terms: tuple[Term, ...], domains: list[Domain],
     wanted = 2 if selector.domain.kind == "boolean" else getattr(size, "size", size)
     if wanted is not None and wanted != len(terms):
         raise ModelError(
-            f"Random variable '{owner.name}': the switch on '{selector}' ({selector.domain}) has {len(terms)} cases, but needs {wanted}. "
-            "Give one term per class: cv.switch(boolean, when_true, when_false) or cv.switch(categorical, case_0, case_1, ...)."
+            f"Random variable '{owner.name}': the switch on '{selector}' ({selector.domain}) has {len(terms)} cases, "
+            f"but needs {wanted}. "
+            "Give one term per class: cv.switch(boolean, when_true, when_false) or cv.switch(categorical, case_0, "
+            "case_1, ...)."
         )
     for number, domain in enumerate(domains):
         if domain != domains[0]:
             raise ModelError(
-                f"Random variable '{owner.name}': case 0 of its switch generates {domains[0]} values, case {number} ({terms[number].factor.name}) "
+                f"Random variable '{owner.name}': case 0 of its switch generates {domains[0]} values, case {number} "
+                f"({terms[number].factor.name}) "
                 f"{domain} values. All cases must generate one domain: change the terms."
             )

@@ -1,4 +1,6 @@
-"""Values of a domain: conversion to the engine's dtypes and vectorised checks, shared by the language (constants) and by bind (data)."""
+"""Values of a domain: conversion to the engine's dtypes and vectorised checks, shared by the language (constants) and
+by bind (data).
+"""
 
 from __future__ import annotations
 
@@ -21,38 +23,50 @@ _FIX = {
     "category": "Classes are numbered 0, 1, 2, ...",
     "index": "Positions are numbered 0, 1, 2, ...",
     "simplex": "Give numbers >= 0 whose sum along the last axis is 1; divide them by their sum.",
-    "posdef": "Give a symmetric matrix whose eigenvalues are all positive; if rounding made it singular, add a small multiple of the identity.",
+    "posdef": "Give a symmetric matrix whose eigenvalues are all positive; if rounding made it singular, add a small "
+    "multiple of the identity.",
 }
 _SUM_TOLERANCE = 1e-5  # wide enough for float32 probabilities of some thousand classes
 _SYMMETRY_TOLERANCE = 1e-6
 
 
 class ValueProblem(Exception):
-    """A value outside its domain; the message says what was found, where, and what to give. The caller adds whose value it is."""
+    """A value outside its domain; the message says what was found, where, and what to give. The caller adds whose
+    value it is.
+    """
 
 
 def numeric_array(value: Any) -> np.ndarray:
-    """`value` as a NumPy array of booleans, integers or floats (no copy if it is one); ValueProblem for anything else."""
+    """`value` as a NumPy array of booleans, integers or floats (no copy if it is one); ValueProblem for anything
+    else.
+    """
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
             array = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueProblem(f"found {_brief(value)}, which is not an array of numbers ({error}). Give numbers, all rows equally long.") from error
+        raise ValueProblem(
+            f"found {_brief(value)}, which is not an array of numbers ({error}). Give numbers, all rows equally long."
+        ) from error
     if array.dtype.kind not in "biuf":
         raise ValueProblem(
-            f"found values of type {array.dtype}, which are not numbers. Encode categories as 0, 1, 2, ... (pandas: `.cat.codes`)."
+            f"found values of type {array.dtype}, which are not numbers. Encode categories as 0, 1, 2, ... (pandas: "
+            "`.cat.codes`)."
         )
     return array
 
 
 def convert(array: np.ndarray, kind: str) -> np.ndarray:
-    """The array in the engine's dtype for `kind`: float64, int32 (category, index) or bool; the values are checked already."""
+    """The array in the engine's dtype for `kind`: float64, int32 (category, index) or bool; the values are checked
+    already.
+    """
     return np.asarray(array, DTYPE.get(kind, np.float64))
 
 
 def check(array: np.ndarray, kind: str, *, infinite: bool = False) -> None:
-    """Raises ValueProblem when a value of `array` (plates + event) lies outside the domain `kind`; `infinite` lets +-inf pass."""
+    """Raises ValueProblem when a value of `array` (plates + event) lies outside the domain `kind`; `infinite` lets
+    +-inf pass.
+    """
     if array.size == 0:
         return
     if array.dtype.kind == "f":
