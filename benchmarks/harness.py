@@ -130,9 +130,18 @@ class Report:
         self.content = {"name": name, "machine": machine(), "settings": settings, "comparisons": []}
 
     def add(self, result, **facts):
-        result["facts"] = facts
-        show(result)
-        self.content["comparisons"].append(result)
+        show(result | {"facts": facts})
+        self.keep(result | {"facts": facts})
+
+    def facts(self, title, **facts):
+        """Numbers without contestants."""
+        print(f"\n{title}")
+        for name, value in facts.items():
+            print(f"    {name}: {value:.4g}")
+        self.keep({"title": title, "rows": [], "facts": facts})
+
+    def keep(self, entry):
+        self.content["comparisons"].append(entry)
         RESULTS.mkdir(exist_ok=True)
         self.path.write_text(json.dumps(self.content, indent=1, default=str) + "\n")
 
