@@ -96,10 +96,8 @@ def is_number(value: Any, number: float | None = None) -> bool:
     """True for a number or a scalar constant (equal to `number`); truth values are no numbers."""
     if isinstance(value, Constant):
         value = value.value
-    if (
-        isinstance(value, (Expr, bool, np.bool_))
-        or not isinstance(value, numbers.Real)
-        and not hasattr(value, "__array__")
+    if isinstance(value, (Expr, bool, np.bool_)) or (
+        not isinstance(value, numbers.Real) and not hasattr(value, "__array__")
     ):
         return False
     array = np.asarray(value)

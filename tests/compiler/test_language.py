@@ -5,7 +5,6 @@ by one.
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from cavity.compiler.expressions import Apply, Constant, Gather, Let, Random, is_data, parents
 from cavity.compiler.functions import dot, exp, log, logistic, probit, softmax
 from cavity.compiler.functions import sum as total
@@ -177,7 +176,7 @@ def test_less_is_greater_with_the_sides_exchanged(real, other, build):
 
 
 def test_numbers_on_the_left_of_comparisons(real):
-    node = 0 < real
+    node = 0 < real  # noqa: SIM300 - the number on the left is what is tested
     assert node.args[0] is real
     assert node.args[1].value == 0.0
 
@@ -187,7 +186,8 @@ def test_foldings(real, other):
     assert real + 0.0 is real
     assert 1.0 * real is real
     assert real / 1 is real
-    assert -(-real) is real
+    negated = -real
+    assert -negated is real
     assert real**1 is real
     assert (0 - real).op == "negate"
     inverse = 1 / exp(real)
