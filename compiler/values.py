@@ -26,6 +26,7 @@ _FIX = {
     "posdef": "Give a symmetric matrix whose eigenvalues are all positive; if rounding made it singular, add a small "
     "multiple of the identity.",
 }
+_ENCODE = "Give numbers, all rows equally long; encode categories as 0, 1, 2, ... (pandas: `.cat.codes`)."
 _SUM_TOLERANCE = 1e-5  # wide enough for float32 probabilities of some thousand classes
 _SYMMETRY_TOLERANCE = 1e-6
 
@@ -37,22 +38,15 @@ class ValueProblem(Exception):
 
 
 def numeric_array(value: Any) -> np.ndarray:
-    """`value` as a NumPy array of booleans, integers or floats (no copy if it is one); ValueProblem for anything
-    else.
-    """
+    """`value` as an array of booleans, integers or floats (no copy if it is one); ValueProblem for anything else."""
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O":
             array = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueProblem(
-            f"found {_brief(value)}, which is not an array of numbers ({error}). Give numbers, all rows equally long."
-        ) from error
+        raise ValueProblem(f"found {_brief(value)}, which is not an array of numbers ({error}). {_ENCODE}") from error
     if array.dtype.kind not in "biuf":
-        raise ValueProblem(
-            f"found values of type {array.dtype}, which are not numbers. Encode categories as 0, 1, 2, ... (pandas: "
-            "`.cat.codes`)."
-        )
+        raise ValueProblem(f"found values of type {array.dtype}, which are not numbers. {_ENCODE}")
     return array
 
 
@@ -165,7 +159,7 @@ def _where(wrong: np.ndarray) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

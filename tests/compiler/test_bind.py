@@ -1,6 +1,4 @@
 """Binding data: what fits arrives in shape, dtype and place; what does not is named, located and explained."""
-explained.
-"""
 
 import time
 

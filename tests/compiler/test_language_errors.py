@@ -184,7 +184,7 @@ def test_argument_is_no_number(m, value):
 def test_argument_is_text(m):
     factor = gaussian(0.0, variance=1.0).factor
     term = Term(factor, STANDARD | {"mean": np.array(["a"])})
-    refused(lambda: m.random("y", term), "'y'", "`mean` of gaussian", "<U1", "not numbers", "Encode")
+    refused(lambda: m.random("y", term), "'y'", "`mean` of gaussian", "<U1", "not numbers", "encode")
 
 
 def constant_problem(kind, value, *parts):
