@@ -212,7 +212,7 @@ def main():
     parser = harness.options(__doc__)
     parser.set_defaults(repeats=3, budget=10.0)
     parser.add_argument("--quick", action="store_true", help="without NUTS")
-    parser.add_argument("--reference", type=int, metavar="DRAWS", help="make the long NUTS runs (20000 is enough)")
+    parser.add_argument("--reference", type=int, metavar="DRAWS", help="make the long NUTS runs (100000 is enough)")
     parser.add_argument("--rows", type=int, nargs="*", default=[100, 1_000, 10_000])
     arguments = parser.parse_args()
     sizes = [size for size in SIZES if size[0] in arguments.rows]
@@ -225,10 +225,11 @@ def main():
     for rows, columns in sizes:
         result, facts = contest(rows, columns, arguments)
         report.add(result, **facts)
-        gains.append(result["rows"][0]["ratio"]["median"])
-    print(
-        f"\ngeometric mean of the first row's ratios: {math.exp(np.mean(np.log(gains))):.0f}, smallest {min(gains):.0f}"
-    )
+        for entry in result["rows"]:
+            gains.setdefault(entry["name"], []).append(entry["ratio"]["median"])
+    print("\nratios over all sizes: geometric mean, smallest")
+    for name, values in gains.items():
+        print(f"{name:26}{math.exp(np.mean(np.log(values))):8.3g}{min(values):8.3g}")
 
 
 if __name__ == "__main__":
