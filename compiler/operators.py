@@ -141,8 +141,8 @@ def multiply(left: Any, right: Any) -> Expr:
 
 def divide(left: Any, right: Any) -> Expr:
     """left / right; `1 / exp(g)` becomes exp(-g)."""
-    if is_number(right, 0):
-        raise ModelError(f"'{left}' is divided by zero.")
+    if not isinstance(right, Expr) and np.any(np.asarray(right) == 0):
+        raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
     if is_number(right, 1) and _is_numeric_node(left):
         return left
     if is_number(left, 1) and _is_exp(right):

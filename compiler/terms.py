@@ -33,7 +33,10 @@ _ACCEPTED_DATA = {
     "matrix": {"posdef"},
 }
 _HINTS = {
-    ("positive", "real"): "It may be negative: map it with cv.exp(...).",
+    (
+        "positive",
+        "real",
+    ): "It may be zero or negative: map it with cv.exp(...), or declare the data in it as cv.positive.",
     ("positive", "count"): "It may be zero: declare the data as cv.positive, or add a positive number.",
     ("unit", "real"): "Map it to a probability with cv.logistic(...) or cv.probit(...).",
     ("unit", "positive"): "It may exceed one: map it with cv.logistic(...) or cv.probit(...) of a real expression.",

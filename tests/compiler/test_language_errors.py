@@ -305,6 +305,7 @@ def test_impossible_equality(m, b):
 
 def test_arithmetic_without_meaning(x):
     refused(lambda: x / 0, "'x'", "divided by zero")
+    refused(lambda: x / np.array([1.0, 0.0]), "'x'", "divided by zero")
     refused(lambda: x**0.5, "'x'", "0.5", "integer", "cv.exp")
     refused(lambda: x**x, "'x'", "fixed integer")
     refused(lambda: 2**x, "'x'", "cv.exp")
@@ -371,4 +372,6 @@ def test_gate_that_contradicts_a_size(m, b, n):
 def test_links_keep_probability_domains(m, x):
     refused(lambda: m.random("y", poisson(x)), "'y'", "`rate` of poisson", "cv.exp")
     refused(lambda: m.random("y", poisson(log(exp(x)))), "'y'", "cv.exp")
+    exposure = m.input("exposure", domains.count)
+    refused(lambda: m.random("y", poisson(exp(x) * exposure)), "'y'", "(exp(x) * exposure)", "cv.positive")
     m.random("y", bernoulli(1 - logistic(x)))
