@@ -5,6 +5,9 @@ fusions; its own double precision versions are 5 to 100 times slower and dominat
 on arrays of any shape, in float64 to about 1e-14 and in float32 to about 1e-6 relative unless stated, tails included.
 Derivatives are closed forms in the same functions, so they stay finite and accurate where the functions do. NaN goes
 in and comes out; nothing raises. The coefficients come from tests/factors/make_special_coefficients.py.
+
+Divisions are written as products with a reciprocal of one expression where a quotient is used more than once: XLA fuses
+the former and stores the latter in memory.
 """
 
 from __future__ import annotations
@@ -30,8 +33,8 @@ _LN2_LOW = 1.90821492927058770002e-10
 
 
 def _as_float(x: ArrayLike) -> Array:
-    x = jnp.asarray(x)
-    return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.result_type(float))
+    array = jnp.asarray(x)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
 
 
 def _elementwise(function: Callable[[Array], Array]) -> Callable[[ArrayLike], Array]:
@@ -70,7 +73,7 @@ def _log(x: Array) -> Array:
     biased = (above + jnp.uint64(1023 << 52)) >> jnp.uint64(52)
     k = jax.lax.bitcast_convert_type(biased | jnp.uint64(0x433 << 52), jnp.float64) - (2.0**52 + 1023.0)
     f = mantissa - 1.0
-    s = f / (2.0 + f)
+    s = f * (1.0 / (2.0 + f))
     z = s * s
     small = 2.0 * s + s * z * _polynomial(coefficients.LOG, z * (2.0 / (3.0 - 2.0 * _SQRT_2) ** 2) - 1.0)
     value = k * _LN2_HIGH + (small + k * _LN2_LOW)
@@ -79,7 +82,7 @@ def _log(x: Array) -> Array:
 
 def _log1p_unit(y: Array) -> Array:
     """log(1 + y) for 0 <= y <= 1, to relative accuracy."""
-    s = y / (2.0 + y)
+    s = y * (1.0 / (2.0 + y))
     z = s * s
     return 2.0 * s + s * z * _polynomial(coefficients.LOG1P, 18.0 * z - 1.0)
 
@@ -144,7 +147,7 @@ def _density(t: Array) -> Array:
 def ndtr(x: Array) -> Array:
     """Probability that a standard normal is below x, for real x (any shape), to relative accuracy in the lower tail."""
     t = jnp.abs(x)
-    tail = _density(t) / (t + _excess(t))
+    tail = _density(t) * (1.0 / (t + _excess(t)))
     return jnp.where(x < 0.0, tail, 1.0 - tail)
 
 
@@ -155,12 +158,12 @@ def log_ndtr(x: Array) -> Array:
     -x^2 / 2 far below zero; above zero a small negative number, which underflows at 37.6 (float32: 13.2).
     """
     t = jnp.abs(x)
-    inverse_mills = t + _excess(t)
-    tail = _density(t) / inverse_mills
+    mills = 1.0 / (t + _excess(t))
+    tail = _density(t) * mills
     rest = 1.0 - tail
     below = -0.5 * t * t
     above = (1.0 - rest) - tail  # what rounding took from `rest`: log1p(-tail) = log(rest) + above
-    return jnp.where(x < 0.0, below, above) + _log(jnp.where(x < 0.0, 1.0 / _SQRT_2PI / inverse_mills, rest))
+    return jnp.where(x < 0.0, below, above) + _log(jnp.where(x < 0.0, mills * (1.0 / _SQRT_2PI), rest))
 
 
 @_elementwise
@@ -206,16 +209,24 @@ def erfcx(x: Array) -> Array:
     return jnp.where(x < 0.0, 2.0 * _exp_square(1.0, x) - upper, upper)
 
 
-# Gamma family. The recurrence moves x to z = x + 4, where functions of 1 / z <= 1/4 remain. With y = x (x + 3) the four
-# factors of the recurrence are y (y + 2) = x (x + 3) (x + 1) (x + 2), so its sums cost one division and never cancel.
+# Gamma family. The recurrence moves x to z = x + 4, where functions of 1 / z <= 1/4 remain. With y = x (x + 3) its four
+# terms pair up, y = x (x + 3) and y + 2 = (x + 1) (x + 2), so that its sums cost two divisions and never cancel.
 
 
 def _recurrence(x: Array) -> tuple[Array, Array, Array]:
     """y, 1 / y and 1 / (y + 2) for y = x (x + 3)."""
     x = jnp.minimum(x, 1e150 if x.dtype == jnp.float64 else 1e18)
     y = x * (x + 3.0)
-    q = 1.0 / (y * (y + 2.0))
-    return y, (y + 2.0) * q, y * q
+    return y, 1.0 / y, 1.0 / (y + 2.0)
+
+
+def _positive(x: Array, value: Array) -> Array:
+    """`value` where x >= 0, NaN elsewhere.
+
+    This final choice also ends what XLA may merge into a following sum: it hands a sum of plain arithmetic to a library
+    that stores every intermediate array, 10 to 20 times slower.
+    """
+    return jnp.where(x >= 0.0, value, jnp.nan)
 
 
 @_elementwise
@@ -227,8 +238,10 @@ def lgamma(x: Array) -> Array:
     z = x + 4.0
     r = 1.0 / z
     stirling = (x - 0.5) * (_log(z) - 1.0) + r * _polynomial(coefficients.LGAMMA, 1.0 - 8.0 * r)
-    product = x * r * (1.0 - r) * (1.0 - 2.0 * r) * (1.0 - 3.0 * r)  # x (x + 1) (x + 2) (x + 3) / z^4
-    return stirling + (0.5 * math.log(2.0 * math.pi) - 4.5) - log(product)
+    product = (
+        jnp.minimum(x, jnp.finfo(x.dtype).max) * r * (1.0 - r) * (1.0 - 2.0 * r) * (1.0 - 3.0 * r)
+    )  # x (x + 1) (x + 2) (x + 3) / z^4
+    return _positive(x, stirling + (0.5 * math.log(2.0 * math.pi) - 4.5) - log(product))
 
 
 @_elementwise
@@ -237,7 +250,8 @@ def digamma(x: Array) -> Array:
     z = x + 4.0
     r = 1.0 / z
     _, first, second = _recurrence(x)
-    return _log(z) - r * _polynomial(coefficients.DIGAMMA, 1.0 - 8.0 * r) - (2.0 * x + 3.0) * (first + second)
+    rest = r * _polynomial(coefficients.DIGAMMA, 1.0 - 8.0 * r)
+    return _positive(x, _log(z) - rest - (2.0 * x + 3.0) * (first + second))
 
 
 @_elementwise
@@ -246,7 +260,7 @@ def trigamma(x: Array) -> Array:
     r = 1.0 / (x + 4.0)
     y, first, second = _recurrence(x)
     squares = (2.0 * y + 9.0) * first * first + (2.0 * y + 5.0) * second * second
-    return squares + r * _polynomial(coefficients.TRIGAMMA, 1.0 - 8.0 * r)
+    return _positive(x, squares + r * _polynomial(coefficients.TRIGAMMA, 1.0 - 8.0 * r))
 
 
 def _tetragamma(x: Array) -> Array:
@@ -255,7 +269,7 @@ def _tetragamma(x: Array) -> Array:
     s = 2.0 * x + 3.0
     # In this order no product leaves the range of float32.
     cubes = (s * first) * ((y + 9.0) * first) * first + (s * second) * ((y + 3.0) * second) * second
-    return -2.0 * cubes - r * r * _polynomial(coefficients.TETRAGAMMA, 1.0 - 8.0 * r)
+    return _positive(x, -2.0 * cubes - r * r * _polynomial(coefficients.TETRAGAMMA, 1.0 - 8.0 * r))
 
 
 @_elementwise
@@ -278,18 +292,19 @@ def inverse_digamma(y: Array) -> Array:
 
 def multivariate_lgamma(a: ArrayLike, d: int) -> Array:
     """Log of the multivariate gamma function of dimension d, for a > (d - 1) / 2 (any shape)."""
-    return d * (d - 1) / 4.0 * math.log(math.pi) + lgamma(_descending(a, d)).sum(axis=0)
+    return d * (d - 1) / 4.0 * math.log(math.pi) + _sum_of_halves(lgamma, a, d)
 
 
 def multivariate_digamma(a: ArrayLike, d: int) -> Array:
     """Derivative of `multivariate_lgamma` in a, for a > (d - 1) / 2 (any shape)."""
-    return digamma(_descending(a, d)).sum(axis=0)
+    return _sum_of_halves(digamma, a, d)
 
 
-def _descending(a: ArrayLike, d: int) -> Array:
-    """a, a - 1/2, ..., a - (d - 1) / 2 along a new first axis."""
-    a = _as_float(a)
-    return a - 0.5 * jnp.arange(d, dtype=a.dtype).reshape((d,) + (1,) * a.ndim)
+def _sum_of_halves(function: Callable[[ArrayLike], Array], a: ArrayLike, d: int) -> Array:
+    """f(a) + f(a - 1/2) + ... + f(a - (d - 1) / 2)."""
+    first = _as_float(a)
+    # A loop: XLA does not vectorise the sum of an axis this short, and compiles an unrolled sum d times.
+    return jax.lax.fori_loop(1, d, lambda j, total: total + function(first - 0.5 * j), function(first))
 
 
 # Derivatives in closed form, none of which cancels where its function is accurate (but see `truncated_variance`).

@@ -124,7 +124,7 @@ class Wishart(ExponentialFamily):
         )
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Bartlett: X = R A A' R', R R' = scale, A lower triangular with chi variables on the diagonal, Gaussian below."""
+        """Bartlett: X = R A A' R', R R' = scale, A lower triangular: chi variables on the diagonal, Gaussian below."""
         dimension = self._dimension
         root = jnp.linalg.cholesky(self.scale)
         normal_key, gamma_key = jax.random.split(key)

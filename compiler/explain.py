@@ -1,0 +1,39 @@
+"""Explain: the plan in words, factor by factor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .graph import Block, Graph
+
+
+def explain_plan(graph: Graph, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None) -> str:
+    """The plan of a graph as text; with the evidence and the floored cavities by factor where a run gives them."""
+    lines = [f"{graph.model.name}: {len(graph.blocks)} factors, {len(graph.latent)} variables to infer, observed: {', '.join(sorted(graph.observed)) or 'nothing'}"]
+    for block in graph.blocks:
+        lines.append(_head(block))
+        lines.append(f"    {block.operator} [{block.accuracy}]")
+        lines.append(f"    because {block.reason}")
+        if evidence and block.name in evidence:
+            lines.append(f"    log evidence {evidence[block.name]:.6g}")
+        if floored and floored.get(block.name):
+            lines.append(f"    {floored[block.name]} cavities were improper and floored")
+    if graph.forward:
+        lines.append(f"computed forward afterwards (nothing observed depends on them): {', '.join(graph.forward)}")
+    if absorbed := graph.absorbed():
+        lines.append(f"integrated out inside a factor, recovered afterwards: {', '.join(absorbed)}")
+    lines.append(f"schedule of a sweep: {_schedule(graph)}")
+    return "\n".join(lines)
+
+
+def _head(block: Block) -> str:
+    plates = f"[{', '.join(plate.name for plate in block.plates)}]" if block.plates else ""
+    joins = f" ~ {', '.join(block.latent)}" if block.latent else ""
+    gates = "".join(f" | gate {gate.selector}" for gate in block.gates)
+    return f"  {block.name}{plates}: {block.method}{joins}{gates}"
+
+
+def _schedule(graph: Graph) -> str:
+    parts = [f"messages of {graph.blocks[i].name}" for i in graph.ep_order]
+    parts += [f"belief of {name}" for name in graph.order if any(name in b.latent and not b.constant for b in graph.blocks if b.kind == "energy")]
+    return "; ".join(parts) or "nothing moves: one sweep is exact"

@@ -1,0 +1,63 @@
+"""Methods: how messages are computed, as the user asks for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ..factors.errors import ModelError
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A request for message operators: `name` is auto, ep, vmp, ncvmp or power; `alpha` the power (1 is EP), `bound` an option of a link."""
+
+    name: str
+    alpha: float = 1.0
+    bound: str | None = None
+
+    def __str__(self) -> str:
+        if self.name == "power":
+            return f"power({self.alpha:g})"
+        return self.name.upper() if self.name != "auto" else "auto"
+
+
+AUTO, EP, VMP, NCVMP = Method("auto"), Method("ep"), Method("vmp"), Method("ncvmp")
+_BY_NAME = {"auto": AUTO, "ep": EP, "vmp": VMP, "ncvmp": NCVMP}
+
+
+def power(alpha: float) -> Method:
+    """Power EP with the alpha-divergence of the given `alpha` in (0, 1]: 1 is EP, and towards 0 it meets VMP. Source: minka2005divergence.
+
+    Returns a method for `infer(..., method=...)`. Raises ModelError for an alpha outside (0, 1].
+    """
+    if not 0 < alpha <= 1:
+        raise ModelError(f"power(alpha) needs 0 < alpha <= 1; found {alpha}. Use method='vmp' for the limit 0 and method='ep' for 1.")
+    return EP if alpha == 1 else Method("power", float(alpha))
+
+
+def ncvmp(bound: str | None = None) -> Method:
+    """Non-conjugate VMP, with the named `bound` of the link inside the factor (logistic: quadrature, tilted, jaakkola; softmax: tilted, log, quadratic, bohning,
+    taylor, quadrature). Returns a method for `infer(..., method=...)`; an unknown name is an error there. Source: knowles2011ncvmp.
+    """
+    return Method("ncvmp", bound=bound)
+
+
+def parse(method: Any) -> Method:
+    """A method from its name or itself."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, str) and method in _BY_NAME:
+        return _BY_NAME[method]
+    raise ModelError(f"There is no method {method!r}. Use one of {', '.join(map(repr, _BY_NAME))}, cv.power(alpha), cv.ncvmp(bound=...), or a dictionary of these by variable name.")
+
+
+def resolve(method: Any, known: Mapping[str, Any]) -> tuple[Method, dict[str, Method]]:
+    """The default method and those asked for by name; names must be variables, lets or constraints of the model."""
+    if not isinstance(method, Mapping):
+        return parse(method), {}
+    unknown = [name for name in method if name not in known]
+    if unknown:
+        raise ModelError(f"method= names {unknown[0]!r}, which the model does not have. Its variables and constraints are: {', '.join(known)}.")
+    return AUTO, {name: parse(value) for name, value in method.items()}

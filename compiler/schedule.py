@@ -1,0 +1,19 @@
+"""Pass: the order of the updates in a sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .graph import Graph
+
+
+def schedule(graph: Graph) -> Graph:
+    """EP blocks in declaration order and back; variables touched by energies from the last declared (the most local) to the first.
+
+    Local variables come first so that what a sweep starts from are only the beliefs of the global ones.
+    """
+    forward = [i for i, block in enumerate(graph.blocks) if block.kind != "energy"]
+    ep_order = tuple(forward + forward[-2::-1])
+    energies = {name for block in graph.blocks if block.kind == "energy" for name in block.latent}
+    order = tuple(name for name in reversed(list(graph.latent)) if name in energies)
+    return dataclasses.replace(graph, order=order, ep_order=ep_order)

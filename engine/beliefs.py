@@ -1,0 +1,129 @@
+"""Beliefs: where they start, and how symmetries among them are broken."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.expressions import Apply, Expr, Gather, Let, Plate, Random, parents
+from ..compiler.graph import Block, Graph
+from ..factors.families import FOR_DOMAIN
+from ..factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Unit, Vector
+from .evaluate import Scope
+
+
+def family_of(variable: Random | Let) -> Any:
+    """The family that a variable's belief belongs to."""
+    return FOR_DOMAIN[variable.domain.kind]
+
+
+def shape_of(variable: Random | Let, scope: Scope) -> tuple[int, ...]:
+    """The sizes of a variable's plates."""
+    return tuple(scope.sizes[plate.name] for plate in variable.plates)
+
+
+def event_size(variable: Random | Let, scope: Scope) -> int | None:
+    """Number of classes or dimension, if the domain has one."""
+    return None if variable.domain.size is None else scope.size(variable.domain.size)
+
+
+def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+    """Zero naturals."""
+    return family_of(variable).uniform(shape_of(variable, scope), event_size(variable, scope)).naturals()
+
+
+def placeholder(variable: Random | Let, scope: Scope) -> Any:
+    """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
+    shape, k = shape_of(variable, scope), event_size(variable, scope)
+    zeros, ones = jnp.zeros(shape), jnp.ones(shape)
+    match BY_KIND[variable.domain.kind]:
+        case t if t is Real:
+            return Real(zeros, ones)
+        case t if t is Positive:
+            return Positive(ones, zeros)
+        case t if t is Unit:
+            return Unit(zeros + jnp.log(0.5), zeros + jnp.log(0.5))
+        case t if t is Boolean:
+            return Boolean(0.5 * ones)
+        case t if t is Category:
+            return Category(jnp.full((*shape, k), 1.0 / k))
+        case t if t is Simplex:
+            return Simplex(jnp.full((*shape, k), -jnp.log(1.0 * k)))
+        case t if t is Vector:
+            return Vector(jnp.zeros((*shape, k)), jnp.broadcast_to(jnp.eye(k), (*shape, k, k)))
+        case t if t is PosDef:
+            return PosDef(jnp.broadcast_to(jnp.eye(k), (*shape, k, k)), zeros)
+    return Count(ones, zeros)
+
+
+def multiplied(graph: Graph) -> tuple[str, ...]:
+    """Gaussian variables that enter a product with another random variable: their signs and rotations are symmetric at the prior."""
+    found: set[str] = set()
+    for block in graph.blocks:
+        for arg in block.args.values():
+            for node in _nodes(arg):
+                if isinstance(node, Apply) and node.op in ("multiply", "dot"):
+                    sides = [{n.name for n in _nodes(a) if isinstance(n, Random) and n.name in graph.latent} for a in node.args]
+                    if all(sides):
+                        found |= sides[0] | sides[1]
+    return tuple(name for name in graph.latent if name in found and graph.latent[name].domain.kind in ("real", "vector"))
+
+
+def _nodes(expr: Expr) -> list[Expr]:
+    found, stack = [], [expr]
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, Random):
+            stack.extend(parents(node))
+    return found
+
+
+def jittered(variable: Random, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
+    """The same Gaussian with its mean moved to a random draw of itself."""
+    family = family_of(variable)
+    belief = family.from_naturals(naturals)
+    draw = belief.sample(key)
+    if variable.domain.kind == "real":
+        return (-2.0 * naturals[1] * draw, naturals[1])
+    return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
+
+
+def exchangeable_gates(graph: Graph) -> tuple[tuple[Random, Plate], ...]:
+    """Latent selectors of components that the model cannot tell apart, with the plate of the components."""
+    found: dict[str, tuple[Random, Plate]] = {}
+    for block in graph.blocks:
+        for gate in block.gates:
+            selector = gate.selector
+            if gate.axis is None or not isinstance(selector, Random) or selector.name not in graph.latent or not selector.plates:
+                continue
+            if _components(graph, block, gate.axis):
+                found[selector.name] = (selector, gate.axis)
+    return tuple(found.values())
+
+
+def _components(graph: Graph, block: Block, axis: Plate) -> bool:
+    """True when latent variables live on `axis` and no fixed argument of their definitions varies over it."""
+    variables = [graph.latent[name] for name in block.latent if axis in graph.latent[name].plates]
+    arguments = [arg for v in variables if isinstance(v, Random) for arg in parents(v)]
+    return bool(variables) and not any(axis in arg.plates and not isinstance(_base(arg), Random) for arg in arguments)
+
+
+def _base(expr: Expr) -> Expr:
+    return _base(expr.source) if isinstance(expr, Gather) else expr
+
+
+def seeds(selector: Random, scope: Scope, key: Any) -> Any:
+    """Moments of a selector that give each case one random instance of its own and nothing else.
+
+    The first update of the components from these is their posterior given a single point each: a start that is spread like the data.
+    """
+    shape, k = shape_of(selector, scope), event_size(selector, scope)
+    if k is None:
+        return Boolean(jax.random.uniform(key, shape))
+    instances = math.prod(shape)
+    chosen = jax.random.choice(key, instances, (k,), replace=instances < k)
+    return Category(jnp.zeros((instances, k)).at[chosen, jnp.arange(k)].add(1.0).reshape((*shape, k)))

@@ -1,0 +1,153 @@
+"""The convergence controller: one while loop that sweeps, accelerates, damps, restarts and stops, with a result code.
+
+A sweep is a fixed-point map. Its iterates are extrapolated by Anderson acceleration (walker2011anderson) and guarded: an extrapolation that makes a belief improper, loses evidence or raises
+the residual is dropped and the run goes on from the last good state; a plain step that fails so is damped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING = 0, 1, 2, 3, 4
+
+
+class Settings(NamedTuple):
+    """How the controller works; `monotone` is true when every sweep must raise the evidence (pure VMP and NCVMP)."""
+
+    tolerance: float = 1e-6
+    max_iterations: int = 1000
+    depth: int = 5
+    monotone: bool = False
+    with_evidence: bool = True
+
+
+class Carry(NamedTuple):
+    """The controller's state."""
+
+    x: Any  # what the next sweep starts from
+    good: Any  # the last state that a sweep returned in good order
+    rest: Any  # parts of the state that no sweep reads
+    good_residual: Any
+    good_evidence: Any
+    best_residual: Any
+    best_at: Any
+    differences_x: Any  # (depth, size) differences of sweep results
+    differences_r: Any  # (depth, size) differences of residual vectors
+    last_y: Any
+    last_r: Any
+    history: Any  # how many differences are in use
+    accelerated: Any
+    step: Any
+    iteration: Any
+    rejected: Any
+    damped: Any
+    floored: Any
+    code: Any
+    error: Any
+    residuals: Any
+    evidences: Any
+
+
+def begin(x: Any, rest: Any, floored: Any, settings: Settings, step: float) -> Carry:
+    """The carry before the first sweep."""
+    size, inf = x.shape[0], jnp.asarray(jnp.inf)
+    empty = jnp.zeros((settings.depth, size), x.dtype)
+    trace = jnp.full(settings.max_iterations, jnp.nan)
+    zero = jnp.zeros((), jnp.int32)
+    return Carry(
+        x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
+        jnp.asarray(RUNNING, jnp.int32), inf, trace, trace,
+    )  # fmt: skip
+
+
+def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Settings, limit: Any) -> Carry:
+    """Sweeps until converged, failed, or `limit` iterations. `sweep(x, rest, step)` returns (y, rest, residual, evidence, proper, floored)."""
+
+    def going(carry):
+        return (carry.code == RUNNING) & (carry.iteration < limit)
+
+    return jax.lax.while_loop(going, lambda carry: _iterate(sweep, carry, settings), carry)
+
+
+def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
+    y, rest, residual, evidence, proper, floored = sweep(carry.x, carry.rest, carry.step)
+    residual = residual / carry.step
+    finite = jnp.all(jnp.isfinite(y)) & ~jnp.isnan(residual)
+    bad = ~finite | ~proper
+    if settings.monotone:
+        slack = 1e-10 * (1.0 + jnp.abs(carry.good_evidence))
+        bad = bad | (evidence < carry.good_evidence - slack) | ~jnp.isfinite(evidence)
+    else:
+        bad = bad | (residual > jnp.where(carry.accelerated, 2.0, 1e6) * carry.good_residual)
+    # The very first sweep may start from beliefs that are still improper.
+    bad = bad & (carry.iteration > 0)
+    rate = jnp.clip(residual / carry.good_residual, 0.0, 0.99)
+    error = residual * jnp.maximum(1.0, rate / (1.0 - rate))
+    plain_failure = bad & ~carry.accelerated
+    step = jnp.where(plain_failure, jnp.maximum(0.5 * carry.step, 0.02), carry.step)
+    improved = ~bad & (residual < carry.best_residual)
+    best_at = jnp.where(improved, carry.iteration, carry.best_at)
+    stuck = carry.iteration - best_at > 25
+    step = jnp.where(stuck, jnp.maximum(0.5 * step, 0.02), step)
+    best_at = jnp.where(stuck, carry.iteration, best_at)
+    carry, accelerated_x, history = _extrapolate(carry, y, settings)
+    reset = bad | stuck
+    x = jnp.where(bad, carry.good, jnp.where(reset | (history == 0), y, accelerated_x))
+    done = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
+    failed = plain_failure & (carry.step <= 0.02)
+    iteration = carry.iteration + 1
+    last = iteration >= settings.max_iterations
+    code = jnp.where(done, CONVERGED, jnp.where(failed, DIVERGED, jnp.where(last, _why(carry, residual), RUNNING))).astype(jnp.int32)
+    return carry._replace(
+        x=x,
+        good=jnp.where(bad, carry.good, y),
+        rest=jax.tree.map(lambda new, old: jnp.where(bad, old, new), rest, carry.rest),
+        good_residual=jnp.where(bad, carry.good_residual, residual),
+        good_evidence=jnp.where(bad, carry.good_evidence, evidence),
+        best_residual=jnp.where(improved, residual, carry.best_residual),
+        best_at=best_at,
+        history=jnp.where(reset, -1, history),  # the next difference still spans the reset
+
+        accelerated=~reset & (history > 0),
+        step=step,
+        iteration=iteration,
+        rejected=carry.rejected + (bad & carry.accelerated),
+        damped=carry.damped + (plain_failure | stuck),
+        floored=jax.tree.map(lambda a, b: a + b.astype(a.dtype), carry.floored, floored),
+        code=code,
+        error=jnp.where(bad, carry.error, error),
+        residuals=carry.residuals.at[carry.iteration].set(residual),
+        evidences=carry.evidences.at[carry.iteration].set(evidence),
+    )
+
+
+def _why(carry: Carry, residual: Any) -> Any:
+    """Out of iterations: oscillating when damping was needed again and again, else slow."""
+    return jnp.where((carry.damped > 3) & (residual > 10.0 * carry.best_residual), OSCILLATING, SLOW)
+
+
+def _extrapolate(carry: Carry, y: Any, settings: Settings) -> tuple[Carry, Any, Any]:
+    """Anderson's combination of the last results: the residual's best approximation by its own differences, subtracted."""
+    if settings.depth == 0:
+        return carry, y, jnp.zeros((), jnp.int32)
+    r = y - carry.x
+    slot = jnp.mod(carry.iteration, settings.depth)
+    usable = (carry.iteration > 0) & jnp.all(jnp.isfinite(y))
+    dx = jnp.where(usable, jax.lax.dynamic_update_index_in_dim(carry.differences_x, y - carry.last_y, slot, 0), carry.differences_x)
+    dr = jnp.where(usable, jax.lax.dynamic_update_index_in_dim(carry.differences_r, r - carry.last_r, slot, 0), carry.differences_r)
+    history = jnp.where(usable, jnp.minimum(carry.history + 1, settings.depth), 0)
+    age = jnp.mod(slot - jnp.arange(settings.depth), settings.depth)
+    active = age < history
+    gram = jnp.where(active[:, None] & active[None, :], dr @ dr.T, 0.0)
+    scale = jnp.maximum(jnp.max(jnp.diagonal(gram)), 1e-300)
+    gram = gram / scale + jnp.diag(jnp.where(active, 1e-12, 1.0))
+    right = jnp.where(active, dr @ r, 0.0) / scale
+    weights = jnp.linalg.solve(gram, right)
+    candidate = y - weights @ jnp.where(active[:, None], dx, 0.0)
+    sound = jnp.all(jnp.isfinite(candidate))
+    return carry._replace(differences_x=dx, differences_r=dr, last_y=y, last_r=r), jnp.where(sound, candidate, y), jnp.where(sound, history, 0)
+

@@ -1,0 +1,66 @@
+"""VMP and NCVMP blocks: the expected log density of all instances of a factor, as one scalar.
+
+The message to a variable, summed over its instances, is the gradient of this scalar in the variable's moments; the value is its part of the evidence. So a message and the evidence
+cannot disagree, and no message of a single instance is ever stored.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..compiler.graph import Block, Gate
+from .evaluate import Scope, moments
+from .placed import Placed, mapped
+
+
+def block_energy(block: Block, scope: Scope) -> Any:
+    """Sum over all instances of gate probability * E log f."""
+    scope = Scope(scope.sizes, scope.data, scope.moments, block.method.bound)
+    edges = list(block.args)
+    operands = [moments(block.out, scope)] + [moments(block.args[edge], scope, _kind(block, edge)) for edge in edges]
+
+    def expected_log(out, *args):
+        return block.factor.expected_log(out, **dict(zip(edges, args, strict=True)))
+
+    density = mapped(expected_log, *operands, order=block.plates)
+    weights = [gate_weight(gate, scope) for gate in block.gates]
+    if (mask := observed_mask(block, scope)) is not None:
+        weights.append(mask)
+    total = mapped(_weighted, density, *weights, order=block.plates) if weights else density
+    repeats = math.prod(scope.sizes[plate.name] for plate in block.plates if plate not in total.plates)
+    return repeats * jnp.sum(total.value)
+
+
+def _weighted(density, *weights):
+    # A case without weight costs nothing, even where its density is minus infinity.
+    weight = 1.0
+    for w in weights:
+        weight = weight * w
+    return jnp.where(weight == 0.0, 0.0, density) * weight
+
+
+def _kind(block: Block, edge: str) -> str:
+    return block.factor.edges[edge]
+
+
+def observed_mask(block: Block, scope: Scope) -> Placed | None:
+    """One where the outcome is present, zero where it is missing."""
+    name = getattr(block.out, "name", None)
+    mask = scope.data.get(f"{name} present")
+    return None if mask is None else Placed(mask, block.out.plates)
+
+
+def gate_weight(gate: Gate, scope: Scope) -> Placed:
+    """The probability that the gate is open, over the plates of the selector and, for an index, the plate it chooses from."""
+    belief = moments(gate.selector, scope)
+    if gate.selector.domain.kind == "boolean":
+        p = belief.value.probability
+        states = jnp.stack([1.0 - p, p], axis=-1)
+    else:
+        states = belief.value.probability
+    if gate.axis is not None:
+        return Placed(states, (*belief.plates, gate.axis))
+    return Placed(states[..., gate.case], belief.plates)

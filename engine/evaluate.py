@@ -1,0 +1,296 @@
+"""Values and moments of expressions.
+
+`value(expr, scope)` evaluates an expression of data. `moments(expr, scope)` propagates the moments of its random variables: this is all of
+VMP and NCVMP, since a message is the gradient of an expected log density in the moments that went in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Random
+from ..compiler.polynomial import atom_key, monomials
+from ..factors import LINKS
+from ..factors.errors import UnsupportedError
+from ..factors.families import FOR_DOMAIN
+from ..factors.moments import BY_KIND, Boolean, Positive, Real, Vector
+from .placed import Placed, mapped, to_event
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """What an expression may look up: plate sizes, data by name, moments by name, and the bound that a link shall use."""
+
+    sizes: dict[str, int]
+    data: dict[str, Any]
+    moments: dict[str, Any]
+    bound: str | None = None
+
+    def size(self, size: Any) -> int:
+        """A number of classes, where it may be a plate."""
+        return self.sizes[size.name] if isinstance(size, Plate) else size
+
+
+_BINARY = {
+    "add": jnp.add,
+    "subtract": jnp.subtract,
+    "multiply": jnp.multiply,
+    "divide": jnp.divide,
+    "and": jnp.logical_and,
+    "or": jnp.logical_or,
+    "xor": jnp.logical_xor,
+    "equal": jnp.equal,
+    "greater": jnp.greater,
+}
+_UNARY = {"negate": jnp.negative, "not": jnp.logical_not, "log": jnp.log}
+
+
+def value(expr: Expr, scope: Scope) -> Placed:
+    """The value of an expression without random variables, or with observed ones only."""
+    if isinstance(expr, Constant):
+        return Placed(jnp.asarray(expr.value), expr.plates)
+    if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
+        return Placed(scope.data[expr.name], expr.plates)
+    if isinstance(expr, Let):
+        return value(expr.expression, scope)
+    if isinstance(expr, Gather):
+        return gather(value(expr.source, scope), value(expr.index, scope), expr)
+    assert isinstance(expr, Apply), f"{expr} has no value without inference"
+    if expr.op == "softmax":
+        return mapped(jax.nn.softmax, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
+    if expr.op == "sum":
+        return mapped(jnp.sum, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
+    args = [value(arg, scope) for arg in expr.args]
+    return mapped(point_function(expr), *args, order=expr.plates)
+
+
+def point_function(expr: Apply) -> Any:
+    """The function of one scalar instance that `expr` applies."""
+    if expr.op == "power":
+        exponent = expr.option("exponent")
+        return lambda x: x**exponent
+    if expr.op == "dot":
+        return jnp.matmul if max(arg.domain.event_ndim for arg in expr.args) > 1 else jnp.dot
+    return _BINARY.get(expr.op) or _UNARY.get(expr.op) or LINKS[expr.op].value
+
+
+def gather(source: Placed, index: Placed, expr: Gather) -> Placed:
+    """source[index] on placed values."""
+    position = jnp.asarray(index.value).astype(jnp.int32)
+    return mapped(lambda s, i: jax.tree.map(lambda a: a[i], s), to_event(source, expr.axis), Placed(position, index.plates), order=expr.plates)
+
+
+def point(kind: str, placed: Placed, size: int | None = None) -> Placed:
+    """The moments of known values read as the given kind of domain."""
+    if kind in ("concentration", "vector"):
+        zeros = jnp.zeros((*placed.value.shape, placed.value.shape[-1]))
+        return Placed(Vector(placed.value, zeros), placed.plates)
+    family = FOR_DOMAIN[kind]
+    if kind == "category":
+        return Placed(family.moments_at(placed.value, size), placed.plates)
+    return Placed(family.moments_at(jnp.asarray(placed.value, float) if kind != "boolean" else placed.value), placed.plates)
+
+
+def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
+    """The moments of `expr`, read as `kind` (its own domain's by default). A gather by a random index keeps the plate it chooses from."""
+    kind = kind or expr.domain.kind
+    if isinstance(expr, (Random, Let)) and expr.name in scope.moments:
+        return Placed(_cast(scope.moments[expr.name], kind, expr), expr.plates)
+    if known(expr, scope):
+        return point(kind, value(expr, scope), None if kind != "category" else scope.size(expr.domain.size))
+    if isinstance(expr, Let):
+        return moments(expr.expression, scope, kind)
+    if isinstance(expr, Gather):
+        source = moments(expr.source, scope, kind)
+        return gather(source, value(expr.index, scope), expr) if known(expr.index, scope) else source
+    assert isinstance(expr, Apply), f"{expr} has no belief yet"
+    return _cast_placed(_applied(expr, scope, kind), kind, expr)
+
+
+def known(expr: Expr, scope: Scope) -> bool:
+    """True when the value of `expr` follows from the data."""
+    if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
+        return True
+    if isinstance(expr, Random):
+        return False
+    if isinstance(expr, (Constant, Input)):
+        return True
+    children = {"Let": lambda: (expr.expression,), "Gather": lambda: (expr.source, expr.index), "Apply": lambda: expr.args}
+    return all(known(child, scope) for child in children[type(expr).__name__]())
+
+
+def _cast(found: Any, kind: str, expr: Expr) -> Any:
+    if isinstance(found, BY_KIND.get(kind, Vector)):
+        return found
+    if kind == "unit" and isinstance(found, Boolean):
+        return found
+    raise UnsupportedError(
+        f"'{expr}' is {expr.domain} and is used where a {kind} value is needed. Its distribution gives no {kind} moments: "
+        "map it with cv.exp, cv.log, cv.logistic or declare it in the domain that the factor needs."
+    )
+
+
+def _cast_placed(placed: Placed, kind: str, expr: Expr) -> Placed:
+    return Placed(_cast(placed.value, kind, expr), placed.plates)
+
+
+def _applied(expr: Apply, scope: Scope, kind: str) -> Placed:
+    if expr.op in LINKS:
+        return _linked(expr, scope)
+    if kind in ("boolean", "unit") and expr.op in ("and", "or", "not", "xor", "equal"):
+        return _logical(expr, scope)
+    if kind == "positive":
+        return _positive(expr, scope)
+    if kind == "vector":
+        return _vector(expr, scope)
+    return _real(expr, scope)
+
+
+def _linked(expr: Apply, scope: Scope) -> Placed:
+    link = LINKS[expr.op]
+    bound = scope.bound if scope.bound in link.bounds else next(iter(link.bounds))
+    argument = moments(expr.args[0], scope, "real")
+    if expr.op == "softmax":
+        argument = to_event(argument, expr.option("over"))
+        return Placed(link.moments(argument.value, bound), argument.plates)
+    return Placed(link.moments(argument.value, bound), argument.plates)
+
+
+def _logical(expr: Apply, scope: Scope) -> Placed:
+    args = [moments(arg, scope, "boolean") for arg in expr.args]
+
+    def probability(*ps: Boolean) -> Boolean:
+        p = [q.probability for q in ps]
+        rules = {
+            "not": lambda: 1 - p[0],
+            "and": lambda: p[0] * p[1],
+            "or": lambda: 1 - (1 - p[0]) * (1 - p[1]),
+            "xor": lambda: p[0] + p[1] - 2 * p[0] * p[1],
+            "equal": lambda: 1 - p[0] - p[1] + 2 * p[0] * p[1],
+        }
+        return Boolean(rules[expr.op]())
+
+    return mapped(probability, *args, order=expr.plates)
+
+
+def _positive(expr: Apply, scope: Scope) -> Placed:
+    if expr.op == "multiply":
+        args = [moments(arg, scope, "positive") for arg in expr.args]
+        return mapped(lambda a, b: Positive(a.mean * b.mean, a.log + b.log), *args, order=expr.plates)
+    if expr.op == "divide" and known(expr.args[1], scope):
+        args = [moments(arg, scope, "positive") for arg in expr.args]
+        return mapped(lambda a, b: Positive(a.mean / b.mean, a.log - b.log), *args, order=expr.plates)
+    raise UnsupportedError(
+        f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. Positive expressions are products and quotients by data, "
+        "and cv.exp of a real expression."
+    )
+
+
+def _vector(expr: Apply, scope: Scope) -> Placed:
+    signs = {"add": 1.0, "subtract": -1.0}
+    if expr.op in signs and all(arg.domain.kind == "vector" for arg in expr.args):
+        a, b = (moments(arg, scope, "vector") for arg in expr.args)
+        return mapped(lambda a, b: Vector(a.mean + signs[expr.op] * b.mean, a.covariance + b.covariance), a, b, order=expr.plates)
+    if expr.op == "negate":
+        return mapped(lambda a: Vector(-a.mean, a.covariance), moments(expr.args[0], scope, "vector"))
+    raise UnsupportedError(f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences and cv.dot of vectors do.")
+
+
+def _dot(a: Vector, b: Vector) -> Real:
+    # One inner product of concatenated parts: over plates a single matrix product.
+    left = jnp.concatenate([(a.covariance + jnp.outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
+    right = jnp.concatenate([b.covariance.ravel(), jnp.outer(b.mean, b.mean).ravel()])
+    return Real(jnp.dot(a.mean, b.mean), jnp.dot(left, right))
+
+
+def _project(a: Vector, x: Any) -> Real:
+    return Real(jnp.dot(a.mean, x), jnp.dot(x @ a.covariance, x))
+
+
+def _atom(expr: Expr, scope: Scope) -> Placed:
+    if isinstance(expr, Apply) and expr.op == "dot":
+        left, right = expr.args
+        if known(left, scope):
+            left, right = right, left
+        if known(right, scope):
+            return mapped(_project, moments(left, scope, "vector"), value(right, scope), order=expr.plates)
+        return mapped(_dot, moments(left, scope, "vector"), moments(right, scope, "vector"), order=expr.plates)
+    if isinstance(expr, Apply) and expr.op == "exp":
+        argument = moments(expr.args[0], scope, "real")
+
+        def log_normal(s: Real) -> Real:
+            mean = jnp.exp(s.mean + 0.5 * s.variance)
+            return Real(mean, mean**2 * jnp.expm1(s.variance))
+
+        return mapped(log_normal, argument, order=expr.plates)
+    if isinstance(expr, Apply):
+        raise UnsupportedError(f"The real expression '{expr}' ({expr.op}) has no moments in closed form; sums, products, cv.dot and cv.exp do.")
+    return moments(expr, scope, "real")
+
+
+def _real(expr: Expr, scope: Scope) -> Placed:
+    """Mean and variance of a polynomial in independent scalars, each of first degree in every monomial."""
+    terms = monomials(expr, lambda e: known(e, scope))
+    known = {}
+    parts = []
+    for coefficients, atoms in terms:
+        for atom in atoms:
+            known.setdefault(atom_key(atom), _atom(atom, scope))
+        coefficient = [value(c, scope) for c in coefficients]
+        parts.append((coefficient, [atom_key(atom) for atom in atoms]))
+    return _sum(parts, known, expr)
+
+
+def _sum(parts: list, known: dict, expr: Expr) -> Placed:
+    keys = [key for _, atoms in parts for key in atoms]
+    order = list(known)
+    operands = [known[key] for key in order]
+    sizes = [len(coefficients) for coefficients, _ in parts]
+    data = [c for coefficients, _ in parts for c in coefficients]
+    independent = len(keys) == len(set(keys))
+
+    def combine(*args):
+        values, atoms = list(args[: len(data)]), dict(zip(order, args[len(data) :], strict=True))
+        scales = []
+        for size in sizes:
+            scale = 1.0
+            for v in values[:size]:
+                scale = scale * v
+            values = values[size:]
+            scales.append(scale)
+        names = [names for _, names in parts]
+        mean = sum(scale * _mean(atoms, n) for scale, n in zip(scales, names, strict=True))
+        if independent:
+            variance = sum(scale**2 * _covariance(atoms, n, n) for scale, n in zip(scales, names, strict=True) if n)
+        else:
+            variance = sum(s * t * _covariance(atoms, n, k) for s, n in zip(scales, names, strict=True) for t, k in zip(scales, names, strict=True) if set(n) & set(k))
+        return Real(mean, variance + jnp.zeros_like(mean))
+
+    return mapped(combine, *data, *operands, order=expr.plates)
+
+
+def _mean(atoms: dict, names: list) -> Any:
+    product = 1.0
+    for name in names:
+        product = product * atoms[name].mean
+    return product
+
+
+def _covariance(atoms: dict, left: list, right: list) -> Any:
+    """Cov of two products of independent scalars that share some of them."""
+    if left == right and len(left) == 1:
+        return atoms[left[0]].variance
+    shared = set(left) & set(right)
+    apart = _mean(atoms, [n for n in left if n not in shared]) * _mean(atoms, [n for n in right if n not in shared])
+    if left == right or not shared - set(left):
+        seconds, squares = 1.0, 1.0
+        for name in sorted(shared, key=str):
+            seconds = seconds * (atoms[name].variance + atoms[name].mean ** 2)
+            squares = squares * atoms[name].mean ** 2
+        return apart * (seconds - squares)
+    raise AssertionError("shared atoms are part of both monomials")
+

@@ -1,0 +1,102 @@
+"""How the instances of an EP block reach their variables: index arrays, made from the data once per run.
+
+Everything that depends on an instance is flattened over the block's plates and laid out in batches, so that messages travel through a scan in
+schedule order and only marginals are gathered and scattered.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..compiler.expressions import Expr, Gather, Let, Random
+from ..compiler.graph import Block
+from .evaluate import Scope, value
+from .placed import Placed, spread
+
+
+class Layout(NamedTuple):
+    """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding. None where a single batch in natural order will do."""
+
+    order: Any
+    present: Any
+
+
+def count(block: Block, sizes: dict[str, int]) -> int:
+    """Number of instances."""
+    return math.prod(sizes[plate.name] for plate in block.plates)
+
+
+def elements(variable: Random | Let, sizes: dict[str, int]) -> int:
+    """Number of elements of a variable."""
+    return math.prod(sizes[plate.name] for plate in variable.plates)
+
+
+def root(expr: Expr) -> Any:
+    """The variable that `expr` is an element of."""
+    while not (isinstance(expr, Random) or (isinstance(expr, Let) and not isinstance(expr.expression, (Gather, Random, Let)))):
+        expr = expr.source if isinstance(expr, Gather) else expr.expression
+    return expr
+
+
+def positions(element: Expr, block: Block, scope: Scope) -> Any:
+    """The flat position of each instance's element in its variable; None when the variable has a single element."""
+    variable = root(element)
+    size = elements(variable, scope.sizes)
+    if size == 1:
+        return None
+    numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])
+    inside = Scope(scope.sizes, {**scope.data, variable.name: numbers}, scope.moments)
+    return flat(value(element, inside), block, scope)
+
+
+def flat(placed: Placed, block: Block, scope: Scope) -> Any:
+    """A value flattened over the instances of a block; a scalar that is the same for all stays a scalar."""
+    if not placed.plates and jnp.ndim(placed.value) == 0:
+        return placed.value
+    full = spread(placed, block.plates, scope.sizes)
+    event = full.shape[len(block.plates) :]
+    return full.reshape((count(block, scope.sizes), *event))
+
+
+def one_to_one(block: Block, edges: tuple[Expr, ...]) -> bool:
+    """True when no two instances share an element, so that all of them may be updated at once."""
+    return all(isinstance(edge, (Random, Let)) and set(root(edge).plates) == set(block.plates) for edge in edges)
+
+
+def batches(instances: int, coupled: bool) -> int:
+    """How many batches a sweep is cut into: one without conflicts, else 8 to 32 (fewer for very few instances)."""
+    if not coupled:
+        return 1
+    return int(np.clip(instances // 400, min(8, instances), 32))
+
+
+def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Layout | None:
+    """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed."""
+    instances = count(block, scope.sizes)
+    number = batches(instances, not one_to_one(block, edges))
+    if number == 1:
+        return None
+    width = -(-instances // number)
+    order = jnp.concatenate([jax.random.permutation(key, instances), jnp.full(number * width - instances, instances)]).reshape(number, width)
+    return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+
+
+def arranged(array: Any, plan: Layout | None) -> Any:
+    """Per-instance values in schedule order (batches, width, ...); scalars pass."""
+    if array is None or jnp.ndim(array) == 0:
+        return array
+    return array[None] if plan is None else array[plan.order]
+
+
+def restored(array: Any, plan: Layout | None, instances: int) -> Any:
+    """Schedule order back to instances."""
+    if plan is None:
+        return array[0]
+    back = jnp.zeros((instances + 1, *array.shape[2:]), array.dtype)
+    place = jnp.where(plan.present, plan.order, instances)
+    return back.at[place].set(array)[:instances]

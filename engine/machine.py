@@ -1,0 +1,306 @@
+"""The machine of a plan: start, one sweep, and the reading of the result, as pure functions of data.
+
+State is a pytree: `moving` holds, for each variable that VMP updates, the sum of its messages from energies; `messages` those of the EP blocks. A belief is
+the constant messages + the moving ones + the EP ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.graph import Block, Graph
+from . import sites, tables
+from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeholder, seeds, shape_of, uniform
+from .energy import block_energy
+from .evaluate import Scope
+from .placed import Placed
+
+Naturals = dict[str, tuple[Any, ...]]
+
+
+class State(NamedTuple):
+    """What a sweep maps to its successor."""
+
+    moving: Naturals
+    messages: dict[str, Any]
+
+
+class Fixed(NamedTuple):
+    """What stays during a run: the constant messages and the EP blocks' data in schedule order."""
+
+    constant: Naturals
+    prepared: dict[str, Any]
+
+
+class Sweep(NamedTuple):
+    """One sweep's result: the new state, the residual in standard deviations, the evidence seen on the way, whether all beliefs are proper, and how many cavities were floored by block."""
+
+    state: State
+    residual: Any
+    evidence: Any
+    proper: Any
+    floored: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Machine:
+    """The functions of a plan for given plate sizes."""
+
+    graph: Graph
+    sizes: dict[str, int]
+
+    def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+        """What expressions may look up."""
+        return Scope(self.sizes, data, moments or {})
+
+    @cached_property
+    def ep_blocks(self) -> dict[str, Block]:
+        """Blocks with messages, by number."""
+        return {str(i): block for i, block in enumerate(self.graph.blocks) if block.kind != "energy"}
+
+    @cached_property
+    def energies(self) -> tuple[Block, ...]:
+        """Blocks whose messages are gradients and change during a run."""
+        return tuple(block for block in self.graph.blocks if block.kind == "energy" and not block.constant)
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """Variables that these touch, in update order."""
+        touched = {name for block in self.energies for name in block.latent}
+        return tuple(name for name in self.graph.order if name in touched)
+
+    @cached_property
+    def with_ep(self) -> frozenset[str]:
+        """Variables that EP blocks touch."""
+        names = set()
+        for block in self.ep_blocks.values():
+            names |= set(block.latent) | {getattr(tables.root(atom), "name", "") for atom in block.atoms}
+        return frozenset(name for name in names if name in self.graph.latent)
+
+    @cached_property
+    def transient(self) -> frozenset[str]:
+        """Moving variables whose incoming belief no update reads: they need no place in the state that is accelerated."""
+        found, updated = set(), set()
+        for name in self.moving:
+            mine = [block for block in self.energies if name in block.latent]
+            reads_itself = any(block.method.name == "ncvmp" for block in mine)
+            readers = {other for block in mine for other in block.latent}
+            if name not in self.with_ep and not reads_itself and not (readers & updated):
+                found.add(name)
+            updated.add(name)
+        return frozenset(found)
+
+    # start -------------------------------------------------------------------------------------------------------------------
+
+    def prepare(self, data: dict[str, Any], key: Any) -> Fixed:
+        """Everything that depends on data only."""
+        scope = self.scope(data)
+        prepared = {}
+        for number, block in self.ep_blocks.items():
+            room = sites if block.kind == "site" else tables
+            prepared[number] = room.prepare(block, scope, jax.random.fold_in(key, int(number)))
+        constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
+        for block in self.graph.blocks:
+            if block.constant:
+                (name,) = block.latent
+                variable = self.graph.latent[name]
+                here = placeholder(variable, scope)
+                constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
+        return Fixed(constant, prepared)
+
+    def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> State:
+        """Beliefs from the priors in order of declaration, then symmetries broken with the random key."""
+        scope = self.scope(data)
+        beliefs, moments = dict(fixed.constant), {}
+        multiply = multiplied(self.graph)
+        for i, (name, variable) in enumerate(self.graph.latent.items()):
+            own = tuple(block for block in self.energies if block.out is variable)
+            if own:
+                beliefs[name] = _add(beliefs[name], self._pull(name, own, scope, moments, placeholder(variable, scope)))
+            if name in multiply:
+                beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
+            moments[name] = self.moments_of(name, beliefs[name]) if name not in self.with_ep or own or self._has_prior(name) else placeholder(variable, scope)
+        for i, (selector, _) in enumerate(exchangeable_gates(self.graph)):
+            moments[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
+        if exchangeable_gates(self.graph):
+            beliefs = self._first_pass(fixed, scope, beliefs, moments)
+        moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
+        messages = {
+            number: (sites if block.kind == "site" else tables).initial(block, fixed.prepared[number], scope) for number, block in self.ep_blocks.items()
+        }
+        return State(moving, messages)
+
+    def _has_prior(self, name: str) -> bool:
+        return any(block.constant and block.latent == (name,) for block in self.graph.blocks)
+
+    def _first_pass(self, fixed: Fixed, scope: Scope, beliefs: Naturals, moments: dict[str, Any]) -> Naturals:
+        """Components from the seeds of their selectors."""
+        selectors = {selector.name for selector, _ in exchangeable_gates(self.graph)}
+        beliefs = dict(beliefs)
+        for name in self.moving:
+            if name not in selectors:
+                mine = tuple(block for block in self.energies if name in block.latent)
+                beliefs[name] = _add(fixed.constant[name], self._pull(name, mine, scope, moments, moments[name]))
+                moments[name] = self.moments_of(name, beliefs[name])
+        return beliefs
+
+    # one sweep ---------------------------------------------------------------------------------------------------------------
+
+    def sweep(self, fixed: Fixed, data: dict[str, Any], state: State, step: Any, with_evidence: bool) -> Sweep:
+        """EP blocks forward and back, then the moving variables one after the other; residuals are those of the beliefs."""
+        scope = self.scope(data)
+        beliefs = self.beliefs(fixed, state)
+        before = dict(beliefs)
+        proper = self._all_proper(beliefs, self.with_ep)
+        beliefs, messages, floored = self._ep_pass(fixed, scope, beliefs, state.messages, step)
+        moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}
+        moving, evidence = dict(state.moving), jnp.nan
+        for i, name in enumerate(self.moving):
+            if with_evidence and not self.transient.issuperset(self.moving[i : i + 1]) and (i == 0 or self.moving[i - 1] in self.transient):
+                evidence = self._total(fixed, scope, beliefs, moments, moving, messages)
+            mine = tuple(block for block in self.energies if name in block.latent)
+            target = self._pull(name, mine, scope, moments, moments[name])
+            rate = step if any(block.method.name == "ncvmp" for block in mine) else 1.0
+            change = jax.tree.map(lambda t, o, rate=rate: rate * (t - o), target, moving[name])
+            moving[name] = _add(moving[name], change)
+            beliefs[name] = _add(beliefs[name], change)
+            moments[name] = self.moments_of(name, beliefs[name])
+        if with_evidence and (not self.moving or self.moving[-1] in self.transient):
+            evidence = self._total(fixed, scope, beliefs, moments, moving, messages)
+        proper = proper & self._all_proper(beliefs, beliefs)
+        watched = [name for name in beliefs if name not in self.transient] or list(beliefs)
+        residual = self._residual(before, beliefs, watched)
+        return Sweep(State(moving, messages), residual, evidence, proper, floored)
+
+    def _ep_pass(self, fixed, scope, beliefs, messages, step):
+        messages, floored = dict(messages), {}
+        beliefs = dict(beliefs)
+        for number in map(str, self.graph.ep_order):
+            block, prepared = self.ep_blocks[number], fixed.prepared[number]
+            room = sites if block.kind == "site" else tables
+            flat = self.flat(block, beliefs)
+            flat, messages[number], count = room.update(block, prepared, flat, messages[number], step)
+            for name, naturals in flat.items():
+                beliefs[name] = self._shaped(name, naturals)
+            floored[number] = floored.get(number, 0) + count
+        return beliefs, messages, floored
+
+    def beliefs(self, fixed: Fixed, state: State) -> Naturals:
+        """The naturals of all beliefs."""
+        beliefs = {name: _add(naturals, state.moving[name]) if name in state.moving else naturals for name, naturals in fixed.constant.items()}
+        return self._with_messages(fixed, state.messages, beliefs)
+
+    def _with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
+        beliefs = dict(beliefs)
+        for number, block in self.ep_blocks.items():
+            room = sites if block.kind == "site" else tables
+            for name, naturals in room.accumulate(block, fixed.prepared[number], messages[number], self.flat(block, beliefs)).items():
+                beliefs[name] = self._shaped(name, naturals)
+        return beliefs
+
+    def flat(self, block: Block, beliefs: Naturals) -> Naturals:
+        """The naturals of the block's variables with all plates in one axis."""
+        names = {*block.latent, *(tables.root(atom).name for atom in block.atoms)}
+        flat = {}
+        for name in sorted(names & set(self.graph.latent)):
+            plates = len(self.graph.latent[name].plates)
+            flat[name] = tuple(n.reshape((-1, *n.shape[plates:])) for n in beliefs[name])
+        return flat
+
+    def _shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
+        variable = self.graph.latent[name]
+        shape = tuple(self.sizes[plate.name] for plate in variable.plates)
+        return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
+
+    def moments_of(self, name: str, naturals: tuple[Any, ...]) -> Any:
+        """The moments of a belief."""
+        return family_of(self.graph.latent[name]).from_naturals(naturals).moments()
+
+    def _pull(self, name: str, blocks: tuple[Block, ...], scope: Scope, moments: dict[str, Any], here: Any) -> tuple[Any, ...]:
+        """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
+
+        def energy(own):
+            inside = Scope(scope.sizes, scope.data, {**moments, name: own})
+            return sum(block_energy(block, inside) for block in blocks)
+
+        return family_of(self.graph.latent[name]).pull(here, jax.grad(energy)(here))
+
+    def _all_proper(self, beliefs: Naturals, names: Any) -> Any:
+        proper = jnp.asarray(True)
+        for name in names:
+            family = family_of(self.graph.latent[name]).from_naturals(beliefs[name])
+            proper = proper & jnp.all(family.is_proper())
+        return proper
+
+    def _residual(self, before: Naturals, after: Naturals, names: list[str]) -> Any:
+        """The largest change of a belief in its own standard deviations: sqrt of the symmetric divergence (new - old) . (E new - E old)."""
+        worst = jnp.zeros(())
+        for name in names:
+            family = family_of(self.graph.latent[name])
+            old, new = family.from_naturals(before[name]), family.from_naturals(after[name])
+            plates = len(self.graph.latent[name].plates)
+            total = 0.0
+            for a, b, s, t in zip(old.naturals(), new.naturals(), old.expected_stats(), new.expected_stats(), strict=True):
+                product = (b - a) * (t - s)
+                total = total + product.sum(axis=tuple(range(plates, product.ndim)))
+            worst = jnp.maximum(worst, jnp.max(jnp.where(jnp.isfinite(total), jnp.abs(total), jnp.inf)))
+        return jnp.sqrt(worst)
+
+    # evidence ----------------------------------------------------------------------------------------------------------------
+
+    def _total(self, fixed, scope, beliefs, moments, moving, messages) -> Any:
+        return sum(self.evidence_parts(fixed, scope.data, beliefs, moments, messages).values())
+
+    def evidence_parts(self, fixed: Fixed, data: dict[str, Any], beliefs: Naturals, moments: dict[str, Any], messages: dict[str, Any]) -> dict[str, Any]:
+        """log evidence by factor: expected log densities, EP terms, and each variable's entropy with the factor that generates it.
+
+        EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f; a variable adds H + EP messages . E t.
+        """
+        scope = self.scope(data, moments)
+        parts: dict[str, Any] = {}
+
+        def add(name, value):
+            parts[name] = parts.get(name, 0.0) + value
+
+        for block in self.graph.blocks:
+            if block.kind == "energy":
+                add(block.name, block_energy(block, scope))
+        for number, block in self.ep_blocks.items():
+            add(block.name, self.read_block(fixed, number, beliefs, messages, scope))
+        ep_sums = self._with_messages(fixed, messages, {name: uniform(v, scope) for name, v in self.graph.latent.items() if name in self.with_ep} | {
+            name: beliefs[name] for name in beliefs if name not in self.with_ep
+        })
+        for name, variable in self.graph.latent.items():
+            family = family_of(variable).from_naturals(beliefs[name])
+            total = jnp.sum(family.entropy())
+            if name in self.with_ep:
+                total = total + sum(jnp.sum(e * s) for e, s in zip(ep_sums[name], family.expected_stats(), strict=True))
+            add(name, total)
+        return parts
+
+    def read_block(self, fixed: Fixed, number: str, beliefs: Naturals, messages: dict[str, Any], scope: Scope) -> Any:
+        """The evidence of one EP block."""
+        block = self.ep_blocks[number]
+        if block.kind == "site":
+            return sites.read(block, fixed.prepared[number], self.flat(block, beliefs), messages[number], scope)[0]
+        return tables.read(block, fixed.prepared[number], self.flat(block, beliefs), messages[number])
+
+    def plates_shape(self, name: str) -> tuple[int, ...]:
+        """The sizes of a latent variable's plates."""
+        return shape_of(self.graph.latent[name], Scope(self.sizes, {}, {}))
+
+
+def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return jax.tree.map(jnp.add, tuple(a), tuple(b))
+
+
+def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return jax.tree.map(jnp.subtract, tuple(a), tuple(b))
+
+
+__all__ = ["Machine", "Placed", "State"]

@@ -1,0 +1,96 @@
+"""Marginals: what `posterior["v"]` is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..factors.families import Family
+
+
+class Marginal:
+    """The distribution of one variable, NumPy-shaped by its plates and then the axes of one value.
+
+    Wraps a family; as an array it is its mean (the probabilities of a discrete variable).
+    """
+
+    def __init__(self, family: Family, name: str = "") -> None:
+        with jax.enable_x64(True):
+            self.family = jax.tree.map(np.asarray, family)
+        self.name = name
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E x; P(True) of a boolean, the probability vector of a category."""
+        return self._array(lambda: self.family.mean())
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Var x, element by element."""
+        return self._array(lambda: self.family.variance())
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Standard deviation, element by element."""
+        return np.sqrt(self.variance)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance matrix of a vector, shaped plates + (D, D)."""
+        return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The family's own parameters by name, such as shape and rate."""
+        with jax.enable_x64(True):
+            return {name: np.asarray(value) for name, value in self.family.parameters().items()}
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The value that x stays below with probability `q` in (0, 1); `q` may be an array, whose axes come first."""
+        return np.asarray(self.family.quantile(q))
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The central interval of the given probability: lower and upper end."""
+        if not 0 < probability < 1:
+            raise ValueError(f"interval() takes a probability between 0 and 1; found {probability}.")
+        tail = 0.5 * (1.0 - probability)
+        return self.quantile(tail), self.quantile(1.0 - tail)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Independent draws with a random key (`jax.random.key(0)`, or an integer seed), shaped shape + plates + event."""
+        key = jax.random.key(key) if isinstance(key, (int, np.integer)) else key
+        return self._array(lambda: self.family.sample(key, tuple(np.atleast_1d(shape).tolist()) if shape != () else ()))
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """log q(x), element by element over the plates."""
+        return self._array(lambda: self.family.log_density(np.asarray(x)))  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _array(function: Any) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(function())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the mean."""
+        return self.mean.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        mean = self.mean
+        return mean if dtype is None else mean.astype(dtype)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """An entry of the mean."""
+        return self.mean[index]
+
+    def __repr__(self) -> str:
+        title = type(self.family).__name__
+        if self.mean.size > 12:
+            return f"<{title} marginal {self.name!r} of shape {self.shape}>"
+        parts = ", ".join(f"{name}={np.array2string(value, precision=5)}" for name, value in self.parameters.items())
+        return f"{title}({parts})"

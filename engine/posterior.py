@@ -1,0 +1,311 @@
+"""The posterior: marginals by name, evidence by factor, and how the run went."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..compiler.bind import Binding, bind
+from ..compiler.expressions import Let, Plate, Random
+from ..factors.errors import DataError
+from ..factors.families import Family, Gaussian, Point
+from . import controller, sites
+from .beliefs import family_of
+from .evaluate import Scope
+from .forward import forward
+from .machine import Machine
+from .marginal import Marginal
+from .placed import Placed, mapped
+
+if TYPE_CHECKING:
+    from .program import Program
+
+
+class Trace(NamedTuple):
+    """What was recorded at each sweep: the evidence (NaN where not recorded) and the residual in posterior standard deviations."""
+
+    evidence: np.ndarray
+    residual: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The outputs of the compiled program."""
+
+    outputs: dict[str, Any]
+    settings: controller.Settings
+
+    @staticmethod
+    def of(outputs: dict[str, Any], settings: controller.Settings) -> Result:
+        return Result(outputs, settings)
+
+    def number(self, name: str) -> Any:
+        """A scalar output."""
+        return np.asarray(self.outputs[name]).item()
+
+
+class Posterior(Mapping[str, Marginal]):
+    """The answer of an inference: `posterior["v"]` is the marginal of the variable v.
+
+    `log_evidence` estimates log p(data): exact on trees of exact operators, the Bethe approximation over EP blocks, a lower bound where all factors are VMP with exact or
+    bounding operators. `converged`, `diagnosis` and `trace` tell how the run went.
+    """
+
+    def __init__(self, machine: Machine, arrays: dict[str, Any], binding: Binding, result: Result, program: Program) -> None:
+        self._machine, self._arrays, self._binding, self._result, self._program = machine, arrays, binding, result, program
+        self._marginals: dict[str, Marginal] = {}
+
+    # how the run went ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the evidence."""
+        return float(self._result.number("evidence"))
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """log evidence by factor: the parts sum to the total."""
+        return {name: float(np.asarray(value)) for name, value in self._result.outputs["parts"].items()}
+
+    @property
+    def converged(self) -> bool:
+        """True when the estimated distance from the fixed point is below the tolerance."""
+        return self.code == "converged"
+
+    @property
+    def code(self) -> str:
+        """converged, slow, oscillating or diverged."""
+        return ("converged", "slow", "oscillating", "diverged", "running")[int(self._result.number("code"))]
+
+    @property
+    def iterations(self) -> int:
+        """Number of sweeps."""
+        return int(self._result.number("iteration"))
+
+    @property
+    def trace(self) -> Trace:
+        """Evidence and residual by sweep."""
+        count = self.iterations
+        return Trace(np.asarray(self._result.outputs["evidences"])[:count], np.asarray(self._result.outputs["residuals"])[:count])
+
+    @property
+    def restarts(self) -> np.ndarray:
+        """The log evidence of every restart; the posterior is that of the best."""
+        return np.asarray(self._result.outputs["all_evidence"])
+
+    @property
+    def floored(self) -> dict[str, int]:
+        """How often a cavity would have been improper and was floored, by factor."""
+        counts = self._result.outputs["floored"]
+        return {block.name: int(np.asarray(counts[number])) for number, block in self._machine.ep_blocks.items()}
+
+    @property
+    def diagnosis(self) -> str:
+        """One sentence on how the run ended and what to do."""
+        error, step = float(self._result.number("error")), float(self._result.number("step"))
+        damped, rejected = int(self._result.number("damped")), int(self._result.number("rejected"))
+        care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
+        if self.code == "converged":
+            return f"Converged in {self.iterations} sweeps: estimated distance from the fixed point {error:.1e} sd ({care})."
+        if self.code == "diverged":
+            return (
+                f"Diverged after {self.iterations} sweeps: even small steps from the last good state make a belief improper or lose evidence ({care}). The marginals are those of the last good state. "
+                "Try method='vmp' for the loopy part, stronger priors, or check the data for outliers on a huge scale."
+            )
+        if self.code == "oscillating":
+            return f"Oscillating after {self.iterations} sweeps ({care}): strong loops pull in turns. Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
+        return f"Stopped after {self.iterations} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). Give more sweeps (max_iterations=) or a larger tolerance=."
+
+    # marginals -----------------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Marginal:
+        if name not in self._marginals:
+            self._marginals[name] = Marginal(self._family(name), name)
+        return self._marginals[name]
+
+    def __iter__(self) -> Iterator[str]:
+        model = self._program.model
+        return iter([*model.randoms, *(name for name, node in model.lets.items() if node.domain.kind in ("real", "vector", "boolean", "simplex"))])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _family(self, name: str) -> Any:
+        named = {**self._program.model.randoms, **self._program.model.lets}
+        if name not in named:
+            raise KeyError(f"The model has no variable {name!r}. It has: {', '.join(named)}.")
+        with jax.enable_x64(True):
+            if name in self._binding.observed:
+                return self._observed(named[name])
+            if name in self._latent:
+                return self._latent[name]
+            if name in self._absorbed:
+                return self._absorbed[name]
+            return self._forward(named[name], self._scope, self._families)
+
+    @cached_property
+    def _latent(self) -> dict[str, Family]:
+        """The beliefs as families of NumPy arrays."""
+        graph = self._machine.graph
+        beliefs = self._result.outputs["beliefs"]
+        return {name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals)) for name, naturals in beliefs.items()}
+
+    @cached_property
+    def _families(self) -> dict[str, Any]:
+        """Beliefs and recovered marginals; forward ones are added as they are asked for."""
+        return {**self._latent, **self._absorbed}
+
+    @property
+    def _scope(self) -> Scope:
+        moments = {name: family.moments() for name, family in self._families.items()}
+        return Scope(self._machine.sizes, self._arrays, moments)
+
+    def _forward(self, node: Random | Let, scope: Scope, families: dict[str, Any]) -> Any:
+        """A variable that nothing observed depends on, after those above it."""
+        from ..compiler.choose import latent_names
+
+        graph = self._machine.graph
+        above = latent_names(graph, list(_parents(node)))
+        for name in above:
+            if name not in families and name not in scope.data:
+                families[name] = self._forward(self._program.model.randoms[name], scope, families)
+                scope.moments[name] = families[name].moments()
+        return forward(node, scope, families)
+
+    def _observed(self, node: Random | Let) -> Any:
+        """A point, with the predictive marginal in the place of missing entries."""
+        data = self._binding.observed[node.name]
+        missing = self._binding.missing.get(node.name)
+        if missing is None:
+            return Point(data)
+        hidden = {name: array for name, array in self._arrays.items() if name != node.name}
+        scope = self._scope
+        predicted = forward(node, Scope(scope.sizes, hidden, scope.moments), self._families)
+        mean = np.where(_event(missing, data), predicted.mean(), data)
+        if not isinstance(predicted, Gaussian):
+            return Point(mean)
+        # A known entry is a Gaussian of negligible variance, so that one family covers the whole array.
+        return Gaussian.from_parameters(mean=mean, variance=np.where(missing, predicted.variance(), 1e-300))
+
+    @cached_property
+    def _absorbed(self) -> dict[str, Family]:
+        """Marginals of variables that were integrated out inside a factor, recovered from its cavities and site."""
+        found: dict[str, Family] = {}
+        with jax.enable_x64(True):
+            for number, block in self._machine.ep_blocks.items():
+                if block.absorbed:
+                    found |= self._recover(number, block)
+        return found
+
+    def _recover(self, number: str, block: Any) -> dict[str, Family]:
+        machine = self._machine
+        scope = machine.scope(self._arrays)
+        key = jax.random.wrap_key_data(jnp.asarray(self._result.outputs["key"]))
+        prepared = sites.prepare(block, scope, jax.random.fold_in(key, int(number)))
+        naturals = {name: tuple(map(jnp.asarray, n)) for name, n in self._result.outputs["beliefs"].items()}
+        messages = jax.tree.map(jnp.asarray, self._result.outputs["messages"][number])
+        _, cavities, site = sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
+        shape = [machine.sizes[plate.name] for plate in block.plates]
+
+        def placed(array):
+            return Placed(jnp.reshape(array, shape), block.plates)
+
+        by_term = {(id(t.element), id(t.direction)): tuple(map(placed, c)) for t, c in zip(block.form.terms, cavities, strict=True)}
+        families = {}
+        for record in block.absorbed:
+            coefficient = sites.product(record.coefficients, scope)
+            means, variances = [sites.form_offset(record.form, scope)], [sites.form_noise(record.form, scope)]
+            for term in record.form.terms:
+                c = sites.product(term.coefficients, scope)
+                mean, variance = by_term[(id(term.element), id(term.direction))]
+                means.append(mapped(jnp.multiply, c, mean))
+                variances.append(mapped(lambda c, v: c**2 * v, c, variance))
+
+            def posterior(c, score, curvature, *parts):
+                half = len(parts) // 2
+                mean, variance = sum(parts[:half]), sum(parts[half:])
+                return Gaussian.from_parameters(mean=mean + variance * c * score, variance=variance - (variance * c) ** 2 * curvature)
+
+            families[record.variable.name] = mapped(posterior, coefficient, placed(site.score), placed(site.curvature), *means, *variances, order=record.variable.plates).value
+        return families
+
+    # use -----------------------------------------------------------------------------------------------------------------------
+
+    def predict(self, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> dict[str, Marginal]:
+        """Predictive marginals for new inputs: of every variable that lives on a plate of the new data.
+
+        `data` gives all inputs on the plates that change (new rows, new games); `sizes` the sizes of changed plates without inputs. Variables on other plates keep their
+        posterior. Returns marginals by name; as an array each is its mean, for a category the class probabilities. Raises DataError for inputs that do not fit.
+        """
+        model = self._program.model
+        unknown = [name for name in data if name not in model.inputs]
+        if unknown:
+            raise DataError(f"predict() takes inputs; {unknown[0]!r} is {'a variable' if unknown[0] in {**model.randoms, **model.lets} else 'unknown'}. The model's inputs are: {', '.join(model.inputs) or 'none'}.")
+        fresh = {plate.name for name in data for plate in model.inputs[name].plates} | set(sizes or {})
+        kept = {
+            name: array for name, array in self._binding.inputs.items() if name not in data and not fresh & {plate.name for plate in model.inputs[name].plates}
+        }
+        old_sizes = {name: size for name, size in self._binding.sizes.items() if name not in fresh}
+        binding = bind(model, {**kept, **data}, {**old_sizes, **(sizes or {})})
+        with jax.enable_x64(True):
+            return self._predict(binding, fresh)
+
+    def _predict(self, binding: Binding, fresh: set[str]) -> dict[str, Marginal]:
+        model = self._program.model
+
+        def changes(node: Any) -> bool:
+            return bool(fresh & {plate.name for plate in node.plates})
+
+        observed = {name: array for name, array in self._binding.observed.items() if not changes({**model.randoms, **model.lets}[name])}
+        families = {name: family for name, family in self._families.items() if not changes({**model.randoms, **model.lets}[name])}
+        scope = Scope(dict(binding.sizes), {**binding.inputs, **observed}, {name: family.moments() for name, family in families.items()})
+        found = {}
+        for name, node in {**model.randoms, **model.lets}.items():
+            if changes(node) and name in set(self):
+                families_before = dict(families)
+                family = self._forward(node, scope, families_before)
+                if isinstance(node, Random):
+                    families[name] = family
+                    scope.moments[name] = family.moments()
+                found[name] = Marginal(family, name)
+        return found
+
+    def explain(self) -> str:
+        """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
+        from ..compiler.explain import explain_plan
+
+        return explain_plan(self._machine.graph, self.evidence, self.floored) + "\n" + self.diagnosis
+
+    def summary(self) -> str:
+        """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
+        from .summary import summary
+
+        return summary(self)
+
+    def plot(self, *names: str) -> Any:
+        """A figure of the marginals of the named variables (all latent ones by default) and of convergence. Needs the extra `plot`."""
+        from .plots import plot_posterior
+
+        return plot_posterior(self, names)
+
+    def __repr__(self) -> str:
+        return f"<Posterior of {self._program.model.name!r}: {', '.join(self)}; log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+
+
+def _parents(node: Random | Let) -> tuple[Any, ...]:
+    from ..compiler.expressions import parents
+
+    return parents(node)
+
+
+def _event(mask: np.ndarray, data: np.ndarray) -> np.ndarray:
+    return mask.reshape(mask.shape + (1,) * (data.ndim - mask.ndim))
+
+
+__all__ = ["Plate", "Posterior", "Trace"]

@@ -1,0 +1,261 @@
+"""A compiled program: bound to a plan, jitted once for each set of shapes, called with data as often as one likes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from ..compiler.bind import Binding, bind
+from ..compiler.graph import Graph
+from ..compiler.language import Model
+from ..compiler.plan import make_plan
+from ..factors.errors import DataError, ModelError
+from . import controller
+from .machine import Machine, State
+from .posterior import Posterior, Result
+from .progress import Progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Options of a run: see `infer`."""
+
+    tolerance: float = 1e-6
+    max_iterations: int = 1000
+    restarts: int = 1
+    acceleration: int = 5
+    trace_evidence: bool = True
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < low:
+                raise ModelError(f"{name}= must be a whole number of at least {low}; found {value!r}.")
+        if not self.tolerance > 0:
+            raise ModelError(f"tolerance= is in posterior standard deviations and must be positive; found {self.tolerance!r}. Try 1e-6.")
+
+
+class Program:
+    """A model compiled for a set of observed names: `program(data)` infers, and recompiles only for new shapes.
+
+    `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells.
+    """
+
+    def __init__(self, model: Model, observed: Sequence[str], method: Any = "auto", sizes: Mapping[str, int] | None = None, options: Options | None = None) -> None:
+        known = {**model.randoms, **model.lets}
+        unknown = [name for name in observed if name not in known and name not in model.inputs]
+        if unknown:
+            raise DataError(f"observed= names {unknown[0]!r}, which the model does not have. It has: {', '.join([*model.inputs, *known])}.")
+        self.model, self.method, self.sizes = model, method, dict(sizes or {})
+        self.observed = frozenset(name for name in observed if name in known)
+        self.options = options or Options()
+        self.traces = 0
+        self._plans: dict[frozenset[str], Graph] = {}
+        self._runs: dict[Any, tuple[Machine, Callable[..., Any]]] = {}
+        self.plan = self._plan(frozenset())
+
+    def _plan(self, missing: frozenset[str]) -> Graph:
+        if missing not in self._plans:
+            self._plans[missing] = make_plan(self.model, self.observed, missing, self.method)
+        return self._plans[missing]
+
+    def __call__(self, data: Mapping[str, Any], *, seed: int = 0) -> Posterior:
+        """Infers the posterior given `data`: values by name for all inputs and the observed variables.
+
+        Returns a `Posterior`. Raises DataError, before anything is compiled, for data that do not fit the model. The same seed gives the same result.
+        """
+        binding = self.bind(data)
+        with jax.enable_x64(True):
+            machine, run = self._run(binding)
+            arrays = arrays_of(binding)
+            result = run(arrays, seed, self.options.progress)
+        return Posterior(machine, arrays, binding, result, self)
+
+    def bind(self, data: Mapping[str, Any]) -> Binding:
+        """Checked data: the names given must be those that the program was compiled for."""
+        binding = bind(self.model, data, self.sizes)
+        if frozenset(binding.observed) != self.observed:
+            lacks, extra = sorted(self.observed - set(binding.observed)), sorted(set(binding.observed) - self.observed)
+            raise DataError(
+                f"The program was compiled for observations of {', '.join(sorted(self.observed)) or 'nothing'}; the data "
+                + " and ".join([f"lack {', '.join(lacks)}"] * bool(lacks) + [f"also give {', '.join(extra)}"] * bool(extra))
+                + ". What is observed is part of the program: compile it again with observed=[...]."
+            )
+        return binding
+
+    def _run(self, binding: Binding) -> tuple[Machine, Callable[..., Any]]:
+        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)))
+        if signature not in self._runs:
+            machine = Machine(self._plan(frozenset(binding.missing)), dict(binding.sizes))
+            self._runs[signature] = machine, Runner(machine, self.options, self._count)
+        return self._runs[signature]
+
+    def _count(self) -> None:
+        self.traces += 1
+
+    def batch(self, datas: Sequence[Mapping[str, Any]], *, seed: int = 0) -> list[Posterior]:
+        """Many inferences of equal shapes in one call: a list of posteriors, in order.
+
+        All data sets must have the same shapes (raises DataError naming the first that differs) and run side by side until the last has converged.
+        """
+        if not datas:
+            raise DataError("program.batch was given no data sets. Give a list with at least one.")
+        bindings = [self.bind(data) for data in datas]
+        for i, binding in enumerate(bindings):
+            if binding.sizes != bindings[0].sizes or set(binding.missing) != set(bindings[0].missing):
+                raise DataError(f"Data set {i} has plate sizes {binding.sizes}, but data set 0 has {bindings[0].sizes}. Group data sets by shape and call batch for each group.")
+        with jax.enable_x64(True):
+            machine, run = self._run(bindings[0])
+            all_arrays = [arrays_of(binding) for binding in bindings]
+            stacked = {name: np.stack([arrays[name] for arrays in all_arrays]) for name in all_arrays[0]}
+            results = run.many(stacked, seed)
+        return [Posterior(machine, arrays, binding, result, self) for arrays, binding, result in zip(all_arrays, bindings, results, strict=True)]
+
+    def explain(self) -> str:
+        """What the compiler chose, factor by factor, and why."""
+        from ..compiler.explain import explain_plan
+
+        return explain_plan(self.plan)
+
+
+def arrays_of(binding: Binding) -> dict[str, np.ndarray]:
+    """The arrays that enter the jitted program."""
+    arrays = {**binding.inputs, **binding.observed}
+    for name, missing in binding.missing.items():
+        arrays[f"{name} present"] = np.asarray(~missing, float)
+    return arrays
+
+
+class Runner:
+    """The jitted functions of one machine."""
+
+    def __init__(self, machine: Machine, options: Options, on_trace: Callable[[], None]) -> None:
+        self.machine, self.options = machine, options
+        monotone = not machine.ep_blocks
+        self.settings = controller.Settings(options.tolerance, options.max_iterations, options.acceleration, monotone, options.trace_evidence or monotone)
+        self.on_trace = on_trace
+        self._whole = jax.jit(self._run_all)
+        self._many = jax.jit(jax.vmap(self._run_all, in_axes=(0, None)))
+        self._start = jax.jit(self._begin_all)
+        self._advance = jax.jit(self._advance_all)
+        self._finish = jax.jit(self._finish_all)
+
+    def __call__(self, data: dict[str, Any], seed: int, progress: bool | None) -> Result:
+        """One inference; in chunks when somebody watches."""
+        key = np.asarray([0, seed], np.uint32)
+        watcher = Progress.wanted(progress)
+        outputs = self._watched(data, key, watcher) if watcher else self._whole(data, key)
+        return Result.of(outputs, self.settings)
+
+    def many(self, data: dict[str, Any], seed: int) -> list[Result]:
+        """Inferences with stacked data."""
+        key = np.asarray([0, seed], np.uint32)
+        outputs = jax.tree.map(np.asarray, self._many(data, key))
+        number = len(next(iter(data.values()))) if data else 1
+        leaves, tree = jax.tree.flatten(outputs)
+        return [Result.of(jax.tree.unflatten(tree, [leaf[i] for leaf in leaves]), self.settings) for i in range(number)]
+
+    def _watched(self, data, key, watcher: Progress) -> Any:
+        carry = self._start(data, key)
+        chunk = 8
+        while watcher.running(carry):
+            carry = self._advance(data, key, carry, np.asarray(int(np.min(np.asarray(carry.iteration))) + chunk, np.int32))
+            chunk = watcher.show(carry, chunk)
+        watcher.close()
+        return self._finish(data, key, carry)
+
+    # traced functions: keys are per restart, data are arguments and never closures ----------------------------------------------
+
+    def _keys(self, key):
+        return jax.random.split(jax.random.wrap_key_data(key), self.options.restarts)
+
+    def _run_all(self, data, key):
+        self.on_trace()
+
+        def one(key):
+            task = _Task(self, data, key)
+            return task.finish(task.advance(task.begin(), self.settings.max_iterations))
+
+        return self._best(self._over_restarts(one, self._keys(key)), key)
+
+    def _begin_all(self, data, key):
+        self.on_trace()
+        return self._over_restarts(lambda k: _Task(self, data, k).begin(), self._keys(key))
+
+    def _advance_all(self, data, key, carry, limit):
+        return self._over_restarts(lambda k, c: _Task(self, data, k).advance(c, limit), self._keys(key), carry)
+
+    def _finish_all(self, data, key, carry):
+        return self._best(self._over_restarts(lambda k, c: _Task(self, data, k).finish(c), self._keys(key), carry), key)
+
+    def _over_restarts(self, function, *stacked):
+        """Restarts side by side; a single one without the cost of mapping (a mapped loop computes both sides of every choice)."""
+        if self.options.restarts == 1:
+            return jax.tree.map(lambda a: a[None], function(*jax.tree.map(lambda a: a[0], stacked)))
+        return jax.vmap(function)(*stacked)
+
+    def _best(self, outputs, key):
+        """The restart with the best evidence."""
+        evidence = outputs["evidence"]
+        best = jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence))
+        chosen = jax.tree.map(lambda a: a[best], outputs)
+        return {**chosen, "restart": best, "all_evidence": evidence, "key": jax.random.key_data(self._keys(key)[best])}
+
+
+class _Task:
+    """One inference inside a trace."""
+
+    def __init__(self, runner: Runner, data: Any, key: Any) -> None:
+        self.machine, self.settings, self.data = runner.machine, runner.settings, data
+        self.fixed = self.machine.prepare(data, key)
+        self.state = self.machine.start(self.fixed, data, key)
+
+    def split(self, state: State) -> tuple[Any, Any, Callable[[Any, Any], State]]:
+        """The part of the state that is accelerated, as a vector; the rest; and the way back."""
+        transient = self.machine.transient
+        live = {name: n for name, n in state.moving.items() if name not in transient}
+        rest = {name: n for name, n in state.moving.items() if name in transient}
+        x, unravel = ravel_pytree((live, state.messages))
+
+        def join(x, rest):
+            live, messages = unravel(x)
+            return State({name: live[name] if name in live else rest[name] for name in state.moving}, messages)
+
+        return x, rest, join
+
+    def begin(self) -> controller.Carry:
+        x, rest, _ = self.split(self.state)
+        floored = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
+        return controller.begin(x, rest, floored, self.settings, 1.0)
+
+    def advance(self, carry: controller.Carry, limit: Any) -> controller.Carry:
+        _, _, join = self.split(self.state)
+
+        def sweep(x, rest, step):
+            result = self.machine.sweep(self.fixed, self.data, join(x, rest), step, self.settings.with_evidence)
+            y, rest, _ = self.split(result.state)
+            return y, rest, result.residual, result.evidence, result.proper, result.floored
+
+        return controller.advance(sweep, carry, self.settings, limit)
+
+    def finish(self, carry: controller.Carry) -> dict[str, Any]:
+        _, _, join = self.split(self.state)
+        state = join(carry.good, carry.rest)
+        beliefs = self.machine.beliefs(self.fixed, state)
+        moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
+        parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)
+        fields = ("iteration", "code", "error", "residuals", "evidences", "rejected", "damped", "floored", "step")
+        return {
+            "beliefs": beliefs,
+            "messages": state.messages,
+            "parts": parts,
+            "evidence": sum(parts.values(), jnp.zeros(())),
+            **{field: getattr(carry, field) for field in fields},
+        }

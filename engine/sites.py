@@ -1,0 +1,337 @@
+"""EP for a scalar function of a linear form of Gaussians: f(s), s = sum of coefficient * element + offset + noise.
+
+Each instance keeps two numbers per term, the natural parameters (shift, precision) of its message along the term's direction, also for vector variables: a row of a regression
+never stores a matrix. All messages follow from the score and the curvature of the log evidence in the cavity mean of s; nothing is divided that could vanish.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.choose import TRUE
+from ..compiler.expressions import Expr
+from ..compiler.graph import Block, LinearForm
+from ..factors.factor import Site
+from ..factors.gaussian import gaussian_site
+from ..factors.probit import positive_site
+from ..factors.special import log_sigmoid, softplus
+from .evaluate import Scope, value
+from .instances import Layout, arranged, count, flat, layout, positions, restored
+from .placed import Placed, mapped
+
+FLOOR = 1e-12
+
+
+class Term(NamedTuple):
+    """One term of the linear form in schedule order: which elements, with which coefficient, along which direction."""
+
+    position: Any
+    coefficient: Any
+    direction: Any
+
+
+class Prepared(NamedTuple):
+    """A block's data in schedule order."""
+
+    terms: tuple[Term, ...]
+    offset: Any
+    noise: Any
+    out: Any
+    out_position: Any
+    present: Any
+    plan: Layout | None
+
+
+class Messages(NamedTuple):
+    """`terms` (batches, width, terms, 2) holds shift and precision; `out` (batches, width) the log odds to a random outcome, or None."""
+
+    terms: Any
+    out: Any
+
+
+class Projection(NamedTuple):
+    """Belief (m, v) and cavity of one term along its direction; `denominator` = 1 - power * precision * v."""
+
+    belief: tuple[Any, Any]
+    cavity: tuple[Any, Any]
+    denominator: Any
+    floored: Any
+
+
+def site_function(block: Block) -> Any:
+    """The block's EP operator."""
+    if block.link == "positive":
+        return positive_site
+    return gaussian_site if block.link == "identity" else block.factor.sites[block.link]
+
+
+def product(coefficients: tuple[Expr, ...], scope: Scope, square: bool = False) -> Placed:
+    """The product of data expressions, or its square."""
+    factors = [value(c, scope) for c in coefficients]
+    product = mapped(lambda *c: _prod(c), *factors) if factors else Placed(jnp.asarray(1.0), ())
+    return Placed(product.value**2, product.plates) if square else product
+
+
+def _prod(factors):
+    total = 1.0
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def _sum(parts: list[Placed]) -> Placed:
+    return mapped(lambda *p: sum(p), *parts) if parts else Placed(jnp.asarray(0.0), ())
+
+
+def form_noise(form: LinearForm, scope: Scope) -> Placed:
+    """The variance of the independent noise of a form."""
+    return _sum([mapped(jnp.divide, product(c, scope, square=True), value(p, scope)) for c, p in form.noise])
+
+
+def form_offset(form: LinearForm, scope: Scope) -> Placed:
+    """The fixed part of a form."""
+    return _sum([product(c, scope) for c in form.offsets])
+
+
+def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
+    """Evaluates everything about the block that depends only on data."""
+    form = block.form
+    edges = tuple(term.element for term in form.terms) + block.atoms
+    plan = layout(block, scope, edges, key)
+
+    def place(placed: Placed) -> Any:
+        return arranged(flat(placed, block, scope), plan)
+
+    terms = tuple(
+        Term(
+            arranged(positions(term.element, block, scope), plan),
+            place(product(term.coefficients, scope)),
+            None if term.direction is None else place(value(term.direction, scope)),
+        )
+        for term in form.terms
+    )
+    out, out_position = None, None
+    if block.atoms:
+        out_position = arranged(positions(block.atoms[0], block, scope), plan)
+    else:
+        observed = jnp.asarray(True) if block.out is TRUE else value(block.out, scope)
+        out = place(observed if isinstance(observed, Placed) else Placed(observed, ())).astype(float)
+    present = None if plan is None else plan.present
+    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
+    if mask is not None:
+        here = place(Placed(mask, block.out.plates)) > 0
+        present = here if present is None else present & here
+    return Prepared(terms, place(form_offset(form, scope)), place(form_noise(form, scope)), out, out_position, present, plan)
+
+
+def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
+    """Messages that say nothing."""
+    shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
+    return Messages(jnp.zeros((*shape, len(block.form.terms), 2)), jnp.zeros(shape) if block.atoms else None)
+
+
+def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
+    """Belief and cavity along the term's direction, for a batch of instances; the belief is (elements, 2) or (precision_mean, precision)."""
+    shift, precision = message[..., 0], message[..., 1]
+    if term.direction is None:
+        found = belief[0] if term.position is None else belief[term.position]
+        total = jnp.maximum(found[..., 1], FLOOR)
+        left = total - power * precision
+        floored = left < FLOOR * total
+        left = jnp.where(floored, FLOOR * total, left)
+        mean = found[..., 0] / total
+        cavity_mean = (found[..., 0] - power * shift) / left
+        return Projection((mean, 1.0 / total), (cavity_mean, 1.0 / left), left / total, floored)
+    means, covariances = belief
+    if term.position is None:
+        mean = term.direction @ means[0]
+        variance = jnp.sum((term.direction @ covariances[0]) * term.direction, axis=-1)
+    else:
+        mean = jnp.sum(means[term.position] * term.direction, axis=-1)
+        variance = jnp.einsum("wi,wij,wj->w", term.direction, covariances[term.position], term.direction)
+    denominator = 1.0 - power * precision * variance
+    floored = denominator < FLOOR
+    denominator = jnp.where(floored, FLOOR, denominator)
+    return Projection((mean, variance), ((mean - power * shift * variance) / denominator, variance / denominator), denominator, floored)
+
+
+def readable(term_variable: Any, naturals: Any) -> Any:
+    """A variable's flat naturals in the form that `_project` reads: (elements, 2), or means and covariances of vectors."""
+    if term_variable.domain.kind == "real":
+        return jnp.stack([naturals[0], -2.0 * naturals[1]], axis=-1)
+    precision = -2.0 * naturals[1]
+    precision = precision + FLOOR * jnp.eye(precision.shape[-1])
+    covariance = jnp.linalg.inv(precision)
+    return jnp.einsum("eij,ej->ei", covariance, naturals[0]), 0.5 * (covariance + jnp.swapaxes(covariance, -1, -2))
+
+
+class Tilted(NamedTuple):
+    """A batch after the operator: the site of s, and the log odds that it sends to a random outcome."""
+
+    site: Site
+    to_out: Any
+
+
+def _tilt(block: Block, out: Any, cavity_odds: Any, mean: Any, variance: Any) -> Tilted:
+    """The operator at the cavity of s; a random outcome is a mixture of its two cases."""
+    function, power = site_function(block), block.method.alpha
+    if not block.atoms:
+        return Tilted(function(out, mean, variance, power), None)
+    yes, no = (function(jnp.full_like(mean, case), mean, variance, power) for case in (1.0, 0.0))
+    log_yes, log_no = log_sigmoid(cavity_odds) + yes.log_evidence, log_sigmoid(-cavity_odds) + no.log_evidence
+    total = jnp.logaddexp(log_yes, log_no)
+    p, q = jnp.exp(log_yes - total), jnp.exp(log_no - total)
+    score = p * yes.score + q * no.score
+    curvature = p * yes.curvature + q * no.curvature - p * q * (yes.score - no.score) ** 2
+    return Tilted(Site(total, score, curvature, 1.0 - variance * curvature), (yes.log_evidence - no.log_evidence) / power)
+
+
+def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages) -> tuple[Any, ...]:
+    """Projections, cavity of s, and the tilted site for one batch."""
+    power = block.method.alpha
+    projections = [
+        _project(data, beliefs[term.variable.name], messages.terms[..., j, :], power) for j, (term, data) in enumerate(zip(block.form.terms, prepared.terms, strict=True))
+    ]
+    means = [data.coefficient * p.cavity[0] for data, p in zip(prepared.terms, projections, strict=True)]
+    variances = [data.coefficient**2 * p.cavity[1] for data, p in zip(prepared.terms, projections, strict=True)]
+    mean = prepared.offset + sum(means)
+    variance = prepared.noise + sum(variances)
+    mean, variance = mean + jnp.zeros_like(variance), variance + jnp.zeros_like(mean)
+    cavity_odds = None
+    if block.atoms:
+        found = odds[0] if prepared.out_position is None else odds[prepared.out_position]
+        cavity_odds = found - power * messages.out
+    return projections, means, variances, mean, variance, cavity_odds, _tilt(block, prepared.out, cavity_odds, mean, variance)
+
+
+def _targets(block: Block, prepared: Prepared, means: list, variances: list, site: Site) -> Any:
+    """The new message of every term: the site seen through the noise and the cavities of the other terms."""
+    power = block.method.alpha
+    targets = []
+    for j, data in enumerate(prepared.terms):
+        others = prepared.noise + sum(v for i, v in enumerate(variances) if i != j)
+        ratio = site.ratio + site.curvature * others
+        precision = site.curvature / ratio
+        shift = (site.score + means[j] * site.curvature) / ratio
+        targets.append(jnp.stack([data.coefficient * shift, data.coefficient**2 * precision], axis=-1))
+    return jnp.stack(targets, axis=-2) / power
+
+
+def _scatter(term: Term, naturals: Any, change: Any) -> Any:
+    """Adds a batch's changes of messages to the flat naturals of a variable."""
+    shift, half = change[..., 0], -0.5 * change[..., 1]
+    if term.direction is None:
+        if term.position is None:
+            return naturals[0] + shift.sum(), naturals[1] + half.sum()
+        return naturals[0].at[term.position].add(shift), naturals[1].at[term.position].add(half)
+    weighted = term.direction * half[:, None]
+    if term.position is None:
+        return naturals[0] + (shift @ term.direction)[None], naturals[1] + (weighted.T @ term.direction)[None]
+    return naturals[0].at[term.position].add(term.direction * shift[:, None]), naturals[1].at[term.position].add(weighted[:, :, None] * term.direction[:, None, :])
+
+
+def _per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
+    """The prepared data with the scanned parts of one batch in place."""
+    terms = tuple(
+        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields)) for j, term in enumerate(prepared.terms)
+    )
+    fields = {name: scanned.get(name, getattr(prepared, name)) for name in ("offset", "noise", "out", "out_position", "present")}
+    return Prepared(terms, plan=prepared.plan, **fields)
+
+
+def _scanned(prepared: Prepared) -> dict[str, Any]:
+    """The parts of the data that differ between instances; scalars stay outside the scan."""
+    named = {f"{field}{j}": getattr(term, field) for j, term in enumerate(prepared.terms) for field in Term._fields}
+    named |= {name: getattr(prepared, name) for name in ("offset", "noise", "out", "out_position", "present")}
+    return {name: array for name, array in named.items() if array is not None and jnp.ndim(array) > 0}
+
+
+def update(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any) -> tuple[dict[str, Any], Messages, Any]:
+    """One sweep over the batches: new flat naturals of the variables, new messages, and how many cavities had to be floored."""
+
+    def batch(carry, scanned):
+        naturals, floored = carry
+        data, old = scanned
+        local = _per_batch(prepared, data)
+        beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
+        odds = naturals[block.atoms[0].name][0] if block.atoms else None
+        projections, means, variances, _, _, _, tilted = _batch(block, local, beliefs, odds, old)
+        change = step * (_targets(block, local, means, variances, tilted.site) - old.terms)
+        to_out = None if old.out is None else step * (tilted.to_out - old.out)
+        if local.present is not None:
+            change = jnp.where(local.present[..., None, None], change, 0.0)
+            to_out = None if to_out is None else jnp.where(local.present, to_out, 0.0)
+        naturals = dict(naturals)
+        for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
+            naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], change[..., j, :])
+        if to_out is not None:
+            (current,) = naturals[block.atoms[0].name]
+            naturals[block.atoms[0].name] = (current + to_out.sum() if local.out_position is None else current.at[local.out_position].add(to_out),)
+        floored = floored + sum(jnp.sum(p.floored) for p in projections)
+        return (naturals, floored), Messages(old.terms + change, None if to_out is None else old.out + to_out)
+
+    (naturals, floored), messages = _loop(batch, (naturals, jnp.zeros((), int)), (_scanned(prepared), messages))
+    return naturals, messages, floored
+
+
+def _loop(batch, carry, scanned):
+    """A scan, or a plain call where there is a single batch."""
+    first = jax.tree.leaves(scanned)[0]
+    if first.shape[0] > 1:
+        return jax.lax.scan(batch, carry, scanned)
+    carry, new = batch(carry, jax.tree.map(lambda a: a[0], scanned))
+    return carry, jax.tree.map(lambda a: a[None], new)
+
+
+def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: dict[str, Any]) -> dict[str, Any]:
+    """Adds all messages of the block to the flat naturals."""
+
+    def batch(naturals, scanned):
+        data, message = scanned
+        local = _per_batch(prepared, data)
+        naturals = dict(naturals)
+        for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
+            naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], message.terms[..., j, :])
+        if message.out is not None:
+            (current,) = naturals[block.atoms[0].name]
+            naturals[block.atoms[0].name] = (current + message.out.sum() if local.out_position is None else current.at[local.out_position].add(message.out),)
+        return naturals, None
+
+    merged = jax.tree.map(lambda a: a.reshape((1, -1, *a.shape[2:])), (_scanned(prepared), messages))
+    return batch(naturals, jax.tree.map(lambda a: a[0], merged))[0]
+
+
+def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, scope: Scope) -> tuple[Any, list[tuple[Any, Any]], Site]:
+    """The block's evidence, and by instance the cavity of each term and the site of s.
+
+    Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
+    """
+    power = block.method.alpha
+    merge = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (_scanned(prepared), messages))
+    data, flat_messages = merge
+    local = _per_batch(prepared, data)
+    beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
+    odds = naturals[block.atoms[0].name][0] if block.atoms else None
+    projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, flat_messages)
+    evidence = tilted.site.log_evidence
+    for j, p in enumerate(projections):
+        shift, precision = flat_messages.terms[..., j, 0], flat_messages.terms[..., j, 1]
+        mean, variance = p.belief
+        quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / p.denominator
+        evidence = evidence + 0.5 * (quadratic - jnp.log(p.denominator))
+    if cavity_odds is not None:
+        evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * flat_messages.out)
+    if local.present is not None:
+        evidence = jnp.where(local.present, evidence, 0.0)
+    instances = count(block, scope.sizes)
+    shape = (1, -1) if prepared.plan is None else prepared.plan.order.shape
+
+    def by_instance(array):
+        return restored((array + jnp.zeros_like(evidence)).reshape(shape), prepared.plan, instances)
+
+    cavities = [(by_instance(p.cavity[0]), by_instance(p.cavity[1])) for p in projections]
+    site = Site(*(by_instance(field) for field in tilted.site))
+    return jnp.sum(evidence) / power, cavities, site

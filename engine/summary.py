@@ -1,0 +1,28 @@
+"""The summary table of a posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
+
+
+def summary(posterior: Posterior, elements: int = 4) -> str:
+    """Name, family, shape, and mean +- sd of the first elements of every marginal that inference gave a belief."""
+    rows = []
+    for name in posterior:
+        if name in posterior._binding.observed:
+            continue
+        marginal = posterior[name]
+        mean, sd = np.ravel(marginal.mean), np.ravel(marginal.sd)
+        shown = ", ".join(f"{m:.4g} ± {s:.2g}" for m, s in zip(mean[:elements], sd[:elements], strict=True))
+        more = ", ..." if mean.size > elements else ""
+        rows.append((name, type(marginal.family).__name__, "x".join(map(str, marginal.shape)) or "scalar", shown + more))
+    widths = [max(len(row[i]) for row in [*rows, ("variable", "family", "shape", "")]) for i in range(3)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(("variable", "family", "shape"), widths, strict=True)) + "  mean ± sd"]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[3] for row in rows]
+    lines.append(f"log evidence {posterior.log_evidence:.8g}; {posterior.diagnosis}")
+    return "\n".join(lines)

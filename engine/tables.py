@@ -1,0 +1,215 @@
+"""EP over discrete states: sum-product for truth tables and conditional probability tables.
+
+The states of each random variable are treated as a plate, so the table of a factor is its expression evaluated at all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.choose import TRUE
+from ..compiler.expressions import Apply, Expr, Gather, Let, Plate
+from ..compiler.graph import Block
+from ..compiler.polynomial import atom_key
+from ..factors.special import log_sigmoid
+from .evaluate import Scope, gather, point_function, value
+from .instances import Layout, arranged, count, layout, positions, root
+from .placed import Placed, arrange, mapped, spread
+
+logsumexp = jax.scipy.special.logsumexp
+# Log odds of a certain state: far beyond rounding of a probability, and finite, so that removing the message from the belief stays defined.
+CERTAIN = 500.0
+
+
+class Prepared(NamedTuple):
+    """`table`: log f over (batches, width, states...) or over states alone; `positions` of each edge's elements; `present` as in sites."""
+
+    table: Any
+    positions: tuple[Any, ...]
+    present: Any
+    plan: Layout | None
+
+
+def states(expr: Expr, scope: Scope) -> int:
+    """Number of states of a discrete variable."""
+    return 2 if expr.domain.kind == "boolean" else scope.size(expr.domain.size)
+
+
+def _key(atom: Expr) -> tuple:
+    return ("let", id(atom)) if isinstance(atom, Let) else atom_key(atom)
+
+
+def _evaluate(expr: Expr, scope: Scope, atoms: dict[tuple, Placed]) -> Placed:
+    """The value of an expression with its random atoms at all their states."""
+    if _key(expr) in atoms:
+        return atoms[_key(expr)]
+    if isinstance(expr, Let):
+        return _evaluate(expr.expression, scope, atoms)
+    if isinstance(expr, Gather):
+        return gather(_evaluate(expr.source, scope, atoms), _evaluate(expr.index, scope, atoms), expr)
+    if isinstance(expr, Apply) and expr.op in ("and", "or", "not", "xor", "equal"):
+        return mapped(point_function(expr), *(_evaluate(arg, scope, atoms) for arg in expr.args))
+    return value(expr, scope)
+
+
+def log_table(block: Block, scope: Scope) -> tuple[Placed, tuple[Plate, ...]]:
+    """log f, over the data's plates and one plate of states for each atom."""
+    axes = tuple(Plate(f"states of {atom}", states(atom, scope)) for atom in block.atoms)
+    grids = {}
+    for atom, axis in zip(block.atoms, axes, strict=True):
+        numbers = jnp.arange(axis.size)
+        grids[_key(atom)] = Placed(numbers > 0 if atom.domain.kind == "boolean" else numbers, (axis,))
+    out_axis = grids.get(_key(block.out)) if block.out is not TRUE else None
+    if block.expression is not None:
+        truth = _evaluate(block.expression, scope, grids)
+        wanted = Placed(jnp.asarray(True), ()) if block.out is TRUE else (out_axis or value(block.out, scope))
+        return mapped(lambda a, b: jnp.where(a == b, 0.0, -jnp.inf), truth, wanted), axes
+    probability = _evaluate(next(iter(block.args.values())), scope, grids)
+    outcome = out_axis or value(block.out, scope)
+    if block.factor.name == "bernoulli":
+        return mapped(lambda p, x: jnp.log(jnp.where(x, p, 1.0 - p)), probability, outcome), axes
+    return mapped(lambda p, x: jnp.log(p[x]), probability, outcome), axes
+
+
+def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
+    """Evaluates the table and the index arrays once."""
+    plan = layout(block, scope, block.atoms, key)
+    table, axes = log_table(block, scope)
+    sizes = {**scope.sizes, **{axis.name: axis.size for axis in axes}}
+    if any(plate in block.plates for plate in table.plates) or not axes:
+        full = spread(table, (*block.plates, *axes), sizes)
+        rows = arranged(full.reshape((count(block, scope.sizes), *(axis.size for axis in axes))), plan)
+    else:
+        rows = arrange(table, axes).value
+    present = None if plan is None else plan.present
+    return Prepared(rows, tuple(arranged(positions(atom, block, scope), plan) for atom in block.atoms), present, plan)
+
+
+def initial(block: Block, prepared: Prepared, scope: Scope) -> tuple[Any, ...]:
+    """Uniform messages: log odds of booleans, logits of categories."""
+    shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
+    return tuple(jnp.zeros(shape if atom.domain.kind == "boolean" else (*shape, states(atom, scope))) for atom in block.atoms)
+
+
+def _log_probabilities(boolean: bool, natural: Any) -> Any:
+    if boolean:
+        return jnp.stack([log_sigmoid(-natural), log_sigmoid(natural)], axis=-1)
+    return jax.nn.log_softmax(natural, axis=-1)
+
+
+def _along(array: Any, axis: int, rank: int) -> Any:
+    """(width, states) placed on one axis of (width, states of all atoms)."""
+    shape = [array.shape[0]] + [1] * rank
+    shape[1 + axis] = array.shape[1]
+    return array.reshape(shape)
+
+
+def _cavities(block: Block, local: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...]) -> list[Any]:
+    cavities = []
+    for atom, position, message in zip(block.atoms, local.positions, messages, strict=True):
+        belief = naturals[root(atom).name][0]
+        cavities.append((belief[0] if position is None else belief[position]) - block.method.alpha * message)
+    return cavities
+
+
+def _joint(block: Block, local: Prepared, cavities: list[Any]) -> tuple[Any, list[Any]]:
+    rank = len(block.atoms)
+    logs = [_log_probabilities(atom.domain.kind == "boolean", cavity) for atom, cavity in zip(block.atoms, cavities, strict=True)]
+    placed = [_along(log, j, rank) for j, log in enumerate(logs)]
+    return block.method.alpha * local.table, placed
+
+
+def _targets(block: Block, local: Prepared, cavities: list[Any]) -> tuple[Any, ...]:
+    table, placed = _joint(block, local, cavities)
+    targets = []
+    for j, atom in enumerate(block.atoms):
+        total = table
+        for i, log in enumerate(placed):
+            total = total + (log if i != j else jnp.zeros_like(log))
+        axes = tuple(1 + i for i in range(len(placed)) if i != j)
+        message = logsumexp(total, axis=axes) if axes else total
+        if atom.domain.kind == "boolean":
+            message = message[:, 1] - message[:, 0]
+        else:
+            message = message - jnp.max(message, axis=-1, keepdims=True)
+        targets.append(jnp.clip(message / block.method.alpha, -CERTAIN, CERTAIN))
+    return tuple(targets)
+
+
+def _local(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
+    places = tuple(scanned.get(f"position{j}") for j in range(len(prepared.positions)))
+    return Prepared(scanned.get("table", prepared.table), places, scanned.get("present"), prepared.plan)
+
+
+def _scanned(block: Block, prepared: Prepared) -> dict[str, Any]:
+    named = {f"position{j}": p for j, p in enumerate(prepared.positions) if p is not None}
+    if prepared.table.ndim > len(block.atoms):
+        named["table"] = prepared.table
+    if prepared.present is not None:
+        named["present"] = prepared.present
+    return named
+
+
+def _add(naturals: dict[str, Any], block: Block, local: Prepared, changes: tuple[Any, ...]) -> dict[str, Any]:
+    naturals = dict(naturals)
+    for atom, position, change in zip(block.atoms, local.positions, changes, strict=True):
+        name = root(atom).name
+        (current,) = naturals[name]
+        naturals[name] = (current + change.sum(0) if position is None else current.at[position].add(change),)
+    return naturals
+
+
+def _mask(local: Prepared, change: Any) -> Any:
+    if local.present is None:
+        return change
+    return jnp.where(local.present.reshape(local.present.shape + (1,) * (change.ndim - 1)), change, 0.0)
+
+
+def update(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any) -> tuple[dict[str, Any], Any, Any]:
+    """One sweep over the batches."""
+
+    def batch(naturals, scanned):
+        data, old = scanned
+        local = _local(prepared, data)
+        targets = _targets(block, local, _cavities(block, local, naturals, old))
+        changes = tuple(_mask(local, step * (t - o)) for t, o in zip(targets, old, strict=True))
+        return _add(naturals, block, local, changes), tuple(o + c for o, c in zip(old, changes, strict=True))
+
+    data = _scanned(block, prepared)
+    if messages[0].shape[0] == 1:
+        naturals, new = batch(naturals, jax.tree.map(lambda a: a[0], (data, messages)))
+        return naturals, tuple(m[None] for m in new), jnp.zeros((), int)
+    naturals, new = jax.lax.scan(batch, naturals, (data, messages))
+    return naturals, new, jnp.zeros((), int)
+
+
+def _flattened(block: Block, prepared: Prepared, messages: Any) -> tuple[Prepared, Any]:
+    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (_scanned(block, prepared), messages))
+    return _local(prepared, data), flat
+
+
+def accumulate(block: Block, prepared: Prepared, messages: tuple[Any, ...], naturals: dict[str, Any]) -> dict[str, Any]:
+    """Adds all messages of the block to the flat naturals."""
+    local, flat = _flattened(block, prepared, messages)
+    return _add(naturals, block, local, flat)
+
+
+def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...]) -> Any:
+    """The block's evidence: sum of (log sum f^power cavities + sum of A(cavity) - A(belief)) / power."""
+    local, flat = _flattened(block, prepared, messages)
+    cavities = _cavities(block, local, naturals, flat)
+    table, placed = _joint(block, local, cavities)
+    evidence = logsumexp(table + sum(placed), axis=tuple(range(1, 1 + len(placed))))
+    for atom, cavity, message in zip(block.atoms, cavities, flat, strict=True):
+        boolean = atom.domain.kind == "boolean"
+        logs = _log_probabilities(boolean, cavity)
+        # A(cavity) - A(belief) = -log E_cavity exp(message).
+        message = block.method.alpha * message
+        lift = jnp.stack([jnp.zeros_like(message), message], axis=-1) if boolean else message
+        evidence = evidence - logsumexp(lift + logs, axis=-1)
+    if local.present is not None:
+        evidence = jnp.where(local.present, evidence, 0.0)
+    return jnp.sum(evidence) / block.method.alpha

@@ -1,0 +1,53 @@
+"""The Bernoulli factor: out is true with probability `probability`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from .domains import boolean
+from .factor import Factor, Term, register
+from .families import Bernoulli
+from .logistic import logistic_site
+from .moments import Boolean, Unit
+from .probit import probit_site
+
+
+def _weighted(weight, log):
+    """weight * log with 0 * -inf = 0: an impossible case that has no weight costs nothing."""
+    return jnp.where(weight == 0, 0.0, weight * log)
+
+
+def _log_density(out, probability):
+    return _weighted(out, jnp.log(probability)) + _weighted(1.0 - out, jnp.log1p(-probability))
+
+
+def _expected_log(out: Boolean, probability: Unit):
+    return _weighted(out.probability, probability.log) + _weighted(1.0 - out.probability, probability.log_complement)
+
+
+def _predict(probability: Unit) -> Bernoulli:
+    return Bernoulli(probability.log - probability.log_complement)
+
+
+factor = register(
+    Factor(
+        name="bernoulli",
+        edges={"probability": "unit"},
+        out=lambda domains: boolean,
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        sites={"logistic": logistic_site, "probit": probit_site},
+        source="winn2005vmp",
+    )
+)
+
+
+def bernoulli(probability: Any) -> Term:
+    """A boolean variable that is true with the given probability.
+
+    `probability` in [0, 1]: numbers, an input, a `beta` variable, `logistic` or `probit` of a real expression, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
+    """
+    return Term(factor, {"probability": probability})

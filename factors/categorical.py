@@ -1,0 +1,48 @@
+"""The categorical factor: out is class k with probability `probability[k]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from .domains import category
+from .factor import Factor, Term, register
+from .families import Categorical
+from .moments import Category, Simplex
+
+
+def _log_density(out, probability):
+    return jnp.log(probability[out])
+
+
+def _expected_log(out: Category, probability: Simplex):
+    # 0 * -inf = 0; the safe copy keeps the gradient of the unused branch finite.
+    possible = out.probability > 0
+    return jnp.where(possible, out.probability * jnp.where(possible, probability.log, 0.0), 0.0).sum(-1)
+
+
+def _predict(probability: Simplex) -> Categorical:
+    return Categorical(probability.log)
+
+
+factor = register(
+    Factor(
+        name="categorical",
+        edges={"probability": "simplex"},
+        out=lambda domains: category(domains["probability"].size),
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        source="winn2005vmp",
+    )
+)
+
+
+def categorical(probability: Any) -> Term:
+    """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
+
+    `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` of a real expression, or a table indexed by a random discrete
+    variable. Returns a term for `Model.random`.
+    """
+    return Term(factor, {"probability": probability})

@@ -1,0 +1,17 @@
+"""The errors of the library: each says what was asked, what was found, why it matters and what to do."""
+
+
+class CavityError(Exception):
+    """Base of every error that the library raises on purpose."""
+
+
+class ModelError(CavityError, ValueError):
+    """The model, as declared, has no meaning: wrong domains, plates that do not line up, a name used twice."""
+
+
+class DataError(CavityError, ValueError):
+    """The data do not fit the model: wrong shape, NaN in an input, an index or label out of range, a missing input."""
+
+
+class UnsupportedError(CavityError, NotImplementedError):
+    """The request is meaningful but no operator serves it; the message says why and what is nearest."""

@@ -1,0 +1,68 @@
+"""The logistic link 1 / (1 + exp(-s)): bounds and quadrature for NCVMP, a quadrature site for EP."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from .factor import Link, Site, register
+from .moments import Real, Unit
+from .quadrature import bracketed_newton, gaussian_expectation, tilted_site
+from .special import log_sigmoid, sigmoid, softplus
+
+
+def logistic_site(out, mean, variance, power=1.0) -> Site:
+    """The site of sigma(s)^out sigma(-s)^(1 - out) for s ~ N(mean, variance), by quadrature at the tilted mode."""
+    sign = 2.0 * out - 1.0
+    centre = sign * mean  # sigma(-s) at s is sigma(s) at -s: solve one case
+
+    def derivatives(x):
+        p = sigmoid(-x)
+        return centre + power * variance * p - x, -1.0 - power * variance * p * (1.0 - p)
+
+    mode = bracketed_newton(derivatives, centre, centre + power * variance, 12)
+    scale = jnp.sqrt(variance / -derivatives(mode)[1])
+    site = tilted_site(lambda s: power * log_sigmoid(s), centre, variance, peak=(mode, scale))
+    return site._replace(score=sign * site.score)
+
+
+def _quadrature(m, v):
+    """E log(1 + exp(s)) by quadrature."""
+    return gaussian_expectation(softplus, m, v)
+
+
+def _tilted(m, v):
+    """min over a of a^2 v / 2 + log(1 + exp(m + (1 - 2 a) v / 2)); saul1999mean. The minimiser solves a = sigma(m + (1 - 2 a) v / 2)."""
+    m_fixed, v_fixed = jax.lax.stop_gradient((m, v))
+
+    def derivatives(a):
+        p = sigmoid(m_fixed + 0.5 * (1.0 - 2.0 * a) * v_fixed)
+        return p - a, -v_fixed * p * (1.0 - p) - 1.0
+
+    a = bracketed_newton(derivatives, jnp.zeros_like(m_fixed), jnp.ones_like(m_fixed), 40)
+    return 0.5 * a**2 * v + softplus(m + 0.5 * (1.0 - 2.0 * a) * v)
+
+
+def _jaakkola(m, v):
+    """m / 2 + log(2 cosh(t / 2)) at the best t^2 = m^2 + v; jaakkola2000."""
+    t = jnp.sqrt(m**2 + v)
+    return 0.5 * m - 0.5 * t + softplus(t)
+
+
+BOUNDS = {"quadrature": _quadrature, "tilted": _tilted, "jaakkola": _jaakkola}
+
+
+def _moments(argument: Real, bound: str = "quadrature") -> Unit:
+    partition = BOUNDS[bound](argument.mean, argument.variance)
+    return Unit(argument.mean - partition, -partition)
+
+
+register(
+    Link(
+        "logistic",
+        value=sigmoid,
+        moments=_moments,
+        bounds={"quadrature": "quadrature", "tilted": "bound", "jaakkola": "bound"},
+        source="saul1999mean, jaakkola2000, knowles2011ncvmp",
+    )
+)

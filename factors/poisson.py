@@ -1,0 +1,53 @@
+"""The Poisson factor Poisson(out; rate)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from .domains import count
+from .factor import Factor, Site, Term, register
+from .families import Poisson
+from .moments import Count, Positive
+from .quadrature import tilted_site
+from .special import lgamma
+
+
+def _log_density(out, rate):
+    return out * jnp.log(rate) - rate - lgamma(out + 1.0)
+
+
+def _expected_log(out: Count, rate: Positive):
+    return out.mean * rate.log - rate.mean - out.log_factorial
+
+
+def _predict(rate: Positive) -> Poisson:
+    return Poisson(jnp.log(rate.mean))
+
+
+def _exp_site(out, mean, variance, power=1.0) -> Site:
+    constant = lgamma(out + 1.0)
+    return tilted_site(lambda s: power * (out * s - jnp.exp(s) - constant), mean, variance)
+
+
+factor = register(
+    Factor(
+        name="poisson",
+        edges={"rate": "positive"},
+        out=lambda domains: count,
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        sites={"exp": _exp_site},
+        source="knowles2011ncvmp",
+    )
+)
+
+
+def poisson(rate: Any) -> Term:
+    """A Poisson count: rate^x exp(-rate) / x!.
+
+    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`.
+    """
+    return Term(factor, {"rate": rate})

@@ -1,0 +1,149 @@
+"""The softmax link: E log sum_k exp(s_k) for independent Gaussian s_k, by four bounds, a Taylor expansion, and quadrature.
+
+Each function maps means and variances with the classes on the last axis to (an upper bound of) that expectation; a lower value is tighter.
+Free parameters are set to their optimum and held there: at the optimum their derivative vanishes, so the gradient is that of the bound.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .factor import Link, register
+from .moments import Real, Simplex
+from .special import softplus
+
+logsumexp = jax.scipy.special.logsumexp
+
+
+def _log(m, v):
+    """log sum exp(m + v / 2): Jensen's inequality; blei2007correlated."""
+    return logsumexp(m + 0.5 * v, axis=-1)
+
+
+def _tilted(m, v):
+    """sum a^2 v / 2 + log sum exp(m + (1 - 2 a) v / 2) with a = softmax(m + (1 - 2 a) v / 2); knowles2011ncvmp."""
+    a = jax.lax.stop_gradient(_tilted_weights(*jax.lax.stop_gradient((m, v))))
+    return 0.5 * (a**2 * v).sum(-1) + logsumexp(m + 0.5 * (1.0 - 2.0 * a) * v, axis=-1)
+
+
+def _tilted_weights(m, v):
+    """The minimiser: given the normaliser L, each class solves a exp(a v) = exp(m + v / 2 - L) alone, and L is the zero of sum a(L) - 1.
+
+    Newton on L with a the Lambert function needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
+    """
+    target = m + 0.5 * v
+    normaliser = logsumexp(target, axis=-1, keepdims=True)  # sum of a is at most one here, so L falls from this start
+
+    def weights(normaliser):
+        u = target - normaliser  # solve log a + a v = u, i.e. w + log w = u + log v for w = a v
+        return _lambert(u, v)
+
+    def newton(_, normaliser):
+        a = weights(normaliser)
+        slope = -(a / (1.0 + a * v)).sum(-1, keepdims=True)
+        return normaliser - (a.sum(-1, keepdims=True) - 1.0) / slope
+
+    return weights(jax.lax.fori_loop(0, 12, newton, normaliser))
+
+
+def _lambert(u, v):
+    """The root a of log a + a v = u, by Newton in log a from below the convex curve."""
+    log_a = jnp.minimum(u, jnp.where(v > 0, jnp.log(jnp.maximum(jnp.log1p(jnp.maximum(v, 1e-300) * jnp.exp(jnp.minimum(u, 50.0))), 1e-300) / jnp.maximum(v, 1e-300)), u))
+
+    def newton(_, log_a):
+        av = jnp.exp(log_a) * v
+        return log_a - (log_a + av - u) / (1.0 + av)
+
+    return jnp.exp(jax.lax.fori_loop(0, 6, newton, log_a))
+
+
+def _quadratic(m, v):
+    """alpha + sum_k [(m_k - alpha - t_k) / 2 + softplus(t_k)], t_k^2 = (m_k - alpha)^2 + v_k, at the best alpha; bouchard2007.
+
+    Coordinate descent in (alpha, t) is slow; with t substituted the function of alpha is convex and bracketed Newton takes a few steps.
+    """
+    m_fixed, v_fixed = jax.lax.stop_gradient((m, v))
+
+    def derivatives(alpha):
+        gap = m_fixed - alpha
+        t = jnp.sqrt(gap**2 + v_fixed + 1e-300)
+        slope_t, bend_t = -gap / t, v_fixed / t**3
+        p = jax.nn.sigmoid(t)
+        slope = 1.0 + (-0.5 * (1.0 + slope_t) + slope_t * p).sum(-1, keepdims=True)
+        bend = (bend_t * (p - 0.5) + slope_t**2 * p * (1.0 - p)).sum(-1, keepdims=True)
+        return -slope, -bend
+
+    from .quadrature import bracketed_newton
+
+    spread = jnp.sqrt(v_fixed.max(-1, keepdims=True)) + m_fixed.shape[-1]
+    low, high = m_fixed.min(-1, keepdims=True) - spread, m_fixed.max(-1, keepdims=True) + spread
+    alpha = bracketed_newton(derivatives, low, high, 40)
+    t = jnp.sqrt((m - alpha) ** 2 + v + 1e-300)
+    return alpha[..., 0] + (0.5 * (m - alpha - t) + softplus(t)).sum(-1)
+
+
+def _bohning(m, v):
+    """log sum exp(m) + (1 - 1/K) sum v / 4; bohning1992."""
+    classes = m.shape[-1]
+    return logsumexp(m, axis=-1) + 0.25 * (1.0 - 1.0 / classes) * v.sum(-1)
+
+
+def _taylor(m, v):
+    """log sum exp(m) + sum v p (1 - p) / 2, p = softmax(m): second order, not a bound; blei2007correlated."""
+    p = jax.nn.softmax(m, axis=-1)
+    return logsumexp(m, axis=-1) + 0.5 * (v * p * (1.0 - p)).sum(-1)
+
+
+_Z = np.linspace(-7.0, 7.0, 29)
+_ZW = np.exp(-0.5 * _Z**2)
+_ZW = _ZW / _ZW.sum()
+_U_STEPS = 96
+
+
+def _quadrature(m, v):
+    """The expectation itself: integral over u of exp(-e^(u)) - prod_k E exp(-e^(u + s_k)), with one Gaussian integral per class.
+
+    It is log S = integral of (e^-x - e^-xS) dx / x at x = e^u; independence makes the expectation of the second term a product.
+    Relative accuracy 1e-9 for variances up to 10.
+    """
+    sd = jnp.sqrt(jnp.maximum(v, 1e-30))
+    centre = jax.lax.stop_gradient(logsumexp(m, axis=-1, keepdims=True))
+    width = jax.lax.stop_gradient(8.0 * jnp.sqrt(v.max(-1, keepdims=True)))
+    # u runs over -log S: from where both terms are one to where both vanish.
+    low, high = -centre - width - 37.0, -centre + width + 4.5
+    span = high - low
+    nodes = m[..., None] + sd[..., None] * jnp.asarray(_Z, m.dtype)
+
+    def step(total, i):
+        u = low + span * (i + 0.5) / _U_STEPS
+        laplace = (jnp.exp(-jnp.exp(jnp.minimum(u[..., None] + nodes, 700.0))) @ jnp.asarray(_ZW, m.dtype)).prod(-1)
+        return total + laplace, None
+
+    total, _ = jax.lax.scan(step, jnp.zeros(m.shape[:-1], m.dtype), jnp.arange(_U_STEPS, dtype=m.dtype))
+    # The integral of exp(-e^u) from `low` to infinity is -gamma - low up to exp(low); that of the product is the trapezoid sum.
+    return -(total * span[..., 0] / _U_STEPS) - np.euler_gamma - low[..., 0]
+
+
+BOUNDS = {"tilted": _tilted, "log": _log, "quadratic": _quadratic, "bohning": _bohning, "taylor": _taylor, "quadrature": _quadrature}
+
+
+def _moments(argument: Real, bound: str = "tilted") -> Simplex:
+    return Simplex(argument.mean - BOUNDS[bound](argument.mean, argument.variance)[..., None])
+
+
+def expected_softmax(m, v):
+    """E softmax(s) for independent s_k ~ N(m_k, v_k): the gradient of E log sum exp in the means."""
+    return jax.grad(lambda mean: _quadrature(mean, v).sum())(m)
+
+
+register(
+    Link(
+        "softmax",
+        value=lambda s: jax.nn.softmax(s, axis=-1),
+        moments=_moments,
+        bounds={"tilted": "bound", "log": "bound", "quadratic": "bound", "bohning": "bound", "taylor": "expansion, not a bound", "quadrature": "quadrature"},
+        source="knowles2011ncvmp, blei2007correlated, bouchard2007, bohning1992",
+    )
+)

@@ -1,0 +1,72 @@
+"""The multivariate Gaussian factor N(out; mean, inverse of precision)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .domains import vector
+from .errors import ModelError
+from .factor import Factor, Term, register
+from .families import VectorGaussian
+from .moments import PosDef, Vector
+from .quadrature import HALF_LOG_2PI
+
+
+def _log_density(out, mean, precision):
+    error = out - mean
+    return 0.5 * jnp.linalg.slogdet(precision)[1] - out.shape[-1] * HALF_LOG_2PI - 0.5 * error @ precision @ error
+
+
+def _expected_log(out: Vector, mean: Vector, precision: PosDef):
+    # Inner products of parts that live on different plates, so that over plates they become matrix products and nothing of size
+    # instances x cases x dimension^2 is ever formed.
+    second_out = out.covariance + jnp.outer(out.mean, out.mean)
+    second_mean = mean.covariance + jnp.outer(mean.mean, mean.mean)
+    square = jnp.vdot(precision.mean, second_out) - 2 * jnp.vdot(precision.mean @ mean.mean, out.mean) + jnp.vdot(precision.mean, second_mean)
+    return 0.5 * precision.log_det - out.mean.shape[-1] * HALF_LOG_2PI - 0.5 * square
+
+
+def _predict(mean: Vector, precision: PosDef) -> VectorGaussian:
+    return VectorGaussian.from_parameters(mean=mean.mean, covariance=mean.covariance + jnp.linalg.inv(precision.mean))
+
+
+factor = register(
+    Factor(
+        name="vector_gaussian",
+        edges={"mean": "vector", "precision": "posdef"},
+        out=lambda domains: vector(domains["mean"].size or domains["precision"].size),
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        source="winn2005vmp",
+    )
+)
+
+
+def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None) -> Term:
+    """A multivariate Gaussian variable: N(x; mean, covariance).
+
+    `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse (numbers or a
+    `wishart` variable). Returns a term for `Model.random`. Raises ModelError when none or both are given, or for a matrix that is not
+    symmetric positive definite.
+    """
+    if (covariance is None) == (precision is None):
+        raise ModelError("vector_gaussian() needs exactly one of covariance= and precision=; write for example cv.vector_gaussian(zeros, covariance=eye).")
+    if covariance is None:
+        return Term(factor, {"mean": mean, "precision": precision})
+    if hasattr(covariance, "domain"):
+        raise ModelError("vector_gaussian(): covariance= takes numbers; a random or input matrix enters as precision= (a cv.wishart variable, or the inverse computed in the data).")
+    return Term(factor, {"mean": mean, "precision": inverse_posdef(covariance, "vector_gaussian", "covariance")})
+
+
+def inverse_posdef(matrix: Any, factor_name: str, argument: str) -> np.ndarray:
+    """The inverse of a symmetric positive definite matrix, or a ModelError that speaks of the argument as the user wrote it."""
+    matrix = np.asarray(matrix, dtype=float)
+    square = matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2]
+    if not square or not np.allclose(matrix, np.swapaxes(matrix, -1, -2)) or not np.all(np.linalg.eigvalsh(matrix) > 0):
+        raise ModelError(f"{factor_name}(): {argument} must be a symmetric positive definite (D, D) matrix; found shape {matrix.shape}" + (
+            f" with smallest eigenvalue {np.linalg.eigvalsh(matrix).min():.3g}." if square else "."))
+    return np.linalg.inv(matrix)
