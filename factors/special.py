@@ -50,6 +50,11 @@ def _elementwise(function: Callable[[Array], Array]) -> Callable[[ArrayLike], Ar
     return public
 
 
+def _finite(x: Array) -> Array:
+    """x with infinity made the largest number, for a product with zero."""
+    return jnp.minimum(x, jnp.finfo(x.dtype).max)
+
+
 def _polynomial(table: coefficients.Table, u: Array) -> Array:
     first, *rest = table[0] if u.dtype == jnp.float64 else table[1]
     total = jnp.full_like(u, first)
@@ -175,8 +180,8 @@ def hazard(x: Array) -> Array:
     """
     t = jnp.abs(x)
     inverse_mills = t + _excess(t)
-    density = _density(t)
-    return jnp.where(x < 0.0, inverse_mills, density * inverse_mills / (inverse_mills - density))
+    density, bounded = _density(t), _finite(inverse_mills)
+    return jnp.where(x < 0.0, inverse_mills, density * bounded / (bounded - density))
 
 
 @_elementwise
@@ -198,7 +203,7 @@ def truncated_variance(x: Array) -> Array:
     t = jnp.abs(x)
     r = 1.0 / (t + 4.0)
     h = hazard(x)
-    return jnp.where(x < 0.0, _polynomial(coefficients.VARIANCE, 1.0 - 8.0 * r) * r * r, 1.0 - h * (x + h))
+    return jnp.where(x < 0.0, _polynomial(coefficients.VARIANCE, 1.0 - 8.0 * r) * r * r, 1.0 - h * (_finite(x) + h))
 
 
 @_elementwise
@@ -213,11 +218,11 @@ def erfcx(x: Array) -> Array:
 # terms pair up, y = x (x + 3) and y + 2 = (x + 1) (x + 2), so that its sums cost two divisions and never cancel.
 
 
-def _recurrence(x: Array) -> tuple[Array, Array, Array]:
-    """y, 1 / y and 1 / (y + 2) for y = x (x + 3)."""
+def _recurrence(x: Array) -> tuple[Array, Array, Array, Array]:
+    """2 x + 3, y, 1 / y and 1 / (y + 2) for y = x (x + 3), bounded where they no longer matter."""
     x = jnp.minimum(x, 1e150 if x.dtype == jnp.float64 else 1e18)
     y = x * (x + 3.0)
-    return y, 1.0 / y, 1.0 / (y + 2.0)
+    return 2.0 * x + 3.0, y, 1.0 / y, 1.0 / (y + 2.0)
 
 
 def _positive(x: Array, value: Array) -> Array:
@@ -238,9 +243,7 @@ def lgamma(x: Array) -> Array:
     z = x + 4.0
     r = 1.0 / z
     stirling = (x - 0.5) * (_log(z) - 1.0) + r * _polynomial(coefficients.LGAMMA, 1.0 - 8.0 * r)
-    product = (
-        jnp.minimum(x, jnp.finfo(x.dtype).max) * r * (1.0 - r) * (1.0 - 2.0 * r) * (1.0 - 3.0 * r)
-    )  # x (x + 1) (x + 2) (x + 3) / z^4
+    product = _finite(x) * r * (1.0 - r) * (1.0 - 2.0 * r) * (1.0 - 3.0 * r)  # x (x + 1) (x + 2) (x + 3) / z^4
     return _positive(x, stirling + (0.5 * math.log(2.0 * math.pi) - 4.5) - log(product))
 
 
@@ -249,24 +252,23 @@ def digamma(x: Array) -> Array:
     """Derivative of `lgamma` for x > 0 (any shape). Around its zero at 1.46 the absolute error is below 2e-15."""
     z = x + 4.0
     r = 1.0 / z
-    _, first, second = _recurrence(x)
+    s, _, first, second = _recurrence(x)
     rest = r * _polynomial(coefficients.DIGAMMA, 1.0 - 8.0 * r)
-    return _positive(x, _log(z) - rest - (2.0 * x + 3.0) * (first + second))
+    return _positive(x, _log(z) - rest - s * (first + second))
 
 
 @_elementwise
 def trigamma(x: Array) -> Array:
     """Second derivative of `lgamma` for x > 0 (any shape), positive."""
     r = 1.0 / (x + 4.0)
-    y, first, second = _recurrence(x)
+    _, y, first, second = _recurrence(x)
     squares = (2.0 * y + 9.0) * first * first + (2.0 * y + 5.0) * second * second
     return _positive(x, squares + r * _polynomial(coefficients.TRIGAMMA, 1.0 - 8.0 * r))
 
 
 def _tetragamma(x: Array) -> Array:
     r = 1.0 / (x + 4.0)
-    y, first, second = _recurrence(x)
-    s = 2.0 * x + 3.0
+    s, y, first, second = _recurrence(x)
     # In this order no product leaves the range of float32.
     cubes = (s * first) * ((y + 9.0) * first) * first + (s * second) * ((y + 3.0) * second) * second
     return _positive(x, -2.0 * cubes - r * r * _polynomial(coefficients.TETRAGAMMA, 1.0 - 8.0 * r))
