@@ -24,8 +24,9 @@ MOMENTS = np.stack([WEIGHTS, WEIGHTS * NODES, WEIGHTS * (NODES**2 - 1.0)])
 
 
 def data(rows, columns, seed=3):
+    """Inputs scaled so that scores have unit variance under the prior."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(rows, columns))
+    x = rng.normal(size=(rows, columns)) / math.sqrt(columns)
     weight = rng.normal(size=columns)
     return x, rng.random(rows) < expit(x @ weight)
 

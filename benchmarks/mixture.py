@@ -127,7 +127,7 @@ def cavity_run(x, iterations):
     """The time of a whole run over its iterations: what `program` adds around them counts too."""
     import cavity as cv
 
-    program = cv.compile(model(cv), observed=["x"], sizes={"n": len(x)}, restarts=1, iterations=iterations)
+    program = cv.compile(model(cv), observed=["x"], sizes={"n": len(x)}, max_iterations=iterations)
     return lambda: int(program({"x": x}).iterations)
 
 

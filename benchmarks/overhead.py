@@ -70,11 +70,11 @@ def demo_programs(cv):
     """The models of the demonstration with data of their size: name, program, data."""
     import logistic
     import mixture
-    import skills
+    import tournament
 
-    winner, loser = skills.tournament(107, 1_801)
+    winner, loser = tournament.tournament(107, 1_801)
     sizes = {"player": 107}
-    yield "skills", cv.compile(skills.model(cv), observed=[], sizes=sizes), {"winner": winner, "loser": loser}
+    yield "skills", cv.compile(tournament.model(cv), observed=[], sizes=sizes), {"winner": winner, "loser": loser}
     x, y = logistic.data(1_000, 5)
     yield "logistic", cv.compile(logistic.model(cv, 5), observed=["y"]), {"x": x, "y": y}
     yield "mixture", cv.compile(mixture.model(cv), observed=["x"]), {"x": mixture.data(300)}
@@ -136,10 +136,10 @@ def first_answers():
 
 def child_skills():
     import cavity as cv
-    import skills
+    import tournament
 
-    winner, loser = skills.tournament(107, 1_801)
-    cv.infer(skills.model(cv), {"winner": winner, "loser": loser}, sizes={"player": 107})["skill"].mean  # noqa: B018
+    winner, loser = tournament.tournament(107, 1_801)
+    cv.infer(tournament.model(cv), {"winner": winner, "loser": loser}, sizes={"player": 107})["skill"].mean  # noqa: B018
 
 
 def child_numpyro():

@@ -101,7 +101,7 @@ def cavity_program(x, **settings):
 
 
 def cavity_run(x, iterations):
-    program = cavity_program(x, iterations=iterations)
+    program = cavity_program(x, max_iterations=iterations)
     return lambda: int(program({"x": x}).iterations)
 
 

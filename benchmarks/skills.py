@@ -11,19 +11,9 @@ import math
 import numba
 import numpy as np
 import trueskillthroughtime as ttt
+from tournament import VARIANCE, model, tournament
 
-VARIANCE = 0.5
 TOLERANCE = 1e-6
-
-
-def tournament(players, games, seed=1):
-    """Random pairings; the better performance wins."""
-    rng = np.random.default_rng(seed)
-    skill = rng.normal(0.0, math.sqrt(VARIANCE), players)
-    first = rng.integers(players, size=games)
-    second = (first + rng.integers(1, players, size=games)) % players
-    wins = skill[first] - skill[second] + rng.normal(size=games) > 0
-    return np.where(wins, first, second).astype(np.int32), np.where(wins, second, first).astype(np.int32)
 
 
 @numba.njit(cache=False)
@@ -82,17 +72,6 @@ def through_time(winner, loser):
     history.convergence(epsilon=TOLERANCE, verbose=False)
     curves = history.learning_curves()
     return {int(name): curve[-1][1] for name, curve in curves.items()}
-
-
-def model(cv):
-    m = cv.Model("skills")
-    player, game = m.plate("player"), m.plate("game")
-    winner = m.input("winner", cv.index(player), plates=game)
-    loser = m.input("loser", cv.index(player), plates=game)
-    skill = m.random("skill", cv.gaussian(0.0, variance=VARIANCE), plates=player)
-    margin = m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0))
-    m.constrain(margin > 0)
-    return m
 
 
 def distance(mean, variance, exact_mean, exact_variance):
