@@ -135,8 +135,7 @@ def _index_gates(args, known) -> list[Gate]:
     while stack:
         node = stack.pop()
         if isinstance(node, Gather) and not known(node.index):
-            if not known(node.source):
-                gates[id(node.index)] = Gate(node.index, axis=node.axis)
+            gates[id(node.index)] = Gate(node.index, axis=node.axis)
             stack.append(node.source)
         elif not isinstance(node, Random):
             stack.extend(parents(node))
@@ -161,21 +160,19 @@ def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | Non
 
 def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """A conditional probability table: data indexed by random discrete variables."""
-    if block.factor.name not in ("bernoulli", "categorical") or not (argument := next(iter(block.args.values()))):
+    if block.factor.name not in ("bernoulli", "categorical") or method.name in ("vmp", "ncvmp"):
         return None
     indices = []
-    node = argument
+    node = next(iter(block.args.values()))
     while isinstance(node, Gather):
         if not known(node.index):
             indices.append(node.index)
         node = node.source
-    if not indices or not known(node) or block.gates:
+    if not indices or not known(node) or any(gate.axis is None for gate in block.gates):
         return None
-    if method.name in ("vmp", "ncvmp"):
-        raise UnsupportedError(f"'{block.name}' is a probability table indexed by random variables; it is treated by EP (sum-product). Use method='auto' or 'ep' for it.")
     atoms = tuple(dict.fromkeys(indices)) + (() if known(block.out) else (block.out,))
     return dataclasses.replace(
-        block, kind="table", method=_ep(method), operator="sum-product over states", accuracy="exact", reason="discrete states: EP is belief propagation", atoms=atoms
+        block, kind="table", method=_ep(method), operator="sum-product over states", accuracy="exact", reason="discrete states: EP is belief propagation", atoms=atoms, gates=(), plates=block.out.plates
     )
 
 

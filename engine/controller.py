@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING = 0, 1, 2, 3, 4
+SMALLEST_STEP = 1e-4
 
 
 class Settings(NamedTuple):
@@ -29,7 +30,8 @@ class Carry(NamedTuple):
     """The controller's state."""
 
     x: Any  # what the next sweep starts from
-    good: Any  # the last state that a sweep returned in good order
+    base: Any  # the last start that turned out sound
+    good: Any  # what a plain sweep made of it
     rest: Any  # parts of the state that no sweep reads
     good_residual: Any
     good_evidence: Any
@@ -59,7 +61,7 @@ def begin(x: Any, rest: Any, floored: Any, settings: Settings, step: float) -> C
     trace = jnp.full(settings.max_iterations, jnp.nan)
     zero = jnp.zeros((), jnp.int32)
     return Carry(
-        x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
+        x, x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
         jnp.asarray(RUNNING, jnp.int32), inf, trace, trace,
     )  # fmt: skip
 
@@ -88,22 +90,24 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     rate = jnp.clip(residual / carry.good_residual, 0.0, 0.99)
     error = residual * jnp.maximum(1.0, rate / (1.0 - rate))
     plain_failure = bad & ~carry.accelerated
-    step = jnp.where(plain_failure, jnp.maximum(0.5 * carry.step, 0.02), carry.step)
+    step = jnp.where(plain_failure, 0.4 * carry.step, jnp.where(bad, carry.step, jnp.minimum(1.0, 1.15 * carry.step)))
     improved = ~bad & (residual < carry.best_residual)
     best_at = jnp.where(improved, carry.iteration, carry.best_at)
     stuck = carry.iteration - best_at > 25
-    step = jnp.where(stuck, jnp.maximum(0.5 * step, 0.02), step)
+    step = jnp.where(stuck, 0.5 * step, step)
     best_at = jnp.where(stuck, carry.iteration, best_at)
     carry, accelerated_x, history = _extrapolate(carry, y, settings)
     reset = bad | stuck
-    x = jnp.where(bad, carry.good, jnp.where(reset | (history == 0), y, accelerated_x))
+    # An extrapolation that failed falls back to the plain sweep it came from; a plain sweep that failed to where that sweep began, with a smaller step.
+    x = jnp.where(bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(reset | (history == 0), y, accelerated_x))
     done = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
-    failed = plain_failure & (carry.step <= 0.02)
+    failed = plain_failure & (step < SMALLEST_STEP)
     iteration = carry.iteration + 1
     last = iteration >= settings.max_iterations
     code = jnp.where(done, CONVERGED, jnp.where(failed, DIVERGED, jnp.where(last, _why(carry, residual), RUNNING))).astype(jnp.int32)
     return carry._replace(
         x=x,
+        base=jnp.where(bad, carry.base, carry.x),
         good=jnp.where(bad, carry.good, y),
         rest=jax.tree.map(lambda new, old: jnp.where(bad, old, new), rest, carry.rest),
         good_residual=jnp.where(bad, carry.good_residual, residual),

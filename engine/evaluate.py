@@ -235,20 +235,21 @@ def _atom(expr: Expr, scope: Scope) -> Placed:
 def _real(expr: Expr, scope: Scope) -> Placed:
     """Mean and variance of a polynomial in independent scalars, each of first degree in every monomial."""
     terms = monomials(expr, lambda e: known(e, scope))
-    known = {}
+    found: dict[tuple, Placed] = {}
     parts = []
     for coefficients, atoms in terms:
         for atom in atoms:
-            known.setdefault(atom_key(atom), _atom(atom, scope))
+            if atom_key(atom) not in found:
+                found[atom_key(atom)] = _atom(atom, scope)
         coefficient = [value(c, scope) for c in coefficients]
         parts.append((coefficient, [atom_key(atom) for atom in atoms]))
-    return _sum(parts, known, expr)
+    return _sum(parts, found, expr)
 
 
-def _sum(parts: list, known: dict, expr: Expr) -> Placed:
+def _sum(parts: list, found: dict[tuple, Placed], expr: Expr) -> Placed:
     keys = [key for _, atoms in parts for key in atoms]
-    order = list(known)
-    operands = [known[key] for key in order]
+    order = list(found)
+    operands = list(found.values())
     sizes = [len(coefficients) for coefficients, _ in parts]
     data = [c for coefficients, _ in parts for c in coefficients]
     independent = len(keys) == len(set(keys))

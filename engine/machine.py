@@ -127,8 +127,9 @@ class Machine:
             moments[name] = self.moments_of(name, beliefs[name]) if name not in self.with_ep or own or self._has_prior(name) else placeholder(variable, scope)
         for i, (selector, _) in enumerate(exchangeable_gates(self.graph)):
             moments[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
-        if exchangeable_gates(self.graph):
-            beliefs = self._first_pass(fixed, scope, beliefs, moments)
+        selectors = {gate.selector.name for block in self.energies for gate in block.gates} & set(self.moving)
+        if selectors:
+            beliefs = self._first_pass(fixed, scope, beliefs, moments, selectors)
         moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
         messages = {
             number: (sites if block.kind == "site" else tables).initial(block, fixed.prepared[number], scope) for number, block in self.ep_blocks.items()
@@ -138,9 +139,8 @@ class Machine:
     def _has_prior(self, name: str) -> bool:
         return any(block.constant and block.latent == (name,) for block in self.graph.blocks)
 
-    def _first_pass(self, fixed: Fixed, scope: Scope, beliefs: Naturals, moments: dict[str, Any]) -> Naturals:
-        """Components from the seeds of their selectors."""
-        selectors = {selector.name for selector, _ in exchangeable_gates(self.graph)}
+    def _first_pass(self, fixed: Fixed, scope: Scope, beliefs: Naturals, moments: dict[str, Any], selectors: set[str]) -> Naturals:
+        """The other variables from the start of the selectors: seeds, or their prior, which is wiser than components so vague that no case but the tightest survives."""
         beliefs = dict(beliefs)
         for name in self.moving:
             if name not in selectors:

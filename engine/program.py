@@ -247,7 +247,8 @@ class _Task:
 
     def finish(self, carry: controller.Carry) -> dict[str, Any]:
         _, _, join = self.split(self.state)
-        state = join(carry.good, carry.rest)
+        # After a failure only the start of the failing sweep is known to be sound.
+        state = join(jnp.where(carry.code == controller.DIVERGED, carry.base, carry.good), carry.rest)
         beliefs = self.machine.beliefs(self.fixed, state)
         moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
         parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)

@@ -8,19 +8,7 @@ import jax.numpy as jnp
 from .factor import Link, Site, register
 from .moments import Real, Unit
 from .quadrature import gaussian_expectation, tilted_site
-from .special import hazard, log_ndtr
-
-
-def truncated_variance(z):
-    """Variance of a standard normal truncated to x > -z: 1 - r (z + r) with r = pdf(z) / cdf(z), stable in both tails.
-
-    For z < -30 the difference cancels, and the asymptotic series 1/z^2 - 6/z^4 + 50/z^6 - 518/z^8 takes over (relative error 1e-9 there).
-    """
-    r = hazard(z)
-    direct = 1.0 - r * (z + r)
-    u = 1.0 / jnp.square(jnp.minimum(z, -30.0))
-    series = u * (1.0 - u * (6.0 - u * (50.0 - u * (518.0 - u * 6354.0))))
-    return jnp.where(z < -30.0, series, direct)
+from .special import hazard, log_ndtr, truncated_variance
 
 
 def positive_site(out, mean, variance, power=1.0) -> Site:

@@ -96,10 +96,10 @@ def _taylor(m, v):
     return logsumexp(m, axis=-1) + 0.5 * (v * p * (1.0 - p)).sum(-1)
 
 
-_Z = np.linspace(-7.0, 7.0, 29)
+_Z = np.linspace(-7.0, 7.0, 40)
 _ZW = np.exp(-0.5 * _Z**2)
 _ZW = _ZW / _ZW.sum()
-_U_STEPS = 96
+_U_STEPS = 128
 
 
 def _quadrature(m, v):
@@ -112,7 +112,7 @@ def _quadrature(m, v):
     centre = jax.lax.stop_gradient(logsumexp(m, axis=-1, keepdims=True))
     width = jax.lax.stop_gradient(8.0 * jnp.sqrt(v.max(-1, keepdims=True)))
     # u runs over -log S: from where both terms are one to where both vanish.
-    low, high = -centre - width - 37.0, -centre + width + 4.5
+    low, high = -centre - width - 23.0, -centre + width + 4.5
     span = high - low
     nodes = m[..., None] + sd[..., None] * jnp.asarray(_Z, m.dtype)
 

@@ -13,8 +13,8 @@ from ..moments import Boolean
 from ..special import sigmoid, softplus
 from .base import Array, ExponentialFamily, Naturals, floating, host, levels
 
-# Beyond this logit the entropy is below 1e-300; capping there keeps infinity times zero out of it.
-_CERTAIN = 700.0
+# At this logit the entropy has underflowed to zero; capping there keeps infinity times zero out of it.
+_CERTAIN = 1000.0
 
 
 @final

@@ -33,6 +33,7 @@ def dirichlet_fisher_solve(concentration: Array, tangent: Array) -> Array:
     return solved + weight * jnp.sum(solved, axis=-1, keepdims=True) / gap
 
 
+@jax.jit
 def solve_concentration(log: Array) -> Array:
     """The concentration with E log x = `log`, that is digamma(c_k) - digamma(sum c) = log_k, for c_k from 1e-6 to 1e6.
 

@@ -111,6 +111,7 @@ class Gamma(ExponentialFamily):
         return jax.random.gamma(key, own, (*shape, *self.plates), own.dtype) / self.rate
 
 
+@jax.jit
 def _solve_shape(gap: Array) -> Array:
     """The a > 0 with log a - digamma(a) = gap > 0: Newton on the reciprocals, which are nearly linear in a."""
     root = jnp.sqrt((gap - 3.0) ** 2 + 24.0 * gap)

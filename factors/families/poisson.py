@@ -70,7 +70,7 @@ class Poisson(ExponentialFamily):
         return (tangent[0] / self.rate,)
 
     def log_density(self, value: Array) -> Array:
-        value = floating(value)
+        value = jnp.asarray(value).astype(floating(self.log_rate).dtype)
         return jnp.where(value == 0.0, 0.0, value * self.log_rate) - self.rate + self.log_base(value)
 
     def entropy(self) -> Array:

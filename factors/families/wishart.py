@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Self, final
+from functools import partial
+from typing import Any, ClassVar, Self, final
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..errors import UnsupportedError
 from ..moments import PosDef
-from ..special import multivariate_digamma, multivariate_lgamma
+from ..special import digamma, lgamma
 from .base import Array, ExponentialFamily, Naturals, floating
 from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
 from .matrices import diagonal, inverse, is_positive_definite, log_det, outer, symmetric, trace_product
@@ -60,10 +61,12 @@ class Wishart(ExponentialFamily):
 
     def log_partition(self) -> Array:
         half = 0.5 * self.dof
-        return multivariate_lgamma(half, self._dimension) + half * self._log_det_twice_scale
+        gammas = jnp.sum(lgamma(_shapes(half, self._dimension)), axis=-1)
+        return gammas + _quarter_pairs(self._dimension) * _LOG_PI + half * self._log_det_twice_scale
 
     def expected_stats(self) -> Naturals:
-        return self.mean(), multivariate_digamma(0.5 * self.dof, self._dimension) + self._log_det_twice_scale
+        digammas = jnp.sum(digamma(_shapes(0.5 * self.dof, self._dimension)), axis=-1)
+        return self.mean(), digammas + self._log_det_twice_scale
 
     @classmethod
     def from_stats(cls, stats: Naturals) -> Self:
@@ -98,9 +101,9 @@ class Wishart(ExponentialFamily):
         # Written with entropies of Gamma variables, as lgamma and digamma of a large dof cancel.
         dimension = self._dimension
         shapes = _shapes(0.5 * self.dof, dimension)
-        gammas = sum(gamma_entropy(a) + 0.5 * (dimension - 1 - i) * _digamma(a) for i, a in enumerate(shapes))
-        constant = 0.25 * dimension * (dimension - 1) * (1.0 + _LOG_PI)
-        return gammas + constant + 0.5 * (dimension + 1) * self._log_det_twice_scale
+        gammas = gamma_entropy(shapes) + _halves(dimension, shapes.dtype)[::-1] * digamma(shapes)
+        constant = _quarter_pairs(dimension) * (1.0 + _LOG_PI)
+        return jnp.sum(gammas, axis=-1) + constant + 0.5 * (dimension + 1) * self._log_det_twice_scale
 
     def is_proper(self) -> Array:
         return (self.dof > self._dimension - 1) & is_positive_definite(self._inverse_scale)
@@ -130,7 +133,7 @@ class Wishart(ExponentialFamily):
         normal_key, gamma_key = jax.random.split(key)
         batch = (*shape, *self.plates)
         below = jnp.tril(jax.random.normal(normal_key, (*batch, dimension, dimension), root.dtype), -1)
-        halves = jnp.stack(_shapes(jnp.broadcast_to(0.5 * self.dof, self.plates), dimension), axis=-1)
+        halves = _shapes(jnp.broadcast_to(0.5 * self.dof, self.plates), dimension)
         squares = 2.0 * jax.random.gamma(gamma_key, halves.astype(root.dtype), (*batch, dimension), root.dtype)
         factor = root @ (below + jnp.sqrt(squares)[..., None] * jnp.eye(dimension, dtype=root.dtype))
         return factor @ jnp.swapaxes(factor, -1, -2)
@@ -148,33 +151,42 @@ class Wishart(ExponentialFamily):
         return self._dimension * _LOG_TWO - log_det(self._inverse_scale)
 
 
-def _digamma(a: Array) -> Array:
-    return jnp.log(a) - log_minus_digamma(a)
+def _quarter_pairs(dimension: int) -> float:
+    """d (d - 1) / 4: the powers of pi and e that the off-diagonal elements bring."""
+    return 0.25 * dimension * (dimension - 1)
 
 
-def _shapes(half_dof: Array, dimension: int) -> list[Array]:
-    """The shapes of the Gamma variables on Bartlett's diagonal."""
-    return [half_dof - 0.5 * i for i in range(dimension)]
+def _halves(dimension: int, dtype: Any) -> Array:
+    """0, 1/2, ..., (d - 1) / 2."""
+    return 0.5 * jnp.arange(dimension, dtype=dtype)
+
+
+def _shapes(half_dof: Array, dimension: int) -> Array:
+    """The shapes of the Gamma variables on Bartlett's diagonal, on a new last axis."""
+    half_dof = floating(half_dof)[..., None]
+    return half_dof - _halves(dimension, half_dof.dtype)
 
 
 def _gap(half_dof: Array, dimension: int) -> Array:
     """log det E X - E log det X, a sum of positive terms."""
-    return sum(
-        log_minus_digamma(a) - jnp.log1p(-0.5 * i / half_dof) for i, a in enumerate(_shapes(half_dof, dimension))
-    )
+    shapes = _shapes(half_dof, dimension)
+    deficits = _halves(dimension, shapes.dtype) / half_dof[..., None]
+    return jnp.sum(log_minus_digamma(shapes) - jnp.log1p(-deficits), axis=-1)
 
 
 def _gap_slope(half_dof: Array, dimension: int) -> Array:
     """Minus the derivative of `_gap` in half the degrees of freedom."""
-    return sum(
-        trigamma_minus_reciprocal(a) + 0.5 * i / (half_dof * a) for i, a in enumerate(_shapes(half_dof, dimension))
-    )
+    shapes = _shapes(half_dof, dimension)
+    deficits = _halves(dimension, shapes.dtype) / half_dof[..., None]
+    return jnp.sum(trigamma_minus_reciprocal(shapes) + deficits / shapes, axis=-1)
 
 
+@partial(jax.jit, static_argnums=1)
 def _solve_half_dof(gap: Array, dimension: int) -> Array:
     """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots."""
-    half = 0.5 * (dimension - 1) + 1.0 / gap
-    for _ in range(_NEWTON_STEPS):
+
+    def step(_: int, half: Array) -> Array:
         found = _gap(half, dimension)
-        half = half + found * (found / gap - 1.0) / _gap_slope(half, dimension)
-    return half
+        return half + found * (found / gap - 1.0) / _gap_slope(half, dimension)
+
+    return jax.lax.fori_loop(0, _NEWTON_STEPS, step, 0.5 * (dimension - 1) + 1.0 / gap)
