@@ -49,12 +49,14 @@ class Carry(NamedTuple):
     damped: Any
     floored: Any
     code: Any
+    closing: Any  # converged; the last sweep only evaluates the evidence of the answer
+    parts: Any  # evidence by factor at `base`
     error: Any
     residuals: Any
     evidences: Any
 
 
-def begin(x: Any, rest: Any, floored: Any, settings: Settings, step: float) -> Carry:
+def begin(x: Any, rest: Any, floored: Any, parts: Any, settings: Settings, step: float) -> Carry:
     """The carry before the first sweep."""
     size, inf = x.shape[0], jnp.asarray(jnp.inf)
     empty = jnp.zeros((settings.depth, size), x.dtype)
@@ -62,12 +64,12 @@ def begin(x: Any, rest: Any, floored: Any, settings: Settings, step: float) -> C
     zero = jnp.zeros((), jnp.int32)
     return Carry(
         x, x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
-        jnp.asarray(RUNNING, jnp.int32), inf, trace, trace,
+        jnp.asarray(RUNNING, jnp.int32), jnp.asarray(False), parts, inf, trace, trace,
     )  # fmt: skip
 
 
 def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Settings, limit: Any) -> Carry:
-    """Sweeps until converged, failed, or `limit` iterations. `sweep(x, rest, step)` returns (y, rest, residual, evidence, proper, floored)."""
+    """Sweeps until converged, failed, or `limit` iterations. `sweep(x, rest, step)` returns (y, rest, residual, evidence parts, proper, floored)."""
 
     def going(carry):
         return (carry.code == RUNNING) & (carry.iteration < limit)
@@ -76,7 +78,8 @@ def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Setti
 
 
 def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
-    y, rest, residual, evidence, proper, floored = sweep(carry.x, carry.rest, carry.step)
+    y, rest, residual, parts, proper, floored = sweep(carry.x, carry.rest, carry.step)
+    evidence = sum(parts.values(), jnp.zeros(())) if settings.with_evidence else jnp.asarray(jnp.nan)
     residual = residual / carry.step
     finite = jnp.all(jnp.isfinite(y)) & ~jnp.isnan(residual)
     bad = ~finite | ~proper
@@ -87,7 +90,7 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         bad = bad | (residual > jnp.where(carry.accelerated, 2.0, 1e6) * carry.good_residual)
     # The very first sweep may start from beliefs that are still improper.
     bad = bad & (carry.iteration > 0)
-    rate = jnp.clip(residual / carry.good_residual, 0.0, 0.99)
+    rate = jnp.clip(residual / jnp.maximum(carry.good_residual, 1e-300), 0.0, 0.99)
     error = residual * jnp.maximum(1.0, rate / (1.0 - rate))
     plain_failure = bad & ~carry.accelerated
     step = jnp.where(plain_failure, 0.4 * carry.step, jnp.where(bad, carry.step, jnp.minimum(1.0, 1.15 * carry.step)))
@@ -100,7 +103,10 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     reset = bad | stuck
     # An extrapolation that failed falls back to the plain sweep it came from; a plain sweep that failed to where that sweep began, with a smaller step.
     x = jnp.where(bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(reset | (history == 0), y, accelerated_x))
-    done = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
+    within = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
+    closing = within & ~carry.closing & settings.with_evidence
+    done = ~bad & carry.closing | within & ~closing
+    x = jnp.where(closing, y, x)
     failed = plain_failure & (step < SMALLEST_STEP)
     iteration = carry.iteration + 1
     last = iteration >= settings.max_iterations
@@ -116,13 +122,15 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         best_at=best_at,
         history=jnp.where(reset, -1, history),  # the next difference still spans the reset
 
-        accelerated=~reset & (history > 0),
+        accelerated=~reset & (history > 0) & ~closing,
         step=step,
         iteration=iteration,
         rejected=carry.rejected + (bad & carry.accelerated),
         damped=carry.damped + (plain_failure | stuck),
         floored=jax.tree.map(lambda a, b: a + b.astype(a.dtype), carry.floored, floored),
         code=code,
+        closing=closing,
+        parts=jax.tree.map(lambda new, old: jnp.where(bad, old, new), parts, carry.parts),
         error=jnp.where(bad, carry.error, error),
         residuals=carry.residuals.at[carry.iteration].set(residual),
         evidences=carry.evidences.at[carry.iteration].set(evidence),

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from ..compiler.graph import Block, Graph
+from ..factors.moments import Real, Vector
 from . import sites, tables
 from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeholder, seeds, shape_of, uniform
 from .energy import block_energy
@@ -38,13 +39,23 @@ class Fixed(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """One sweep's result: the new state, the residual in standard deviations, the evidence seen on the way, whether all beliefs are proper, and how many cavities were floored by block."""
+    """One sweep's result: the new state, the residual in standard deviations, the evidence by factor of the state it began from (with its transient variables brought up to date), whether
+    all beliefs are proper, and how many cavities were floored by block."""
 
     state: State
     residual: Any
-    evidence: Any
+    evidence: dict[str, Any]
     proper: Any
     floored: dict[str, Any]
+
+
+@dataclasses.dataclass
+class _Run:
+    """Beliefs, their moments and moving parts in the course of one sweep."""
+
+    beliefs: Naturals
+    moments: dict[str, Any]
+    moving: Naturals
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,17 +94,17 @@ class Machine:
         return frozenset(name for name in names if name in self.graph.latent)
 
     @cached_property
-    def transient(self) -> frozenset[str]:
+    def transient(self) -> tuple[str, ...]:
         """Moving variables whose incoming belief no update reads: they need no place in the state that is accelerated."""
-        found, updated = set(), set()
+        found, updated = [], set()
         for name in self.moving:
             mine = [block for block in self.energies if name in block.latent]
             reads_itself = any(block.method.name == "ncvmp" for block in mine)
             readers = {other for block in mine for other in block.latent}
             if name not in self.with_ep and not reads_itself and not (readers & updated):
-                found.add(name)
+                found.append(name)
             updated.add(name)
-        return frozenset(found)
+        return tuple(found)
 
     # start -------------------------------------------------------------------------------------------------------------------
 
@@ -154,28 +165,34 @@ class Machine:
     def sweep(self, fixed: Fixed, data: dict[str, Any], state: State, step: Any, with_evidence: bool) -> Sweep:
         """EP blocks forward and back, then the moving variables one after the other; residuals are those of the beliefs."""
         scope = self.scope(data)
-        beliefs = self.beliefs(fixed, state)
-        before = dict(beliefs)
-        proper = self._all_proper(beliefs, self.with_ep)
-        beliefs, messages, floored = self._ep_pass(fixed, scope, beliefs, state.messages, step)
-        moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}
-        moving, evidence = dict(state.moving), jnp.nan
-        for i, name in enumerate(self.moving):
-            if with_evidence and not self.transient.issuperset(self.moving[i : i + 1]) and (i == 0 or self.moving[i - 1] in self.transient):
-                evidence = self._total(fixed, scope, beliefs, moments, moving, messages)
-            mine = tuple(block for block in self.energies if name in block.latent)
-            target = self._pull(name, mine, scope, moments, moments[name])
-            rate = step if any(block.method.name == "ncvmp" for block in mine) else 1.0
-            change = jax.tree.map(lambda t, o, rate=rate: rate * (t - o), target, moving[name])
-            moving[name] = _add(moving[name], change)
-            beliefs[name] = _add(beliefs[name], change)
-            moments[name] = self.moments_of(name, beliefs[name])
-        if with_evidence and (not self.moving or self.moving[-1] in self.transient):
-            evidence = self._total(fixed, scope, beliefs, moments, moving, messages)
-        proper = proper & self._all_proper(beliefs, beliefs)
-        watched = [name for name in beliefs if name not in self.transient] or list(beliefs)
-        residual = self._residual(before, beliefs, watched)
-        return Sweep(State(moving, messages), residual, evidence, proper, floored)
+        before = self.beliefs(fixed, state)
+        moments = {name: self.moments_of(name, naturals) for name, naturals in before.items()}
+        run = _Run(dict(before), moments, dict(state.moving))
+        for name in self.transient:
+            self._update(run, name, scope, 1.0)
+        evidence = self.evidence_parts(fixed, data, run.beliefs, run.moments, state.messages) if with_evidence else {}
+        seen = dict(run.moments)
+        proper = self._all_proper(before, self.with_ep)
+        run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, state.messages, step)
+        for name in self.with_ep:
+            run.moments[name] = self.moments_of(name, run.beliefs[name])
+        for name in self.moving:
+            if name not in self.transient:
+                self._update(run, name, scope, step)
+        proper = proper & self._all_proper(run.beliefs, run.beliefs)
+        watched = [name for name in before if name not in self.transient] or list(before)
+        residual = self._residual(before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched)
+        return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
+
+    def _update(self, run: _Run, name: str, scope: Scope, step: Any) -> None:
+        """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
+        mine = tuple(block for block in self.energies if name in block.latent)
+        target = self._pull(name, mine, scope, run.moments, run.moments[name])
+        rate = step if any(block.method.name == "ncvmp" for block in mine) else 1.0
+        change = jax.tree.map(lambda t, o: rate * (t - o), target, run.moving[name])
+        run.moving[name] = _add(run.moving[name], change)
+        run.beliefs[name] = _add(run.beliefs[name], change)
+        run.moments[name] = self.moments_of(name, run.beliefs[name])
 
     def _ep_pass(self, fixed, scope, beliefs, messages, step):
         messages, floored = dict(messages), {}
@@ -237,15 +254,13 @@ class Machine:
             proper = proper & jnp.all(family.is_proper())
         return proper
 
-    def _residual(self, before: Naturals, after: Naturals, names: list[str]) -> Any:
+    def _residual(self, before: Naturals, after: Naturals, seen: dict[str, Any], found: dict[str, Any], names: list[str]) -> Any:
         """The largest change of a belief in its own standard deviations: sqrt of the symmetric divergence (new - old) . (E new - E old)."""
         worst = jnp.zeros(())
         for name in names:
-            family = family_of(self.graph.latent[name])
-            old, new = family.from_naturals(before[name]), family.from_naturals(after[name])
             plates = len(self.graph.latent[name].plates)
             total = 0.0
-            for a, b, s, t in zip(old.naturals(), new.naturals(), old.expected_stats(), new.expected_stats(), strict=True):
+            for a, b, s, t in zip(before[name], after[name], _stats(seen[name]), _stats(found[name]), strict=True):
                 product = (b - a) * (t - s)
                 total = total + product.sum(axis=tuple(range(plates, product.ndim)))
             worst = jnp.maximum(worst, jnp.max(jnp.where(jnp.isfinite(total), jnp.abs(total), jnp.inf)))
@@ -253,19 +268,16 @@ class Machine:
 
     # evidence ----------------------------------------------------------------------------------------------------------------
 
-    def _total(self, fixed, scope, beliefs, moments, moving, messages) -> Any:
-        return sum(self.evidence_parts(fixed, scope.data, beliefs, moments, messages).values())
-
     def evidence_parts(self, fixed: Fixed, data: dict[str, Any], beliefs: Naturals, moments: dict[str, Any], messages: dict[str, Any]) -> dict[str, Any]:
         """log evidence by factor: expected log densities, EP terms, and each variable's entropy with the factor that generates it.
 
         EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f; a variable adds H + EP messages . E t.
         """
         scope = self.scope(data, moments)
-        parts: dict[str, Any] = {}
+        parts: dict[str, Any] = {name: jnp.zeros(()) for name in self.part_names}
 
-        def add(name, value):
-            parts[name] = parts.get(name, 0.0) + value
+        def add(name: str, value: Any) -> None:
+            parts[name] = parts[name] + value
 
         for block in self.graph.blocks:
             if block.kind == "energy":
@@ -283,6 +295,11 @@ class Machine:
             add(name, total)
         return parts
 
+    @cached_property
+    def part_names(self) -> tuple[str, ...]:
+        """The names that the evidence is split by."""
+        return tuple(dict.fromkeys([block.name for block in self.graph.blocks] + list(self.graph.latent)))
+
     def read_block(self, fixed: Fixed, number: str, beliefs: Naturals, messages: dict[str, Any], scope: Scope) -> Any:
         """The evidence of one EP block."""
         block = self.ep_blocks[number]
@@ -293,6 +310,15 @@ class Machine:
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
         return shape_of(self.graph.latent[name], Scope(self.sizes, {}, {}))
+
+
+def _stats(moments: Any) -> tuple[Any, ...]:
+    """Expected statistics from moments: the same numbers, except that Gaussians keep variances."""
+    if isinstance(moments, Real):
+        return moments.mean, moments.mean**2 + moments.variance
+    if isinstance(moments, Vector):
+        return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
+    return tuple(moments)
 
 
 def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

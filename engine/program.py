@@ -233,7 +233,8 @@ class _Task:
     def begin(self) -> controller.Carry:
         x, rest, _ = self.split(self.state)
         floored = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
-        return controller.begin(x, rest, floored, self.settings, 1.0)
+        parts = {name: jnp.zeros(()) for name in self.machine.part_names} if self.settings.with_evidence else {}
+        return controller.begin(x, rest, floored, parts, self.settings, 1.0)
 
     def advance(self, carry: controller.Carry, limit: Any) -> controller.Carry:
         _, _, join = self.split(self.state)
@@ -247,11 +248,14 @@ class _Task:
 
     def finish(self, carry: controller.Carry) -> dict[str, Any]:
         _, _, join = self.split(self.state)
-        # After a failure only the start of the failing sweep is known to be sound.
-        state = join(jnp.where(carry.code == controller.DIVERGED, carry.base, carry.good), carry.rest)
+        # With evidence, the answer is the state whose evidence was last seen; without, what the last sweep made of it.
+        seen = self.settings.with_evidence
+        state = join(carry.base if seen else jnp.where(carry.code == controller.DIVERGED, carry.base, carry.good), carry.rest)
         beliefs = self.machine.beliefs(self.fixed, state)
-        moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
-        parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)
+        parts = carry.parts
+        if not seen:
+            moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
+            parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)
         fields = ("iteration", "code", "error", "residuals", "evidences", "rejected", "damped", "floored", "step")
         return {
             "beliefs": beliefs,
