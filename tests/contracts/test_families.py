@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from cavity.factors.domains import Domain
 from cavity.factors.errors import UnsupportedError
-from cavity.factors.families import ALL, BY_NAME, FOR_DOMAIN, ExponentialFamily, Family, Point
+from cavity.factors.families import ALL, BY_NAME, FOR_DOMAIN, ExponentialFamily, Family
 from cavity.factors.moments import BY_KIND
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -369,15 +369,17 @@ def test_jit_and_vmap_equal_eager(family, data):
 def test_plates_of_any_rank(family, data):
     """Plates are independent: an element alone, or the elements laid out as a matrix, give the same answers."""
     q = data.draw(instances(family))
-    eager = numbers(q)
+    compiled = jax.jit(numbers)
+    together = compiled(q)
     alone = jax.tree.map(lambda x: x[1], q)
     assert alone.plates == ()
-    assert alone.sample(jax.random.key(0)).ndim == _event_ndim(family)
-    close(numbers(alone), jax.tree.map(lambda x: x[1], eager), rtol=1e-8, atol=1e-9)
+    assert jax.eval_shape(alone.sample, jax.random.key(0)).ndim == _event_ndim(family)
+    close(compiled(alone), jax.tree.map(lambda x: x[1], together), rtol=1e-8, atol=1e-9)
     square = jax.tree.map(lambda x: x.reshape(2, 2, *x.shape[1:]), q)
     assert square.plates == (2, 2)
-    assert square.sample(jax.random.key(0), (5,)).shape[:3] == (5, 2, 2)
-    close(numbers(square), jax.tree.map(lambda x: x.reshape(2, 2, *x.shape[1:]), eager), rtol=1e-8, atol=1e-9)
+    drawn = jax.eval_shape(lambda key: square.sample(key, (5,)), jax.random.key(0))
+    assert drawn.shape[:3] == (5, 2, 2)
+    close(compiled(square), jax.tree.map(lambda x: x.reshape(2, 2, *x.shape[1:]), together), rtol=1e-8, atol=1e-9)
 
 
 @each_family
@@ -387,13 +389,13 @@ def test_float32(family, data):
     """Parameters within a decade: all answers are float32 and within 1e-3 of their size or 1."""
     q = data.draw(instances(family))
     single = jax.tree.map(lambda x: x.astype(jnp.float32), q)
-    found, expected = numbers(single), numbers(jax.tree.map(lambda x: x.astype(jnp.float64), single))
+    found, expected = jax.jit(numbers)(single), numbers(jax.tree.map(lambda x: x.astype(jnp.float64), single))
     for name in expected:
         assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(found[name])), name
         close(found[name], expected[name], rtol=1e-3, atol=1e-3)
-    value = single.sample(jax.random.key(3))
-    assert value.dtype in (jnp.float32, jnp.int32, jnp.int64, jnp.bool_)
-    assert single.log_density(value).dtype == jnp.float32
+    value = jax.eval_shape(single.sample, jax.random.key(3))
+    assert value.dtype != jnp.float64
+    assert jax.eval_shape(single.log_density, value).dtype == jnp.float32
 
 
 @each_family
@@ -433,26 +435,6 @@ def test_instances_are_proper(family, data):
     assert np.all(q.is_proper())
 
 
-@pytest.mark.parametrize(
-    ("name", "naturals"),
-    [
-        ("Gaussian", (1.0, 0.5)),
-        ("VectorGaussian", (np.zeros(2), np.diag([-0.5, 0.5]))),
-        ("Gamma", (1.0, 1.0)),
-        ("Gamma", (-1.0, -1.5)),
-        ("Beta", (-1.5, 1.0)),
-        ("Dirichlet", (np.array([0.0, -1.0]),)),
-        ("Bernoulli", (np.nan,)),
-        ("Categorical", (np.full(3, -np.inf),)),
-        ("Wishart", (-np.eye(2), -1.5)),
-        ("Wishart", (np.diag([-1.0, 1.0]), 1.0)),
-        ("Poisson", (np.inf,)),
-    ],
-)
-def test_improper_is_seen(name, naturals):
-    assert not BY_NAME[name].from_naturals(tuple(map(jnp.asarray, naturals))).is_proper()
-
-
 @each_family
 @laws
 @given(data=st.data())
@@ -464,53 +446,3 @@ def test_extreme_parameters_are_finite(family, data):
     # Relative to the largest entry: a matrix of condition 1e10 has no better digits in its small ones.
     for found, expected in zip(family.from_stats(stats).expected_stats(), stats, strict=True):
         close(found, expected, rtol=1e-8, atol=1e-8 * float(np.max(np.abs(expected))))
-
-
-@pytest.mark.parametrize("logit", [np.inf, -np.inf, 800.0, -800.0])
-def test_certain_boolean(logit):
-    q = BY_NAME["Bernoulli"](jnp.asarray(logit))
-    assert q.mean() == (logit > 0)
-    assert q.entropy() == 0.0
-    assert q.variance() == 0.0
-    assert q.log_density(jnp.asarray(logit > 0)) == 0.0
-    assert q.is_proper()
-    assert np.isfinite(jax.grad(lambda x: BY_NAME["Bernoulli"](x).entropy())(q.logit))
-    assert np.all(np.isfinite(q.fisher_solve(q.expected_stats())))
-
-
-@pytest.mark.parametrize(
-    "logits", [[-np.inf, 0.3, -np.inf], [0.0, np.inf, 1.0], [-np.inf, np.inf, 0.0], [0.0, 900.0, 0.0]]
-)
-def test_certain_category(logits):
-    q = BY_NAME["Categorical"](jnp.asarray(logits))
-    close(q.mean(), np.array([0.0, 1.0, 0.0]), atol=0.0)
-    assert q.entropy() == 0.0
-    assert q.is_proper()
-    assert q.log_density(jnp.asarray(1)) == 0.0
-    assert np.all(np.asarray(q.sample(jax.random.key(0), (5,))) == 1)
-    assert np.all(np.isfinite(jax.grad(lambda x: BY_NAME["Categorical"](x).entropy())(q.logits)))
-    assert np.all(np.isfinite(q.fisher_solve(q.expected_stats())[0]))
-
-
-def test_excluded_class_of_three():
-    q = BY_NAME["Categorical"](jnp.asarray([-np.inf, 1.0, 1.0]))
-    close(q.entropy(), np.log(2.0))
-    assert np.all(np.isfinite(jax.grad(lambda x: BY_NAME["Categorical"](x).entropy())(q.logits)))
-
-
-@pytest.mark.parametrize("rate", [1e-3, 0.5, 1.0, 10.0, 300.0, 1e5])
-def test_poisson_entropy_is_a_sum(rate):
-    spread = int(40 * np.sqrt(rate) + 60)
-    x = np.arange(max(0, int(rate) - spread), int(rate) + spread)
-    log = scipy.stats.poisson.logpmf(x, rate)
-    q = BY_NAME["Poisson"].from_parameters(rate=jnp.asarray(rate))
-    close(q.entropy(), -np.sum(np.exp(log) * log), rtol=1e-9)
-
-
-def test_point():
-    point = Point(jnp.arange(6.0).reshape(2, 3))
-    assert np.array_equal(point.mean(), point.value)
-    assert not np.any(point.variance())
-    assert point.quantile([0.1, 0.9]).shape == (2, 2, 3)
-    assert point.sample(jax.random.key(0), (4,)).shape == (4, 2, 3)
-    assert list(point.parameters()) == ["value"]
