@@ -114,7 +114,7 @@ def test_gamma_functions_do_not_cancel(name, exact):
 
 
 def test_projection_to_twelve_digits():
-    """Above 100 the rounding of the statistics costs more, below 1e-3 that of the natural parameter, shape - 1, does."""
+    """Above 100 the rounding of the statistics costs more, below 1e-3 that of the natural parameter, shape - 1."""
     shape = jnp.logspace(-3, 2, 200)
     q = Gamma.from_parameters(shape=shape, rate=jnp.ones_like(shape))
     np.testing.assert_allclose(Gamma.from_stats(q.expected_stats()).shape, shape, rtol=1e-12)
