@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .settle import settle
+
 CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING = 0, 1, 2, 3, 4
 SMALLEST_STEP = 1e-4
 
@@ -79,6 +81,7 @@ def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Setti
 
 def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     y, rest, residual, parts, proper, floored = sweep(carry.x, carry.rest, carry.step)
+    residual, parts, proper = settle((residual, parts, proper), carry.step > 0)
     evidence = sum(parts.values(), jnp.zeros(())) if settings.with_evidence else jnp.asarray(jnp.nan)
     residual = residual / carry.step
     finite = jnp.all(jnp.isfinite(y)) & ~jnp.isnan(residual)

@@ -20,6 +20,7 @@ from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeh
 from .energy import block_energy
 from .evaluate import Scope
 from .placed import Placed
+from .settle import settle
 
 Naturals = dict[str, tuple[Any, ...]]
 
@@ -166,10 +167,11 @@ class Machine:
         """EP blocks forward and back, then the moving variables one after the other; residuals are those of the beliefs."""
         scope = self.scope(data)
         before = self.beliefs(fixed, state)
-        moments = {name: self.moments_of(name, naturals) for name, naturals in before.items()}
+        always = step > 0
+        moments = {name: settle(self.moments_of(name, naturals), always) for name, naturals in before.items()}
         run = _Run(dict(before), moments, dict(state.moving))
         for name in self.transient:
-            self._update(run, name, scope, 1.0)
+            self._update(run, name, scope, jnp.ones_like(step), always)
         evidence = self.evidence_parts(fixed, data, run.beliefs, run.moments, state.messages) if with_evidence else {}
         seen = dict(run.moments)
         proper = self._all_proper(before, self.with_ep)
@@ -178,13 +180,13 @@ class Machine:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
         for name in self.moving:
             if name not in self.transient:
-                self._update(run, name, scope, step)
+                self._update(run, name, scope, step, always)
         proper = proper & self._all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
         residual = self._residual(before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched)
         return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
 
-    def _update(self, run: _Run, name: str, scope: Scope, step: Any) -> None:
+    def _update(self, run: _Run, name: str, scope: Scope, step: Any, always: Any) -> None:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
         target = self._pull(name, mine, scope, run.moments, run.moments[name])
@@ -192,7 +194,7 @@ class Machine:
         change = jax.tree.map(lambda t, o: rate * (t - o), target, run.moving[name])
         run.moving[name] = _add(run.moving[name], change)
         run.beliefs[name] = _add(run.beliefs[name], change)
-        run.moments[name] = self.moments_of(name, run.beliefs[name])
+        run.moments[name] = settle(self.moments_of(name, run.beliefs[name]), always)
 
     def _ep_pass(self, fixed, scope, beliefs, messages, step):
         messages, floored = dict(messages), {}
