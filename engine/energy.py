@@ -12,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..compiler.graph import Block, Gate
+from .bilinear import bilinear_energy
 from .evaluate import Scope, moments
 from .placed import Placed, mapped
 
@@ -19,6 +20,8 @@ from .placed import Placed, mapped
 def block_energy(block: Block, scope: Scope) -> Any:
     """Sum over all instances of gate probability * E log f."""
     scope = Scope(scope.sizes, scope.data, scope.moments, block.method.bound)
+    if (total := bilinear_energy(block, scope)) is not None:
+        return total
     edges = list(block.args)
     operands = [moments(block.out, scope)] + [moments(block.args[edge], scope, _kind(block, edge)) for edge in edges]
 

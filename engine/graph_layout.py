@@ -42,7 +42,9 @@ class FactorNode:
     @property
     def parents(self) -> tuple[str, ...]:
         """Every variable that enters, selectors too, each once."""
-        return tuple(dict.fromkeys([n for case in self.cases for n in (*case.values, *case.indices)] + [*self.selectors]))
+        return tuple(
+            dict.fromkeys([n for case in self.cases for n in (*case.values, *case.indices)] + [*self.selectors])
+        )
 
     @property
     def right(self) -> float:
@@ -70,14 +72,24 @@ def factor_nodes(model: Model) -> list[FactorNode]:
 def _random_factor(node: Random) -> FactorNode:
     switch = node.term if isinstance(node.term, Switch) else None
     terms = switch.terms if switch else (node.term,)
-    names = ("",) if not switch else ("true: ", "false: ") if switch.selector.domain.kind == "boolean" else tuple(f"{i}: " for i in range(len(terms)))
+    names = (
+        ("",)
+        if not switch
+        else ("true: ", "false: ")
+        if switch.selector.domain.kind == "boolean"
+        else tuple(f"{i}: " for i in range(len(terms)))
+    )
     cases = tuple(_case(term, name) for term, name in zip(terms, names, strict=True))
     selectors = _selectors(node, [switch.selector] if switch else [])
     return FactorNode(f"factor {node.name}", node.name, _names(node), cases, selectors)
 
 
 def _case(term: Term, name: str) -> Case:
-    links = [arg.op for arg in term.args.values() if isinstance(arg, Apply) and arg.op in ("logistic", "probit", "softmax", "exp")]
+    links = [
+        arg.op
+        for arg in term.args.values()
+        if isinstance(arg, Apply) and arg.op in ("logistic", "probit", "softmax", "exp")
+    ]
     label = name + term.factor.name + (f"({', '.join(links)})" if links else "")
     return Case(label, *_inputs_of(tuple(term.args.values())))
 
@@ -186,7 +198,9 @@ def _runs(plate: str, order: Any) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def _columns(bands: list, plates_of: dict, rows: dict, links: list, right: dict) -> tuple[dict[str, float], list[tuple[float, float]]]:
+def _columns(
+    bands: list, plates_of: dict, rows: dict, links: list, right: dict
+) -> tuple[dict[str, float], list[tuple[float, float]]]:
     """Horizontal positions, and the left and right end of every band."""
     x: dict[str, float] = {}
     near: dict[str, list[str]] = defaultdict(list)
@@ -251,7 +265,11 @@ def _rectangles(bands: list, edges: list, plates_of: dict, y: dict, right: dict,
         for first, last in _runs(plate, bands):
             covered = bands[first : last + 1]
             level = sum(any(other in band for band in covered) for other in inner)
-            members = [(y[name], 2 * SQUARE if name in right else RADIUS) for name in y if frozenset(plates_of[name]) in covered]
+            members = [
+                (y[name], 2 * SQUARE if name in right else RADIUS)
+                for name in y
+                if frozenset(plates_of[name]) in covered
+            ]
             side, pad = 0.12 + 0.1 * level, 0.15 + 0.15 * level
             left, bottom = edges[first][0] - side, min(h - half for h, half in members) - pad
             top = max(h + half for h, half in members) + pad

@@ -23,7 +23,11 @@ def plot_graph(model_or_posterior: Model | Posterior) -> Any:
     variable that selects; a dotted line is index data. Returns a matplotlib Figure. UnsupportedError when matplotlib is absent.
     """
     if isinstance(model_or_posterior, Model):
-        model, observed, sizes = model_or_posterior, frozenset(), {name: size for name, (size, _) in model_or_posterior.sizes.items()}
+        model, observed, sizes = (
+            model_or_posterior,
+            frozenset(),
+            {name: size for name, (size, _) in model_or_posterior.sizes.items()},
+        )
     else:
         binding = model_or_posterior._binding
         model, observed, sizes = model_or_posterior._program.model, frozenset(binding.observed), dict(binding.sizes)
@@ -51,7 +55,18 @@ def _draw_plate(axes: Any, name: str, size: int | None, boxes: list[tuple[float,
     label = f"{name} ({size})" if size else name
     for left, bottom, width, height in boxes:
         style = "round,pad=0,rounding_size=0.12"
-        axes.add_patch(FancyBboxPatch((left, bottom), width, height, boxstyle=style, fill=False, edgecolor=GREY, linewidth=1.0, gid=f"plate {name}"))
+        axes.add_patch(
+            FancyBboxPatch(
+                (left, bottom),
+                width,
+                height,
+                boxstyle=style,
+                fill=False,
+                edgecolor=GREY,
+                linewidth=1.0,
+                gid=f"plate {name}",
+            )
+        )
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
         axes.text(left + 0.18, bottom + height, label, ha="left", va="center", fontsize=8, color="#555a63", bbox=box)
 
@@ -60,7 +75,9 @@ def _draw_variable(axes: Any, name: str, centre: tuple[float, float], shaded: bo
     from matplotlib.patches import Circle
 
     face = _SHADE if shaded else "white"
-    axes.add_patch(Circle(centre, RADIUS, facecolor=face, edgecolor="black", linewidth=1.0, zorder=3, gid=f"variable {name}"))
+    axes.add_patch(
+        Circle(centre, RADIUS, facecolor=face, edgecolor="black", linewidth=1.0, zorder=3, gid=f"variable {name}")
+    )
     if double:
         axes.add_patch(Circle(centre, RADIUS - 0.05, fill=False, edgecolor="black", linewidth=0.7, zorder=3))
     lines = name.replace("_", "_\n").split() if len(name) > 9 else [name]
@@ -82,19 +99,47 @@ def _draw_factor(axes: Any, factor: FactorNode, layout: Layout) -> None:
         if factor.out:
             _draw_arrow(axes, spot, layout.positions[factor.out])
         corner = (spot[0] - SQUARE, y - SQUARE)
-        axes.add_patch(Rectangle(corner, 2 * SQUARE, 2 * SQUARE, facecolor=BLUE, edgecolor="black", linewidth=0.8, zorder=3, gid=factor.name))
-        axes.text(spot[0] + SQUARE + 0.06, y - 0.01, case.label, ha="left", va="center", fontsize=8, color=BLUE, zorder=2.5)
+        axes.add_patch(
+            Rectangle(
+                corner,
+                2 * SQUARE,
+                2 * SQUARE,
+                facecolor=BLUE,
+                edgecolor="black",
+                linewidth=0.8,
+                zorder=3,
+                gid=factor.name,
+            )
+        )
+        axes.text(
+            spot[0] + SQUARE + 0.06, y - 0.01, case.label, ha="left", va="center", fontsize=8, color=BLUE, zorder=2.5
+        )
     if factor.selectors:
         style = "round,pad=0,rounding_size=0.06"
         corner, width = (x - 0.2, y - 0.19), factor.right + 0.2
-        axes.add_patch(FancyBboxPatch(corner, width, 0.38, boxstyle=style, fill=False, edgecolor=ORANGE, linestyle="--", linewidth=1.1, zorder=2, gid=f"gate {factor.name}"))
+        axes.add_patch(
+            FancyBboxPatch(
+                corner,
+                width,
+                0.38,
+                boxstyle=style,
+                fill=False,
+                edgecolor=ORANGE,
+                linestyle="--",
+                linewidth=1.1,
+                zorder=2,
+                gid=f"gate {factor.name}",
+            )
+        )
         for name in factor.selectors:
             centre = layout.positions[name]
             end = (min(max(centre[0], corner[0] + 0.1), corner[0] + width - 0.1), y + 0.19 - SQUARE)
             _draw_link(axes, centre, end, "--", ORANGE)
 
 
-def _draw_link(axes: Any, variable: tuple[float, float], factor: tuple[float, float], style: str, colour: str = "black") -> None:
+def _draw_link(
+    axes: Any, variable: tuple[float, float], factor: tuple[float, float], style: str, colour: str = "black"
+) -> None:
     """From the bottom of a circle to the top of a square: it bends between the rows, so it passes under no other node of either."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

@@ -7,6 +7,7 @@ the constant messages + the moving ones + the EP ones.
 from __future__ import annotations
 
 import dataclasses
+import math
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,9 +18,11 @@ from ..compiler.graph import Block, Graph
 from ..factors.moments import Real, Vector
 from . import sites, tables
 from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeholder, seeds, shape_of, uniform
+from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .placed import Placed
+from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
 
 Naturals = dict[str, tuple[Any, ...]]
@@ -82,9 +85,10 @@ class Machine:
 
     @cached_property
     def moving(self) -> tuple[str, ...]:
-        """Variables that these touch, in update order."""
+        """Variables that these touch, those with most elements first: the first ones need no place in the state."""
         touched = {name for block in self.energies for name in block.latent}
-        return tuple(name for name in self.graph.order if name in touched)
+        order = [name for name in self.graph.order if name in touched]
+        return tuple(sorted(order, key=lambda name: -math.prod(self.plates_shape(name))))
 
     @cached_property
     def with_ep(self) -> frozenset[str]:
@@ -181,6 +185,8 @@ class Machine:
         for name in self.moving:
             if name not in self.transient:
                 self._update(run, name, scope, step, always)
+        for pair in self.rotations:
+            self._rotate(run, pair, fixed)
         proper = proper & self._all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
         residual = self._residual(before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched)
@@ -195,6 +201,16 @@ class Machine:
         run.moving[name] = _add(run.moving[name], change)
         run.beliefs[name] = _add(run.beliefs[name], change)
         run.moments[name] = settle(self.moments_of(name, run.beliefs[name]), always)
+
+    def _rotate(self, run: _Run, pair: Pair, fixed: Fixed) -> None:
+        """Moves two vectors along the symmetry of their inner product to where the bound is best."""
+        matrix = rotation(pair, run.moments[pair.left], run.moments[pair.right])
+        inverse = jnp.linalg.inv(matrix).T
+        for name, here, there in ((pair.left, matrix, inverse), (pair.right, inverse, matrix)):
+            mean, covariance = run.moments[name]
+            run.beliefs[name] = rotated(run.beliefs[name], there)
+            run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
+            run.moving[name] = _subtract(run.beliefs[name], fixed.constant[name])
 
     def _ep_pass(self, fixed, scope, beliefs, messages, step):
         messages, floored = dict(messages), {}
@@ -237,8 +253,29 @@ class Machine:
         return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
 
     def moments_of(self, name: str, naturals: tuple[Any, ...]) -> Any:
-        """The moments of a belief."""
-        return family_of(self.graph.latent[name]).from_naturals(naturals).moments()
+        """The moments of a belief; one inverse where all elements have the same precision."""
+        family = family_of(self.graph.latent[name])
+        if name not in self.shared:
+            return family.from_naturals(naturals).moments()
+        plates = len(self.graph.latent[name].plates)
+        covariance = family.from_naturals(_first(naturals, plates)).moments().covariance
+        return Vector(naturals[0] @ covariance, jnp.broadcast_to(covariance, naturals[1].shape))
+
+    def _entropy(self, name: str, naturals: tuple[Any, ...]) -> Any:
+        family, plates = family_of(self.graph.latent[name]), self.plates_shape(name)
+        if name in self.shared:  # a Gaussian's entropy depends on its precision alone
+            return math.prod(plates) * family.from_naturals(_first(naturals, len(plates))).entropy()
+        return jnp.sum(family.from_naturals(naturals).entropy())
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """Vectors whose elements all have the same precision."""
+        return shared_precision(self.graph)
+
+    @cached_property
+    def rotations(self) -> tuple[Pair, ...]:
+        """Pairs of vectors with a symmetry to move along."""
+        return pairs(self.graph)
 
     def _pull(self, name: str, blocks: tuple[Block, ...], scope: Scope, moments: dict[str, Any], here: Any) -> tuple[Any, ...]:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
@@ -252,8 +289,11 @@ class Machine:
     def _all_proper(self, beliefs: Naturals, names: Any) -> Any:
         proper = jnp.asarray(True)
         for name in names:
-            family = family_of(self.graph.latent[name]).from_naturals(beliefs[name])
-            proper = proper & jnp.all(family.is_proper())
+            naturals = beliefs[name]
+            if name in self.shared:
+                proper = proper & jnp.all(jnp.isfinite(naturals[0]))
+                naturals = _first(naturals, len(self.graph.latent[name].plates))
+            proper = proper & jnp.all(family_of(self.graph.latent[name]).from_naturals(naturals).is_proper())
         return proper
 
     def _residual(self, before: Naturals, after: Naturals, seen: dict[str, Any], found: dict[str, Any], names: list[str]) -> Any:
@@ -289,11 +329,10 @@ class Machine:
         ep_sums = self._with_messages(fixed, messages, {name: uniform(v, scope) for name, v in self.graph.latent.items() if name in self.with_ep} | {
             name: beliefs[name] for name in beliefs if name not in self.with_ep
         })
-        for name, variable in self.graph.latent.items():
-            family = family_of(variable).from_naturals(beliefs[name])
-            total = jnp.sum(family.entropy())
+        for name in self.graph.latent:
+            total = self._entropy(name, beliefs[name])
             if name in self.with_ep:
-                total = total + sum(jnp.sum(e * s) for e, s in zip(ep_sums[name], family.expected_stats(), strict=True))
+                total = total + sum(jnp.sum(e * s) for e, s in zip(ep_sums[name], _stats(moments[name]), strict=True))
             add(name, total)
         return parts
 
@@ -312,6 +351,11 @@ class Machine:
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
         return shape_of(self.graph.latent[name], Scope(self.sizes, {}, {}))
+
+
+def _first(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
+    """The naturals of the first element."""
+    return tuple(n[(0,) * plates] for n in naturals)
 
 
 def _stats(moments: Any) -> tuple[Any, ...]:

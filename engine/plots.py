@@ -33,7 +33,9 @@ def plot_posterior(posterior: Posterior, names: Sequence[str] = (), interval: fl
     names = list(names) or [name for name in posterior._program.model.randoms if not _observed(posterior, name)]
     for name in names:
         if _observed(posterior, name):
-            raise DataError(f"{name!r} is observed, so its marginal is a point and there is nothing to plot. Name variables that were inferred.")
+            raise DataError(
+                f"{name!r} is observed, so its marginal is a point and there is nothing to plot. Name variables that were inferred."
+            )
     marginals = [posterior[name] for name in names]
     columns = min(3, len(names) + 1)
     rows = -(-(len(names) + 1) // columns)
@@ -60,7 +62,15 @@ def plot_convergence(posterior: Posterior) -> Any:
         _draw_evidence(axes, posterior)
     else:
         axes.set_axis_off()
-        axes.text(0.5, 0.5, "evidence was not recorded\n(trace_evidence=True)", ha="center", va="center", fontsize=9, color=GREY)
+        axes.text(
+            0.5,
+            0.5,
+            "evidence was not recorded\n(trace_evidence=True)",
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=GREY,
+        )
     figure.suptitle(f"{posterior._program.model.name}: {posterior.code} in {posterior.iterations} sweeps", fontsize=11)
     return figure
 
@@ -100,7 +110,14 @@ def _draw_probabilities(axes: Any, probability: np.ndarray, values: tuple[str, .
     shown = table[:_SHOWN]
     bottoms = np.cumsum(shown, axis=1) - shown
     for k, value in enumerate(values):
-        axes.bar(np.arange(len(shown)), shown[:, k], bottom=bottoms[:, k], width=1.0, color=_COLOURS[k % len(_COLOURS)], label=value)
+        axes.bar(
+            np.arange(len(shown)),
+            shown[:, k],
+            bottom=bottoms[:, k],
+            width=1.0,
+            color=_COLOURS[k % len(_COLOURS)],
+            label=value,
+        )
     axes.set(xlabel="element", ylabel="probability of each value", ylim=(0, 1))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
@@ -166,7 +183,15 @@ def _draw_residual(axes: Any, posterior: Posterior) -> None:
     axes.semilogy(sweeps[keep], residual[keep], ".-", color=BLUE, linewidth=1.2, markersize=4)
     tolerance = posterior._program.options.tolerance
     axes.axhline(tolerance, color=GREY, linewidth=0.9, linestyle="--")
-    axes.annotate("tolerance", (0.98, tolerance), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7, color=GREY)
+    axes.annotate(
+        "tolerance",
+        (0.3, tolerance),
+        xycoords=("axes fraction", "data"),
+        ha="center",
+        va="bottom",
+        fontsize=7,
+        color=GREY,
+    )
     axes.set_xlabel("sweep")
     axes.set_ylabel("residual (posterior sd)", color=BLUE)
     axes.xaxis.get_major_locator().set_params(integer=True)
