@@ -219,7 +219,6 @@ def test_v8_hybrid_product():
     digits(posterior.log_evidence, -5.4741729, 7)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing moves: residual 0 / 0 makes the error NaN, never converged")
 def test_v18_dirichlet_categorical():
     m = cv.Model()
     n = m.plate("n")
