@@ -308,3 +308,8 @@ def _check_interior(array: np.ndarray, domain: Domain) -> None:
             "must lie strictly between 0 and 1 to be observed; found 0 or 1. Shrink the values a little towards the "
             "middle."
         )
+
+
+def stacked_values(model: Model, name: str, array: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:
+    """Checked values of one declaration for many data sets, stacked along a first axis; DataError as `bind`."""
+    return _values(_read(_declaration(model, name), array), sizes)

@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     depth: int = 5
     monotone: bool = False
     with_evidence: bool = True
+    trace: int = 1000  # sweeps recorded; writes beyond are dropped
 
 
 class Carry(NamedTuple):
@@ -62,7 +63,7 @@ def begin(x: Any, rest: Any, floored: Any, parts: Any, settings: Settings, step:
     """The carry before the first sweep."""
     size, inf = x.shape[0], jnp.asarray(jnp.inf)
     empty = jnp.zeros((settings.depth, size), x.dtype)
-    trace = jnp.full(settings.max_iterations, jnp.nan)
+    trace = jnp.full(settings.trace, jnp.nan)
     zero = jnp.zeros((), jnp.int32)
     return Carry(
         x, x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,

@@ -41,10 +41,6 @@ class Result:
     outputs: dict[str, Any]
     settings: controller.Settings
 
-    @staticmethod
-    def of(outputs: dict[str, Any], settings: controller.Settings) -> Result:
-        return Result(outputs, settings)
-
     def number(self, name: str) -> Any:
         """A scalar output."""
         return np.asarray(self.outputs[name]).item()
@@ -90,9 +86,10 @@ class Posterior(Mapping[str, Marginal]):
 
     @property
     def trace(self) -> Trace:
-        """Evidence and residual by sweep."""
-        count = self.iterations
-        return Trace(np.asarray(self._result.outputs["evidences"])[:count], np.asarray(self._result.outputs["residuals"])[:count])
+        """Evidence and residual by sweep (empty for a member of a batch)."""
+        evidence, residual = (np.asarray(self._result.outputs[name]) for name in ("evidences", "residuals"))
+        count = self.iterations if len(residual) >= self.iterations else 0
+        return Trace(evidence[:count], residual[:count])
 
     @property
     def restarts(self) -> np.ndarray:

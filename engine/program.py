@@ -12,6 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from ..compiler.bind import Binding, bind
+from ..compiler.bind_many import Bindings, bind_many
 from ..compiler.graph import Graph
 from ..compiler.language import Model
 from ..compiler.plan import make_plan
@@ -81,6 +82,10 @@ class Program:
     def bind(self, data: Mapping[str, Any]) -> Binding:
         """Checked data: the names given must be those that the program was compiled for."""
         binding = bind(self.model, data, self.sizes)
+        self._check_observed(binding)
+        return binding
+
+    def _check_observed(self, binding: Binding) -> None:
         if frozenset(binding.observed) != self.observed:
             lacks, extra = sorted(self.observed - set(binding.observed)), sorted(set(binding.observed) - self.observed)
             raise DataError(
@@ -88,7 +93,6 @@ class Program:
                 + " and ".join([f"lack {', '.join(lacks)}"] * bool(lacks) + [f"also give {', '.join(extra)}"] * bool(extra))
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
-        return binding
 
     def _run(self, binding: Binding) -> tuple[Machine, Callable[..., Any]]:
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)))
@@ -100,23 +104,18 @@ class Program:
     def _count(self) -> None:
         self.traces += 1
 
-    def batch(self, datas: Sequence[Mapping[str, Any]], *, seed: int = 0) -> list[Posterior]:
-        """Many inferences of equal shapes in one call: a list of posteriors, in order.
+    def batch(self, datas: Sequence[Mapping[str, Any]], *, seed: int = 0) -> Batch:
+        """Many inferences of equal shapes in one call: a sequence of posteriors, in order.
 
-        All data sets must have the same shapes (raises DataError naming the first that differs) and run side by side until the last has converged.
+        All data sets must have the same names and shapes (DataError names the first that differs). They run side by side until the last has converged; no trace of the sweeps is kept.
         """
-        if not datas:
-            raise DataError("program.batch was given no data sets. Give a list with at least one.")
-        bindings = [self.bind(data) for data in datas]
-        for i, binding in enumerate(bindings):
-            if binding.sizes != bindings[0].sizes or set(binding.missing) != set(bindings[0].missing):
-                raise DataError(f"Data set {i} has plate sizes {binding.sizes}, but data set 0 has {bindings[0].sizes}. Group data sets by shape and call batch for each group.")
+        bindings = bind_many(self.model, datas, self.sizes)
+        self._check_observed(bindings.first)
         with jax.enable_x64(True):
-            machine, run = self._run(bindings[0])
-            all_arrays = [arrays_of(binding) for binding in bindings]
-            stacked = {name: np.stack([arrays[name] for arrays in all_arrays]) for name in all_arrays[0]}
-            results = run.many(stacked, seed)
-        return [Posterior(machine, arrays, binding, result, self) for arrays, binding, result in zip(all_arrays, bindings, results, strict=True)]
+            machine, run = self._run(bindings.first)
+            arrays = arrays_of(bindings)
+            outputs = run.many(arrays, seed)
+        return Batch(self, machine, bindings, arrays, outputs, run.settings)
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
@@ -125,7 +124,36 @@ class Program:
         return explain_plan(self.plan)
 
 
-def arrays_of(binding: Binding) -> dict[str, np.ndarray]:
+class Batch(Sequence[Posterior]):
+    """The posteriors of many data sets; each is made when it is asked for."""
+
+    def __init__(self, program: Program, machine: Machine, bindings: Bindings, arrays: dict[str, Any], outputs: Any, settings: Any) -> None:
+        self._program, self._machine, self._bindings = program, machine, bindings
+        self._arrays, self._outputs, self._settings = arrays, outputs, settings
+
+    def __len__(self) -> int:
+        return self._bindings.number
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        arrays = {name: array[i] for name, array in self._arrays.items()}
+        result = Result(jax.tree.map(lambda leaf: leaf[i], self._outputs), self._settings)
+        return Posterior(self._machine, arrays, self._bindings.one(i), result, self._program)
+
+    @property
+    def log_evidence(self) -> np.ndarray:
+        """The log evidence of every data set."""
+        return self._outputs["evidence"]
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Whether each inference converged."""
+        return self._outputs["code"] == controller.CONVERGED
+
+
+def arrays_of(binding: Binding | Bindings) -> dict[str, np.ndarray]:
     """The arrays that enter the jitted program."""
     arrays = {**binding.inputs, **binding.observed}
     for name, missing in binding.missing.items():
@@ -139,10 +167,10 @@ class Runner:
     def __init__(self, machine: Machine, options: Options, on_trace: Callable[[], None]) -> None:
         self.machine, self.options = machine, options
         monotone = not machine.ep_blocks
-        self.settings = controller.Settings(options.tolerance, options.max_iterations, options.acceleration, monotone, options.trace_evidence or monotone)
+        self.settings = controller.Settings(options.tolerance, options.max_iterations, options.acceleration, monotone, options.trace_evidence or monotone, options.max_iterations)
         self.on_trace = on_trace
         self._whole = jax.jit(self._run_all)
-        self._many = jax.jit(jax.vmap(self._run_all, in_axes=(0, None)))
+        self._many = jax.jit(jax.vmap(lambda data, key: self._run_all(data, key, trace=1), in_axes=(0, None)))
         self._start = jax.jit(self._begin_all)
         self._advance = jax.jit(self._advance_all)
         self._finish = jax.jit(self._finish_all)
@@ -152,15 +180,11 @@ class Runner:
         key = np.asarray([0, seed], np.uint32)
         watcher = Progress.wanted(progress)
         outputs = self._watched(data, key, watcher) if watcher else self._whole(data, key)
-        return Result.of(outputs, self.settings)
+        return Result(outputs, self.settings)
 
-    def many(self, data: dict[str, Any], seed: int) -> list[Result]:
-        """Inferences with stacked data."""
-        key = np.asarray([0, seed], np.uint32)
-        outputs = jax.tree.map(np.asarray, self._many(data, key))
-        number = len(next(iter(data.values()))) if data else 1
-        leaves, tree = jax.tree.flatten(outputs)
-        return [Result.of(jax.tree.unflatten(tree, [leaf[i] for leaf in leaves]), self.settings) for i in range(number)]
+    def many(self, data: dict[str, Any], seed: int) -> Any:
+        """Inferences with stacked data: the outputs, stacked."""
+        return jax.tree.map(np.asarray, self._many(data, np.asarray([0, seed], np.uint32)))
 
     def _watched(self, data, key, watcher: Progress) -> Any:
         carry = self._start(data, key)
@@ -176,24 +200,28 @@ class Runner:
     def _keys(self, key):
         return jax.random.split(jax.random.wrap_key_data(key), self.options.restarts)
 
-    def _run_all(self, data, key):
+    def _run_all(self, data, key, trace: int | None = None):
         self.on_trace()
+        settings = self.settings if trace is None else self.settings._replace(trace=trace)
 
         def one(key):
-            task = _Task(self, data, key)
+            task = _Task(self.machine, settings, data, key)
             return task.finish(task.advance(task.begin(), self.settings.max_iterations))
 
         return self._best(self._over_restarts(one, self._keys(key)), key)
 
+    def _task(self, data, key) -> _Task:
+        return _Task(self.machine, self.settings, data, key)
+
     def _begin_all(self, data, key):
         self.on_trace()
-        return self._over_restarts(lambda k: _Task(self, data, k).begin(), self._keys(key))
+        return self._over_restarts(lambda k: self._task(data, k).begin(), self._keys(key))
 
     def _advance_all(self, data, key, carry, limit):
-        return self._over_restarts(lambda k, c: _Task(self, data, k).advance(c, limit), self._keys(key), carry)
+        return self._over_restarts(lambda k, c: self._task(data, k).advance(c, limit), self._keys(key), carry)
 
     def _finish_all(self, data, key, carry):
-        return self._best(self._over_restarts(lambda k, c: _Task(self, data, k).finish(c), self._keys(key), carry), key)
+        return self._best(self._over_restarts(lambda k, c: self._task(data, k).finish(c), self._keys(key), carry), key)
 
     def _over_restarts(self, function, *stacked):
         """Restarts side by side; a single one without the cost of mapping (a mapped loop computes both sides of every choice)."""
@@ -212,8 +240,8 @@ class Runner:
 class _Task:
     """One inference inside a trace."""
 
-    def __init__(self, runner: Runner, data: Any, key: Any) -> None:
-        self.machine, self.settings, self.data = runner.machine, runner.settings, data
+    def __init__(self, machine: Machine, settings: controller.Settings, data: Any, key: Any) -> None:
+        self.machine, self.settings, self.data = machine, settings, data
         self.fixed = self.machine.prepare(data, key)
         self.state = self.machine.start(self.fixed, data, key)
 
