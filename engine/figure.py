@@ -10,7 +10,7 @@ BLUE, ORANGE, GREY = "#33658a", "#d1603d", "#8a8f98"
 
 
 def new_figure(width: float, height: float, constrained: bool = True) -> Any:
-    """An empty matplotlib Figure of this size in inches; UnsupportedError says how to install matplotlib where it is absent."""
+    """An empty matplotlib Figure of this size in inches. UnsupportedError when matplotlib is absent."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -1,7 +1,8 @@
 """Where the nodes of a factor graph are drawn.
 
-Nodes on the same plates share a band of columns, and the bands are ordered so that the bands of each plate are neighbours whenever an order
-allows it: then a plate is one rectangle that holds its own nodes and no others. Rows are distances from the end of the graph.
+Nodes on the same plates share a band of columns, and the bands are ordered so that the bands of each plate are
+neighbours whenever an order allows it: then a plate is one rectangle that holds its own nodes and no others. Rows are
+distances from the end of the graph.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..factors.factor import Switch, Term
 ROW, COLUMN, RADIUS, SQUARE, GAP = 0.9, 1.1, 0.4, 0.09, 0.6  # inches; SQUARE is half the side of a factor
 _LETTER = 0.064  # width of a letter of a factor's label
 _LONGEST = 24
+_LINKS = ("logistic", "probit", "softmax", "exp")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,28 +72,18 @@ def factor_nodes(model: Model) -> list[FactorNode]:
 
 
 def _random_factor(node: Random) -> FactorNode:
-    switch = node.term if isinstance(node.term, Switch) else None
-    terms = switch.terms if switch else (node.term,)
-    names = (
-        ("",)
-        if not switch
-        else ("true: ", "false: ")
-        if switch.selector.domain.kind == "boolean"
-        else tuple(f"{i}: " for i in range(len(terms)))
-    )
-    cases = tuple(_case(term, name) for term, name in zip(terms, names, strict=True))
-    selectors = _selectors(node, [switch.selector] if switch else [])
-    return FactorNode(f"factor {node.name}", node.name, _names(node), cases, selectors)
+    if isinstance(node.term, Switch):
+        terms, selector = node.term.terms, node.term.selector
+        names = ("true: ", "false: ") if selector.domain.kind == "boolean" else [f"{i}: " for i in range(len(terms))]
+        cases = tuple(_case(term, name) for term, name in zip(terms, names, strict=True))
+        return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, [selector]))
+    return FactorNode(f"factor {node.name}", node.name, _names(node), (_case(node.term),), _selectors(node, []))
 
 
-def _case(term: Term, name: str) -> Case:
-    links = [
-        arg.op
-        for arg in term.args.values()
-        if isinstance(arg, Apply) and arg.op in ("logistic", "probit", "softmax", "exp")
-    ]
-    label = name + term.factor.name + (f"({', '.join(links)})" if links else "")
-    return Case(label, *_inputs_of(tuple(term.args.values())))
+def _case(term: Term, name: str = "") -> Case:
+    args = tuple(term.args.values())
+    links = [arg.op for arg in args if isinstance(arg, Apply) and arg.op in _LINKS]
+    return Case(name + term.factor.name + (f"({', '.join(links)})" if links else ""), *_inputs_of(args))
 
 
 def _expression_factor(name: str, out: str | None, expression: Expr) -> FactorNode:
@@ -107,7 +99,7 @@ def _names(expr: Expr) -> tuple[str, ...]:
 
 
 def _inputs_of(roots: tuple[Expr, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Named variables below `roots`: those whose value counts, and those that only index. Random indices are selectors, not values."""
+    """Named variables below `roots`: those whose value counts, and data that only index. Selectors are neither."""
     values: dict[str, None] = {}
     indices: dict[str, None] = {}
     stack = list(reversed(roots))
@@ -237,7 +229,7 @@ def _align(members: list[str], rows: dict, near: dict, right: dict) -> dict[str,
 
 
 def _spread(names: list[str], wishes: list[float], right: dict) -> list[float]:
-    """The least squares positions in this order without overlap: pool neighbours that collide, each pool at its mean wish."""
+    """Least squares positions in this order without overlap: neighbours that collide are pooled at their mean wish."""
     offset = [0.0]
     for a, _ in pairwise(names):
         offset.append(offset[-1] + max(COLUMN, right.get(a, RADIUS) + RADIUS + 0.1))

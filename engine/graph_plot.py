@@ -18,19 +18,12 @@ _SHADE = "#d5dae1"
 def plot_graph(model_or_posterior: Model | Posterior) -> Any:
     """The factor graph of a model, or of a posterior's model with its observed variables.
 
-    Circles are variables: shaded when observed (inputs always are), with a double line when deterministic. Squares are factors, with arrows to the
-    variable that they generate; a constraint generates none. Rounded rectangles are plates. A dashed box is a gate, with a dashed line from the
-    variable that selects; a dotted line is index data. Returns a matplotlib Figure. UnsupportedError when matplotlib is absent.
+    Circles are variables: shaded when observed (inputs always are), with a double line when deterministic. Squares
+    are factors, with arrows to the variable that they generate; a constraint generates none. Rounded rectangles are
+    plates. A dashed box is a gate, with a dashed line from the variable that selects; a dotted line is index data.
+    Returns a matplotlib Figure. UnsupportedError when matplotlib is absent.
     """
-    if isinstance(model_or_posterior, Model):
-        model, observed, sizes = (
-            model_or_posterior,
-            frozenset(),
-            {name: size for name, (size, _) in model_or_posterior.sizes.items()},
-        )
-    else:
-        binding = model_or_posterior._binding
-        model, observed, sizes = model_or_posterior._program.model, frozenset(binding.observed), dict(binding.sizes)
+    model, observed, sizes = _what_is_known(model_or_posterior)
     factors = factor_nodes(model)
     layout = lay_out(model, factors)
     figure = new_figure(layout.size[0], layout.size[1] + 0.35, constrained=False)
@@ -49,25 +42,21 @@ def plot_graph(model_or_posterior: Model | Posterior) -> Any:
     return figure
 
 
+def _what_is_known(source: Model | Posterior) -> tuple[Model, frozenset[str], dict[str, int]]:
+    """The model, the names of observed variables and the sizes of plates."""
+    if isinstance(source, Model):
+        return source, frozenset(), {name: size for name, (size, _) in source.sizes.items()}
+    return source._program.model, frozenset(source._binding.observed), dict(source._binding.sizes)
+
+
 def _draw_plate(axes: Any, name: str, size: int | None, boxes: list[tuple[float, float, float, float]]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     label = f"{name} ({size})" if size else name
+    line = {"boxstyle": "round,pad=0,rounding_size=0.12", "fill": False, "edgecolor": GREY, "linewidth": 1.0}
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
     for left, bottom, width, height in boxes:
-        style = "round,pad=0,rounding_size=0.12"
-        axes.add_patch(
-            FancyBboxPatch(
-                (left, bottom),
-                width,
-                height,
-                boxstyle=style,
-                fill=False,
-                edgecolor=GREY,
-                linewidth=1.0,
-                gid=f"plate {name}",
-            )
-        )
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+        axes.add_patch(FancyBboxPatch((left, bottom), width, height, gid=f"plate {name}", **line))
         axes.text(left + 0.18, bottom + height, label, ha="left", va="center", fontsize=8, color="#555a63", bbox=box)
 
 
@@ -87,8 +76,6 @@ def _draw_variable(axes: Any, name: str, centre: tuple[float, float], shaded: bo
 
 
 def _draw_factor(axes: Any, factor: FactorNode, layout: Layout) -> None:
-    from matplotlib.patches import FancyBboxPatch, Rectangle
-
     x, y = layout.positions[factor.name]
     for number, case in enumerate(factor.cases):
         spot = (x + number * factor.pitch, y)
@@ -98,49 +85,37 @@ def _draw_factor(axes: Any, factor: FactorNode, layout: Layout) -> None:
             _draw_link(axes, layout.positions[name], spot, ":")
         if factor.out:
             _draw_arrow(axes, spot, layout.positions[factor.out])
-        corner = (spot[0] - SQUARE, y - SQUARE)
-        axes.add_patch(
-            Rectangle(
-                corner,
-                2 * SQUARE,
-                2 * SQUARE,
-                facecolor=BLUE,
-                edgecolor="black",
-                linewidth=0.8,
-                zorder=3,
-                gid=factor.name,
-            )
-        )
-        axes.text(
-            spot[0] + SQUARE + 0.06, y - 0.01, case.label, ha="left", va="center", fontsize=8, color=BLUE, zorder=2.5
-        )
+        _draw_square(axes, spot, factor.name, case.label)
     if factor.selectors:
-        style = "round,pad=0,rounding_size=0.06"
-        corner, width = (x - 0.2, y - 0.19), factor.right + 0.2
-        axes.add_patch(
-            FancyBboxPatch(
-                corner,
-                width,
-                0.38,
-                boxstyle=style,
-                fill=False,
-                edgecolor=ORANGE,
-                linestyle="--",
-                linewidth=1.1,
-                zorder=2,
-                gid=f"gate {factor.name}",
-            )
-        )
-        for name in factor.selectors:
-            centre = layout.positions[name]
-            end = (min(max(centre[0], corner[0] + 0.1), corner[0] + width - 0.1), y + 0.19 - SQUARE)
-            _draw_link(axes, centre, end, "--", ORANGE)
+        _draw_gate(axes, factor, layout)
+
+
+def _draw_square(axes: Any, spot: tuple[float, float], name: str, label: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, y = spot
+    style = {"facecolor": BLUE, "edgecolor": "black", "linewidth": 0.8, "zorder": 3}
+    axes.add_patch(Rectangle((x - SQUARE, y - SQUARE), 2 * SQUARE, 2 * SQUARE, gid=name, **style))
+    axes.text(x + SQUARE + 0.06, y - 0.01, label, ha="left", va="center", fontsize=8, color=BLUE, zorder=2.5)
+
+
+def _draw_gate(axes: Any, factor: FactorNode, layout: Layout) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    x, y = layout.positions[factor.name]
+    left, half, width = x - 0.2, 0.19, factor.right + 0.2
+    style = {"fill": False, "edgecolor": ORANGE, "linestyle": "--", "linewidth": 1.1, "zorder": 2}
+    shape = "round,pad=0,rounding_size=0.06"
+    axes.add_patch(FancyBboxPatch((left, y - half), width, 2 * half, shape, gid=f"gate {factor.name}", **style))
+    for name in factor.selectors:
+        end = min(max(layout.positions[name][0], left + 0.1), left + width - 0.1)
+        _draw_link(axes, layout.positions[name], (end, y + half - SQUARE), "--", ORANGE)
 
 
 def _draw_link(
     axes: Any, variable: tuple[float, float], factor: tuple[float, float], style: str, colour: str = "black"
 ) -> None:
-    """From the bottom of a circle to the top of a square: it bends between the rows, so it passes under no other node of either."""
+    """From the bottom of a circle to the top of a square: bent between the rows, so that it passes no other node."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

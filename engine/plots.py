@@ -1,4 +1,4 @@
-"""Pictures of a posterior: marginals, and how the run converged. The extra `plot` brings matplotlib; importing this module does not load it."""
+"""Pictures of a posterior: marginals, and how the run converged. Only drawing loads matplotlib (the extra `plot`)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ _COLOURS = (BLUE, ORANGE, "#6a994e", "#7b5e9e", "#b8892b", "#4aa3a2")
 def plot_posterior(posterior: Posterior, names: Sequence[str] = (), interval: float = 0.9) -> Any:
     """The marginals of the named variables (by default all that inference gave a belief), and a panel of convergence.
 
-    A variable of up to 6 continuous elements is drawn by its densities with the central `interval` shaded, a longer one as a forest of means and
-    intervals, a discrete one by the probabilities of its values; of long variables the first 40 elements. Returns a matplotlib Figure. DataError when
-    a variable is observed, KeyError when it is unknown, UnsupportedError when matplotlib is absent.
+    A variable of up to 6 continuous elements is drawn by its densities with the central `interval` shaded, a longer
+    one as a forest of means and intervals, a discrete one by the probabilities of its values; of long variables the
+    first 40 elements. Returns a matplotlib Figure. DataError when a variable is observed, KeyError when it is
+    unknown, UnsupportedError when matplotlib is absent.
     """
     names = list(names) or [name for name in posterior._program.model.randoms if not _observed(posterior, name)]
     for name in names:
         if _observed(posterior, name):
-            raise DataError(
-                f"{name!r} is observed, so its marginal is a point and there is nothing to plot. Name variables that were inferred."
-            )
+            raise DataError(f"{name!r} is observed, so its marginal is a point. Name variables that were inferred.")
     marginals = [posterior[name] for name in names]
     columns = min(3, len(names) + 1)
     rows = -(-(len(names) + 1) // columns)
@@ -51,9 +50,10 @@ def plot_posterior(posterior: Posterior, names: Sequence[str] = (), interval: fl
 
 
 def plot_convergence(posterior: Posterior) -> Any:
-    """Two panels over the sweeps: residual (logarithmic) with the tolerance, and log evidence where it was recorded. Returns a matplotlib Figure.
+    """Two panels over the sweeps: residual (logarithmic) with the tolerance, and log evidence where it was recorded.
 
-    Rejected sweeps, whose residual is infinite, are left out. UnsupportedError when matplotlib is absent.
+    Rejected sweeps, whose residual is infinite, are left out. Returns a matplotlib Figure. UnsupportedError when
+    matplotlib is absent.
     """
     figure = new_figure(8.0, 3.2)
     _draw_residual(clean(figure.add_subplot(1, 2, 1)), posterior)
@@ -101,7 +101,7 @@ def _draw_marginal(axes: Any, name: str, marginal: Marginal, axis_names: str, in
 
 
 def _draw_probabilities(axes: Any, probability: np.ndarray, values: tuple[str, ...]) -> int:
-    """Bars: one for each value of a single variable, or one for each element of a plate, stacked by value. Returns the number of elements."""
+    """A bar for each value of one variable, or for each element of a plate, stacked by value. Returns the elements."""
     if probability.ndim == 1:
         axes.bar(values, probability, color=BLUE)
         axes.set(xlabel="value", ylabel="probability", ylim=(0, 1))
@@ -133,7 +133,7 @@ def _has_quantiles(marginal: Marginal) -> bool:
 
 
 def _draw_densities(axes: Any, marginal: Marginal, interval: float) -> int:
-    """The density of each element, by differences of its distribution function, so that it needs no more than quantiles."""
+    """The density of each element by differences of its distribution function: quantiles are all it needs."""
     levels = scipy.special.ndtr(np.linspace(-4.0, 4.0, 201))
     points = marginal.quantile(levels).reshape(levels.size, -1)
     low, high = (np.ravel(end) for end in marginal.interval(interval))
@@ -153,7 +153,7 @@ def _draw_densities(axes: Any, marginal: Marginal, interval: float) -> int:
 
 
 def _draw_forest(axes: Any, marginal: Marginal, axis_names: str, interval: float) -> int:
-    """Means and intervals, the first element at the top; where a family has no quantiles, the interval of a Gaussian of that mean and variance."""
+    """Means and intervals, the first element at the top; those of a Gaussian where a family has no quantiles."""
     mean = np.ravel(marginal.mean)[:_SHOWN]
     if _has_quantiles(marginal):
         low, high = (np.ravel(end)[:_SHOWN] for end in marginal.interval(interval))
