@@ -377,6 +377,52 @@ def test_impossible_scales_never_give_silent_nan(method):
     assert posterior.converged or len(posterior.diagnosis) > 60
 
 
+def failing(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        {"y": cv.ncvmp(bound="tilted")},
+        {"y": cv.ncvmp(bound="quadrature")},
+        pytest.param(
+            {"y": cv.ncvmp(bound="jaakkola")}, marks=pytest.mark.xfail(strict=True, reason="sqrt(0) has no slope")
+        ),
+        pytest.param(
+            "ep", marks=pytest.mark.xfail(strict=True, reason="the site divides by the variance, which is zero")
+        ),
+    ],
+)
+def test_rows_of_zeros(method):
+    """The score of such a row is zero without doubt: the row says nothing and costs log 2."""
+    zero = np.zeros((1, 2))
+    model = regression(lambda s: cv.bernoulli(cv.logistic(s)))
+    posterior = cv.infer(model, {"x": np.concatenate([X, zero]), "y": [*(Y > 0), True]}, method=method)
+    without = cv.infer(model, {"x": X, "y": Y > 0}, method=method)
+    assert posterior.converged
+    close(posterior["w"].mean, without["w"].mean, rtol=1e-4, atol=1e-6)
+    close(posterior.log_evidence, without.log_evidence - np.log(2), rtol=1e-6)
+
+
+@pytest.mark.xfail(strict=True, reason="the site divides by the variance, which is zero: NaN")
+def test_prediction_for_a_row_of_zeros():
+    posterior = cv.infer(regression(lambda s: cv.bernoulli(cv.logistic(s))), {"x": X, "y": Y > 0})
+    close(posterior.predict({"x": np.zeros((1, 2))})["y"].mean, 0.5, rtol=1e-9)
+
+
+@pytest.mark.xfail(strict=True, reason="the weights of the tilted bound are NaN at variance 1e4: no first evidence")
+def test_softmax_under_a_vague_prior():
+    m = cv.Model()
+    row, cls = m.plate("row"), m.plate("class", 3)
+    x = m.input("x", cv.real, plates=row)
+    w = m.random("w", cv.gaussian(0.0, variance=1e4), plates=cls)
+    m.random("y", cv.categorical(cv.softmax(w * x, over=cls)))
+    posterior = cv.infer(m, {"x": [1.0, 2.0, -6.0, 1.0], "y": [0, 1, 2, 1]})
+    assert np.isfinite(posterior.log_evidence)
+    assert posterior.converged
+
+
 def test_contradictory_constraints_are_reported():
     """x > 1 and x < -1: no distribution; the run must not say that all is well with NaN in it."""
     m = cv.Model()
