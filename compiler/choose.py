@@ -18,7 +18,7 @@ from ..factors.factor import Switch, Term
 from .expressions import Apply, Constant, Expr, Gather, Let, Plate, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearForm, LinearTerm
 from .linear import element_of, linear_form
-from .methods import EP, NCVMP, VMP, Method
+from .methods import EP, EXACT, NCVMP, VMP, Method
 
 TRUE = Constant(np.array(True), (), boolean)
 ZERO = Constant(np.array(0.0), (), real)
@@ -155,7 +155,7 @@ def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | Non
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
-    return dataclasses.replace(block, method=method if method.name not in ("auto", "power") else EP, operator=f"{block.factor.name} closed form", accuracy="exact", reason=reason, constant=True)
+    return dataclasses.replace(block, method=EXACT, operator=f"{block.factor.name} closed form", accuracy="exact", reason=reason, constant=True)
 
 
 def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
@@ -247,7 +247,7 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
         offers = "; ".join(f"{name}: {', '.join(LINKS[name].bounds)}" for name in sorted(names)) or "no link in it"
         raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. It offers {offers}.")
     if not links:
-        why = "gated: the expected log density is weighted by the gate's probabilities" if block.gates else "a product of random variables, or a random scale: multimodal under EP"
+        why = "gated: the expected log density is weighted by the gate's probabilities" if block.gates else _why_vmp(block, known)
         return dataclasses.replace(block, method=VMP, operator=f"{block.factor.name} expected log density", accuracy="exact", reason=why)
     accuracy = {LINKS[name].bounds[method.bound if method.bound in LINKS[name].bounds else next(iter(LINKS[name].bounds))] for name in names}
     chosen = ", ".join(f"{name}: {method.bound if method.bound in LINKS[name].bounds else next(iter(LINKS[name].bounds))}" for name in sorted(names))
@@ -258,6 +258,12 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     return dataclasses.replace(
         block, method=dataclasses.replace(NCVMP, bound=method.bound), operator=f"{block.factor.name} expected log density ({chosen})", accuracy=", ".join(sorted(accuracy)), reason=why
     )
+
+
+def _why_vmp(block: Block, known) -> str:
+    if block.out.domain.kind in ("boolean", "category"):
+        return "an outcome with random probabilities: conjugate under VMP"
+    return "a random scale or a product of random variables: conjugate under VMP, multimodal under EP"
 
 
 def _links(args, known) -> list[tuple[str, Expr]]:

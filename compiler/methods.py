@@ -20,9 +20,10 @@ class Method:
     def __str__(self) -> str:
         if self.name == "power":
             return f"power({self.alpha:g})"
-        return self.name.upper() if self.name != "auto" else "auto"
+        return self.name if self.name in ("auto", "exact") else self.name.upper()
 
 
+EXACT = Method("exact")  # the same message under every method
 AUTO, EP, VMP, NCVMP = Method("auto"), Method("ep"), Method("vmp"), Method("ncvmp")
 _BY_NAME = {"auto": AUTO, "ep": EP, "vmp": VMP, "ncvmp": NCVMP}
 

@@ -37,6 +37,7 @@ class Carry(NamedTuple):
     good: Any  # what a plain sweep made of it
     rest: Any  # parts of the state that no sweep reads
     good_residual: Any
+    older_residual: Any
     good_evidence: Any
     best_residual: Any
     best_at: Any
@@ -66,7 +67,7 @@ def begin(x: Any, rest: Any, floored: Any, parts: Any, settings: Settings, step:
     trace = jnp.full(settings.trace, jnp.nan)
     zero = jnp.zeros((), jnp.int32)
     return Carry(
-        x, x, x, rest, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
+        x, x, x, rest, inf, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
         jnp.asarray(RUNNING, jnp.int32), jnp.asarray(False), parts, inf, trace, trace,
     )  # fmt: skip
 
@@ -94,8 +95,11 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         bad = bad | (residual > jnp.where(carry.accelerated, 2.0, 1e6) * carry.good_residual)
     # The very first sweep may start from beliefs that are still improper.
     bad = bad & (carry.iteration > 0)
-    rate = jnp.clip(residual / jnp.maximum(carry.good_residual, 1e-300), 0.0, 0.99)
-    error = residual * jnp.maximum(1.0, rate / (1.0 - rate))
+    # A small step is not a small distance: with contraction rate q what is left is about q / (1 - q) steps, q seen over one and two sweeps.
+    ratio = residual / jnp.maximum(carry.good_residual, 1e-300)
+    ratio_two = jnp.sqrt(residual / jnp.maximum(carry.older_residual, 1e-300))
+    rate = jnp.clip(jnp.maximum(ratio, ratio_two), 0.0, 0.99)
+    error = residual / (1.0 - rate)
     plain_failure = bad & ~carry.accelerated
     step = jnp.where(plain_failure, 0.4 * carry.step, jnp.where(bad, carry.step, jnp.minimum(1.0, 1.15 * carry.step)))
     improved = ~bad & (residual < carry.best_residual)
@@ -121,6 +125,7 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         good=jnp.where(bad, carry.good, y),
         rest=jax.tree.map(lambda new, old: jnp.where(bad, old, new), rest, carry.rest),
         good_residual=jnp.where(bad, carry.good_residual, residual),
+        older_residual=jnp.where(bad, carry.older_residual, carry.good_residual),
         good_evidence=jnp.where(bad, carry.good_evidence, evidence),
         best_residual=jnp.where(improved, residual, carry.best_residual),
         best_at=best_at,
@@ -135,9 +140,9 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         code=code,
         closing=closing,
         parts=jax.tree.map(lambda new, old: jnp.where(bad, old, new), parts, carry.parts),
-        error=jnp.where(bad, carry.error, error),
+        error=jnp.where(bad | carry.closing, carry.error, error),
         residuals=carry.residuals.at[carry.iteration].set(residual),
-        evidences=carry.evidences.at[carry.iteration].set(evidence),
+        evidences=carry.evidences.at[carry.iteration].set(jnp.where(bad, jnp.nan, evidence)),
     )
 
 

@@ -175,7 +175,7 @@ class Machine:
         moments = {name: settle(self.moments_of(name, naturals), always) for name, naturals in before.items()}
         run = _Run(dict(before), moments, dict(state.moving))
         for name in self.transient:
-            self._update(run, name, scope, jnp.ones_like(step), always)
+            self._update(run, name, fixed, scope, jnp.ones_like(step), always)
         evidence = self.evidence_parts(fixed, data, run.beliefs, run.moments, state.messages) if with_evidence else {}
         seen = dict(run.moments)
         proper = self._all_proper(before, self.with_ep)
@@ -184,7 +184,7 @@ class Machine:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
         for name in self.moving:
             if name not in self.transient:
-                self._update(run, name, scope, step, always)
+                self._update(run, name, fixed, scope, step, always)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
         proper = proper & self._all_proper(run.beliefs, run.beliefs)
@@ -192,14 +192,17 @@ class Machine:
         residual = self._residual(before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched)
         return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
 
-    def _update(self, run: _Run, name: str, scope: Scope, step: Any, always: Any) -> None:
+    def _update(self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any) -> None:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
         target = self._pull(name, mine, scope, run.moments, run.moments[name])
-        rate = step if any(block.method.name == "ncvmp" for block in mine) else 1.0
-        change = jax.tree.map(lambda t, o: rate * (t - o), target, run.moving[name])
-        run.moving[name] = _add(run.moving[name], change)
-        run.beliefs[name] = _add(run.beliefs[name], change)
+        if any(block.method.name == "ncvmp" for block in mine):
+            rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
+            # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o) is not t.
+            target = jax.tree.map(lambda t, o: _spread(rate, t) * t + _spread(1.0 - rate, o) * o, target, run.moving[name])
+        constant = jax.tree.map(jnp.subtract, run.beliefs[name], run.moving[name]) if name in self.with_ep else fixed.constant[name]
+        run.moving[name] = target
+        run.beliefs[name] = _add(constant, target)
         run.moments[name] = settle(self.moments_of(name, run.beliefs[name]), always)
 
     def _rotate(self, run: _Run, pair: Pair, fixed: Fixed) -> None:
@@ -365,6 +368,23 @@ def _stats(moments: Any) -> tuple[Any, ...]:
     if isinstance(moments, Vector):
         return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
     return tuple(moments)
+
+
+def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:
+    """By element, the part of an NCVMP step that multiplies no precision by more than a million: the start may be so vague that the step is meaningless."""
+    if graph.latent[name].domain.kind not in ("real", "vector"):
+        return 1.0
+    old, change = belief[1], target[1] - current[1]
+    if graph.latent[name].domain.kind == "vector":
+        old, change = (jnp.diagonal(matrix, axis1=-2, axis2=-1) for matrix in (old, change))
+    growth = change / jnp.where(old < 0, old, -1.0)
+    growth = growth.max(-1) if graph.latent[name].domain.kind == "vector" else growth
+    return jnp.minimum(1.0, 1e6 / jnp.maximum(growth, 1e-300))
+
+
+def _spread(rate: Any, array: Any) -> Any:
+    """A rate by element against naturals with event axes."""
+    return jnp.reshape(rate, jnp.shape(rate) + (1,) * (jnp.ndim(array) - jnp.ndim(rate))) if jnp.ndim(rate) else rate
 
 
 def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

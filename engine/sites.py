@@ -124,7 +124,10 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
     if mask is not None:
         here = place(Placed(mask, block.out.plates)) > 0
         present = here if present is None else present & here
-    return Prepared(terms, place(form_offset(form, scope)), place(form_noise(form, scope)), out, out_position, present, plan)
+    noise = form_noise(form, scope)
+    if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
+        noise = Placed(noise.value / block.method.alpha, noise.plates)
+    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
 
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
@@ -324,6 +327,8 @@ def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: M
         evidence = evidence + 0.5 * (quadratic - jnp.log(p.denominator))
     if cavity_odds is not None:
         evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * flat_messages.out)
+    if block.link == "identity" and power != 1.0:
+        evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))
     if local.present is not None:
         evidence = jnp.where(local.present, evidence, 0.0)
     instances = count(block, scope.sizes)

@@ -304,9 +304,9 @@ def multivariate_digamma(a: ArrayLike, d: int) -> Array:
 
 def _sum_of_halves(function: Callable[[ArrayLike], Array], a: ArrayLike, d: int) -> Array:
     """f(a) + f(a - 1/2) + ... + f(a - (d - 1) / 2)."""
-    first = _as_float(a)
-    # A loop: XLA does not vectorise the sum of an axis this short, and compiles an unrolled sum d times.
-    return jax.lax.fori_loop(1, d, lambda j, total: total + function(first - 0.5 * j), function(first))
+    # One call on an axis, not a loop: reverse mode through a loop loses the custom derivatives of the second order.
+    first = _as_float(a)[..., None]
+    return jnp.sum(function(first - 0.5 * jnp.arange(d, dtype=first.dtype)), axis=-1)
 
 
 # Derivatives in closed form, none of which cancels where its function is accurate (but see `truncated_variance`).

@@ -69,4 +69,5 @@ def inverse_posdef(matrix: Any, factor_name: str, argument: str) -> np.ndarray:
     if not square or not np.allclose(matrix, np.swapaxes(matrix, -1, -2)) or not np.all(np.linalg.eigvalsh(matrix) > 0):
         raise ModelError(f"{factor_name}(): {argument} must be a symmetric positive definite (D, D) matrix; found shape {matrix.shape}" + (
             f" with smallest eigenvalue {np.linalg.eigvalsh(matrix).min():.3g}." if square else "."))
-    return np.linalg.inv(matrix)
+    lower = np.linalg.inv(np.linalg.cholesky(matrix))
+    return np.swapaxes(lower, -1, -2) @ lower  # symmetric to the last bit, where a general inverse is not
