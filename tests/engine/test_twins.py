@@ -353,7 +353,7 @@ def test_softmax_with_a_pinned_class_is_logistic(bound, variance):
 
 # Exact evidence on trees ---------------------------------------------------------------------------------------------
 
-few = settings(max_examples=5, deadline=None, derandomize=True, database=None)
+few = settings(max_examples=3, deadline=None, derandomize=True, database=None)
 
 
 def numbers(low, high):
