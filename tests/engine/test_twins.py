@@ -301,7 +301,6 @@ def test_sum_over_a_plate_is_a_dot_product():
     close(posterior["w"].mean, expected, rtol=1e-7)  # the means of Gaussian belief propagation are exact
 
 
-@pytest.mark.xfail(strict=True, reason="the noise of a linear-Gaussian site is not raised to the power")
 def test_power_ep_of_a_gaussian_factor():
     """w ~ N(0, 2), v ~ N(w, 1), two observations of v: power 1/2 solved by hand, precisions a and b of the messages.
 
