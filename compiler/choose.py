@@ -106,6 +106,8 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
     latent = latent_names(graph, [node, *term.args.values(), *(gate.selector for gate in gates)])
     plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = Block(node.name, "energy", VMP, "", "", "", plates, latent, node, term.factor, term.args, gates)
+    if not latent:
+        return dataclasses.replace(base, method=EXACT, operator=f"{term.factor.name} density", accuracy="exact", reason="all of it is observed", constant=True)
     for rule in (_conjugate, _table, _site):
         block = rule(graph, base, method, known)
         if block is not None:
@@ -200,7 +202,7 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
         block,
         kind="site",
         method=_ep(method),
-        operator=f"{block.factor.name}({argument.op}) site, " + ("closed form" if closed else "56-point stretched quadrature"),
+        operator=f"{block.factor.name}({argument.op}) site, " + ("closed form" if closed else "80-point stretched quadrature"),
         accuracy="exact" if closed else "quadrature",
         reason="scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate",
         link=argument.op,

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from ..factors.factor import Factor
 from .expressions import Expr, Let, Plate, Random
 from .methods import Method
 
@@ -72,15 +71,15 @@ class Block:
     reason: str
     plates: tuple[Plate, ...]
     latent: tuple[str, ...]
-    out: Expr | None = None
-    factor: Factor | None = None
+    out: Any = None  # the expression that the factor generates
+    factor: Any = None
     args: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
     gates: tuple[Gate, ...] = ()
     link: str = "identity"
-    form: LinearForm | None = None
+    form: Any = None  # a LinearForm, for sites
     absorbed: tuple[Absorbed, ...] = ()
     atoms: tuple[Expr, ...] = ()
-    expression: Expr | None = None
+    expression: Any = None  # the boolean expression of a table
     constant: bool = False  # its message does not change during inference
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import operator
 from collections.abc import Callable
 
-from .expressions import Apply, Expr, Gather, Let, Random
+import numpy as np
+
+from ..factors.domains import real
+from .expressions import Apply, Constant, Expr, Gather, Let, Random
 from .graph import LinearForm, LinearTerm
-from .polynomial import monomials
+from .polynomial import atom_key, monomials
+
+ONE = Constant(np.array(1.0), (), real)
 
 
 def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
@@ -20,7 +28,31 @@ def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
         if term is None:
             return None
         terms.append(term)
-    return LinearForm(tuple(terms), tuple(offsets))
+    return LinearForm(_merged(terms), tuple(offsets))
+
+
+def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
+    """Terms of the same element as one: two of them would be two cavities of one variable."""
+    groups: dict[tuple, list[LinearTerm]] = {}
+    for term in terms:
+        groups.setdefault(atom_key(term.element), []).append(term)
+    return tuple(_sum(group) if len(group) > 1 else group[0] for group in groups.values())
+
+
+def _sum(group: list[LinearTerm]) -> LinearTerm:
+    first = group[0]
+    if first.direction is None:
+        return dataclasses.replace(first, coefficients=(_total([_product(term.coefficients) for term in group]),))
+    directions = [_product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group]
+    return dataclasses.replace(first, coefficients=(), direction=_total(directions))
+
+
+def _product(coefficients: tuple[Expr, ...]) -> Expr:
+    return functools.reduce(operator.mul, coefficients, ONE)
+
+
+def _total(parts: list) -> Expr:
+    return functools.reduce(operator.add, parts)
 
 
 def _term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:

@@ -21,6 +21,7 @@ from ..factors.softmax import expected_softmax
 from .energy import gate_weight
 from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
+from .sites import SMALLEST_VARIANCE
 
 Families = Mapping[str, Family]
 
@@ -162,11 +163,13 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
         from ..factors import REGISTRY
 
         argument = moments(expr.args[0], scope, "real")
-        site = REGISTRY["bernoulli"].sites[expr.op](jnp.ones_like(argument.value.mean), argument.value.mean, argument.value.variance, 1.0)
+        mean, variance = argument.value.mean, jnp.maximum(argument.value.variance, SMALLEST_VARIANCE)
+        site = REGISTRY["bernoulli"].sites[expr.op](jnp.ones_like(mean), mean, variance, 1.0)
         return Placed(jnp.exp(site.log_evidence), argument.plates)
     if expr.op == "greater":
         argument = moments(expr.args[0] - expr.args[1], scope, "real")
-        site = positive_site(jnp.ones_like(argument.value.mean), argument.value.mean, argument.value.variance)
+        mean, variance = argument.value.mean, jnp.maximum(argument.value.variance, SMALLEST_VARIANCE)
+        site = positive_site(jnp.ones_like(mean), mean, variance)
         return Placed(jnp.exp(site.log_evidence), argument.plates)
     if expr.op in ("and", "or", "not", "xor", "equal"):
         found = moments(expr, scope, "boolean")

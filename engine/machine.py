@@ -122,7 +122,7 @@ class Machine:
             prepared[number] = room.prepare(block, scope, jax.random.fold_in(key, int(number)))
         constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
         for block in self.graph.blocks:
-            if block.constant:
+            if block.constant and block.latent:
                 (name,) = block.latent
                 variable = self.graph.latent[name]
                 here = placeholder(variable, scope)

@@ -23,6 +23,7 @@ from .instances import Layout, arranged, count, flat, layout, positions, restore
 from .placed import Placed, mapped
 
 FLOOR = 1e-12
+SMALLEST_VARIANCE = 1e-20
 
 
 class Term(NamedTuple):
@@ -113,6 +114,7 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
         )
         for term in form.terms
     )
+    terms = _apart(terms, tuple(term.variable for term in form.terms))
     out, out_position = None, None
     if block.atoms:
         out_position = arranged(positions(block.atoms[0], block, scope), plan)
@@ -128,6 +130,30 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
     if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
         noise = Placed(noise.value / block.method.alpha, noise.plates)
     return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
+
+
+def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
+    """Where two terms of an instance meet in one element, the first takes over the second's coefficient: one element has one cavity."""
+    merged = list(terms)
+    for j, later in enumerate(variables):
+        for i in range(j):
+            if variables[i] is not later or merged[i].position is None or merged[j].position is None:
+                continue
+            same = merged[i].position == merged[j].position
+            first, second = merged[i], merged[j]
+            if first.direction is None:
+                merged[i] = first._replace(coefficient=first.coefficient + jnp.where(same, second.coefficient, 0.0))
+                merged[j] = second._replace(coefficient=jnp.where(same, 0.0, second.coefficient))
+            else:
+                total = _scaled(first) + jnp.where(same[..., None], _scaled(second), 0.0)
+                merged[i] = first._replace(coefficient=jnp.ones(()), direction=total)
+                merged[j] = second._replace(coefficient=jnp.ones(()), direction=jnp.where(same[..., None], 0.0, _scaled(second)))
+    return tuple(merged)
+
+
+def _scaled(term: Term) -> Any:
+    coefficient = term.coefficient
+    return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
 
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
@@ -202,7 +228,8 @@ def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any,
     variances = [data.coefficient**2 * p.cavity[1] for data, p in zip(prepared.terms, projections, strict=True)]
     mean = prepared.offset + sum(means)
     variance = prepared.noise + sum(variances)
-    mean, variance = mean + jnp.zeros_like(variance), variance + jnp.zeros_like(mean)
+    # A row of zeros has no variance at all, and its site nothing to say: the floor keeps it from dividing by zero.
+    mean, variance = mean + jnp.zeros_like(variance), jnp.maximum(variance + jnp.zeros_like(mean), SMALLEST_VARIANCE)
     cavity_odds = None
     if block.atoms:
         found = odds[0] if prepared.out_position is None else odds[prepared.out_position]

@@ -60,7 +60,7 @@ def _tilted(m, v):
 
 def _jaakkola(m, v):
     """m / 2 + log(2 cosh(t / 2)) at the best t^2 = m^2 + v; jaakkola2000."""
-    t = jnp.sqrt(m**2 + v)
+    t = jnp.sqrt(m**2 + v + 1e-16)  # zero would have no slope
     return 0.5 * m - 0.5 * t + softplus(t)
 
 

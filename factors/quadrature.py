@@ -71,7 +71,7 @@ def _tilted_rule(nodes: int, reach: float, stretch: float) -> tuple[np.ndarray, 
     return stretch * np.sinh(t), stretch * np.cosh(t) * (t[1] - t[0])
 
 
-_G, _GW = _tilted_rule(56, 16.0, 3.0)
+_G, _GW = _tilted_rule(80, 16.0, 1.0)
 _POWERS = np.stack([np.ones_like(_G), _G, _G**2])
 
 
@@ -84,7 +84,8 @@ def _derivatives(function: Callable[[Array], Array], x: Array) -> tuple[Array, A
     return jax.jvp(slope, (x,), (one,))
 
 
-_OFFSETS = np.array([-40.0, -15.0, -6.0, -3.0, -1.5, -0.6, 0.0, 0.6, 1.5, 3.0, 6.0, 15.0, 40.0])
+_OFFSETS = np.array([0.6, 1.5, 3.0, 6.0, 15.0, 40.0, 200.0, 2000.0])
+_OFFSETS = np.concatenate([-_OFFSETS[::-1], [0.0], _OFFSETS])
 
 
 def bracketed_newton(derivatives: Callable[[Array], tuple[Array, Array]], low: Array, high: Array, steps: int) -> Array:
@@ -100,7 +101,7 @@ def bracketed_newton(derivatives: Callable[[Array], tuple[Array, Array]], low: A
         low, high = jnp.where(value > 0, x, low), jnp.where(value > 0, high, x)
         newton = x - value / slope
         middle = 0.5 * (low + high)
-        inside = (newton >= low) & (newton <= high) & (i % 3 != 2)
+        inside = (newton >= low) & (newton <= high) & ((i % 3 != 2) | (i >= steps - 4))  # the last word is Newton's
         return jnp.where(inside, newton, middle), low, high
 
     return jax.lax.fori_loop(0, steps, step, (0.5 * (low + high), low, high))[0]
@@ -119,7 +120,7 @@ def tilted_mode(log_factor: Callable[[Array], Array], mean: Array, variance: Arr
         slope, bend = _derivatives(log_factor, x)
         return slope - (x - mean) / variance, jnp.minimum(bend, 0.0) - 1.0 / variance
 
-    mode = bracketed_newton(derivatives, low, high, 24)
+    mode = bracketed_newton(derivatives, low, high, 30)
     return mode, 1.0 / jnp.sqrt(-derivatives(mode)[1])
 
 
@@ -127,7 +128,8 @@ def tilted_site(log_factor: Callable[[Array], Array], mean: Array, variance: Arr
     """The EP site of a log-concave scalar factor by a stretched trapezoid rule at the tilted mode.
 
     `log_factor` maps arrays elementwise; `mean`, `variance` describe the cavity; `peak` is the tilted mode and its scale where the caller knows them.
-    Relative accuracy about 1e-10 for variances up to 10.
+    Measured accuracy for the logistic and Poisson factors: 1e-12 at cavity variance 1, 1e-6 at 10, 1e-5 at 100, 1e-2 at 10^4
+    (docs/decisions/0002-quadrature.md).
     """
     mean, variance = jnp.broadcast_arrays(mean, variance)
     mode, scale = tilted_mode(log_factor, mean, variance) if peak is None else peak

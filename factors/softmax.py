@@ -12,6 +12,7 @@ import numpy as np
 
 from .factor import Link, register
 from .moments import Real, Simplex
+from .quadrature import bracketed_newton
 from .special import softplus
 
 logsumexp = jax.scipy.special.logsumexp
@@ -29,34 +30,28 @@ def _tilted(m, v):
 
 
 def _tilted_weights(m, v):
-    """The minimiser: given the normaliser L, each class solves a exp(a v) = exp(m + v / 2 - L) alone, and L is the zero of sum a(L) - 1.
+    """The minimiser: given the normaliser L, each class solves log a + a v = m + v / 2 - L alone, and L is the zero of sum a(L) - 1.
 
-    Newton on L with a the Lambert function needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
+    One bracketed equation in L needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
     """
     target = m + 0.5 * v
-    normaliser = logsumexp(target, axis=-1, keepdims=True)  # sum of a is at most one here, so L falls from this start
 
-    def weights(normaliser):
-        u = target - normaliser  # solve log a + a v = u, i.e. w + log w = u + log v for w = a v
-        return _lambert(u, v)
+    def derivatives(normaliser):
+        a = _lambert(target - normaliser, v)
+        return a.sum(-1, keepdims=True) - 1.0, -(a / (1.0 + a * v)).sum(-1, keepdims=True)
 
-    def newton(_, normaliser):
-        a = weights(normaliser)
-        slope = -(a / (1.0 + a * v)).sum(-1, keepdims=True)
-        return normaliser - (a.sum(-1, keepdims=True) - 1.0) / slope
-
-    return weights(jax.lax.fori_loop(0, 12, newton, normaliser))
+    low = logsumexp(m - 0.5 * v, axis=-1, keepdims=True)  # here the sum is at least one, since a <= 1 gives log a >= target - v - L
+    high = logsumexp(target, axis=-1, keepdims=True)
+    return _lambert(target - bracketed_newton(derivatives, low, high, 30), v)
 
 
 def _lambert(u, v):
-    """The root a of log a + a v = u, by Newton in log a from below the convex curve."""
-    log_a = jnp.minimum(u, jnp.where(v > 0, jnp.log(jnp.maximum(jnp.log1p(jnp.maximum(v, 1e-300) * jnp.exp(jnp.minimum(u, 50.0))), 1e-300) / jnp.maximum(v, 1e-300)), u))
-
-    def newton(_, log_a):
-        av = jnp.exp(log_a) * v
-        return log_a - (log_a + av - u) / (1.0 + av)
-
-    return jnp.exp(jax.lax.fori_loop(0, 6, newton, log_a))
+    """The root a of log a + a v = u, through w = a v with w + log w = u + log v."""
+    y = jnp.clip(u + jnp.log(jnp.maximum(v, 1e-300)), -100.0, None)
+    w = jnp.where(y > 1.0, y - jnp.log(jnp.maximum(y, 1.0)), jnp.exp(jnp.minimum(y, 1.0)))
+    for _ in range(5):
+        w = w * (1.0 + y - jnp.log(w)) / (1.0 + w)
+    return jnp.exp(u - w)
 
 
 def _quadratic(m, v):
@@ -74,8 +69,6 @@ def _quadratic(m, v):
         slope = 1.0 + (-0.5 * (1.0 + slope_t) + slope_t * p).sum(-1, keepdims=True)
         bend = (bend_t * (p - 0.5) + slope_t**2 * p * (1.0 - p)).sum(-1, keepdims=True)
         return -slope, -bend
-
-    from .quadrature import bracketed_newton
 
     spread = jnp.sqrt(v_fixed.max(-1, keepdims=True)) + m_fixed.shape[-1]
     low, high = m_fixed.min(-1, keepdims=True) - spread, m_fixed.max(-1, keepdims=True) + spread

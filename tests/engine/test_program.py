@@ -386,12 +386,8 @@ def failing(reason):
     [
         {"y": cv.ncvmp(bound="tilted")},
         {"y": cv.ncvmp(bound="quadrature")},
-        pytest.param(
-            {"y": cv.ncvmp(bound="jaakkola")}, marks=pytest.mark.xfail(strict=True, reason="sqrt(0) has no slope")
-        ),
-        pytest.param(
-            "ep", marks=pytest.mark.xfail(strict=True, reason="the site divides by the variance, which is zero")
-        ),
+        {"y": cv.ncvmp(bound="jaakkola")},
+        "ep",
     ],
 )
 def test_rows_of_zeros(method):
@@ -405,13 +401,12 @@ def test_rows_of_zeros(method):
     close(posterior.log_evidence, without.log_evidence - np.log(2), rtol=1e-6)
 
 
-@pytest.mark.xfail(strict=True, reason="the site divides by the variance, which is zero: NaN")
 def test_prediction_for_a_row_of_zeros():
     posterior = cv.infer(regression(lambda s: cv.bernoulli(cv.logistic(s))), {"x": X, "y": Y > 0})
     close(posterior.predict({"x": np.zeros((1, 2))})["y"].mean, 0.5, rtol=1e-9)
 
 
-@pytest.mark.xfail(strict=True, reason="the weights of the tilted bound are NaN at variance 1e4: no first evidence")
+@pytest.mark.xfail(strict=True, reason="the tilted bound is sound here but takes more than 1000 sweeps")
 def test_softmax_under_a_vague_prior():
     m = cv.Model()
     row, cls = m.plate("row"), m.plate("class", 3)

@@ -259,7 +259,6 @@ def test_let_is_transparent():
     same_evidence(one, other, 1e-12)
 
 
-@pytest.mark.xfail(strict=True, reason="terms of one variable are not merged: two cavities for one element")
 def test_a_variable_twice_in_a_sum():
     """x + x is 2 x."""
 
@@ -274,7 +273,6 @@ def test_a_variable_twice_in_a_sum():
     same_evidence(one, other)
 
 
-@pytest.mark.xfail(strict=True, reason="two gathers may meet in one element: two cavities for one element")
 def test_an_element_twice_in_a_sum():
     """x[i] + x[j] where the data have i = j."""
     m = cv.Model()
@@ -406,7 +404,6 @@ def test_linear_gaussian_trees_are_exact(tree):
         close(posterior[f"x{i}"].variance, after[j, j], rtol=1e-7)
 
 
-@pytest.mark.xfail(strict=True, reason="a site without terms: reshape of an empty message divides by zero")
 @pytest.mark.parametrize("link", [None, cv.probit, cv.logistic])
 def test_factors_whose_variables_are_all_observed(link):
     """The evidence is the density of the data."""
@@ -423,7 +420,6 @@ def test_factors_whose_variables_are_all_observed(link):
     close(posterior.log_evidence, prior + like[link], rtol=1e-10)
 
 
-@pytest.mark.xfail(strict=True, reason="a site without terms: reshape of an empty message divides by zero")
 def test_an_observed_root():
     m = cv.Model()
     x = m.random("x", cv.gaussian(0.0, variance=1.0))
