@@ -1,7 +1,7 @@
 """Pass: Gaussian variables with one consumer are integrated out inside it.
 
-The noise of a performance is part of the game it enters: the factor graph is a tree there, so EP gives the same messages and evidence, without a
-variable per instance. Their marginals are recovered from the block afterwards.
+The noise of a performance is part of the game it enters: the factor graph is a tree there, so EP gives the same
+messages and evidence, without a variable per instance. Their marginals are recovered from the block afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ def absorb(graph: Graph) -> Graph:
 def _candidate(graph: Graph) -> tuple[Block, Block] | None:
     """A linear-Gaussian block that generates a variable, and the only other block that this variable touches."""
     for block in graph.blocks:
-        if block.kind != "site" or block.link != "identity" or block.method.alpha != 1.0 or not block.form or not block.form.noise:
+        if (
+            block.kind != "site"
+            or block.link != "identity"
+            or block.method.alpha != 1.0
+            or not block.form
+            or not block.form.noise
+        ):
             continue
         last = block.form.terms[-1] if block.form.terms else None
         if last is None or last.variable.name != block.name or last.element is not last.variable:
@@ -52,11 +58,24 @@ def _substitute(graph: Graph, block: Block, user: Block) -> Graph:
         user.form.offsets + tuple(use.coefficients + offset for offset in own.offsets),
         user.form.noise + tuple((use.coefficients + c, p) for c, p in block.form.noise),
     )
-    record = Absorbed(variable, use.coefficients, LinearForm(block.form.terms[:-1], block.form.offsets, block.form.noise), block.args["precision"])
+    record = Absorbed(
+        variable,
+        use.coefficients,
+        LinearForm(block.form.terms[:-1], block.form.offsets, block.form.noise),
+        block.args["precision"],
+    )
     inherited = tuple(dataclasses.replace(a, coefficients=use.coefficients + a.coefficients) for a in block.absorbed)
-    latent = tuple(name for name in graph.model.randoms if name in {*user.latent, *block.latent} and name != variable.name)
+    latent = tuple(
+        name for name in graph.model.randoms if name in {*user.latent, *block.latent} and name != variable.name
+    )
     merged = dataclasses.replace(
-        user, form=form, latent=latent, absorbed=(*user.absorbed, record, *inherited), reason=f"{user.reason}; '{variable.name}' is integrated out inside it (one consumer: exact)"
+        user,
+        form=form,
+        latent=latent,
+        absorbed=(*user.absorbed, record, *inherited),
+        reason=f"{user.reason}; '{variable.name}' is integrated out inside it (one consumer: exact)",
     )
     blocks = tuple(merged if other is user else other for other in graph.blocks if other is not block)
-    return dataclasses.replace(graph, blocks=blocks, latent={name: node for name, node in graph.latent.items() if name != variable.name})
+    return dataclasses.replace(
+        graph, blocks=blocks, latent={name: node for name, node in graph.latent.items() if name != variable.name}
+    )

@@ -25,15 +25,17 @@ class Bindings:
 
     def one(self, i: int) -> Binding:
         """The binding of data set i."""
-        parts = ({name: array[i] for name, array in group.items()} for group in (self.inputs, self.observed, self.missing))
+        parts = (
+            {name: array[i] for name, array in group.items()} for group in (self.inputs, self.observed, self.missing)
+        )
         return Binding(self.first.sizes, *parts)
 
 
 def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[str, int] | None = None) -> Bindings:
     """Checks data sets of equal shapes and stacks them.
 
-    Arguments as for `bind`, with a list of data sets. Raises DataError for no data sets, for the first that differs in names or shapes from data set 0, and for
-    any value outside its domain.
+    Arguments as for `bind`, with a list of data sets. Raises DataError for no data sets, for the first that differs in
+    names or shapes from data set 0, and for any value outside its domain.
     """
     if not datas:
         raise DataError("No data sets were given. Give a list with at least one.")
@@ -46,7 +48,9 @@ def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[s
             stacks[name] = np.stack([data[name] for data in datas])
         except (KeyError, ValueError):
             return _one_by_one(model, datas, sizes)
-    if any(len(data) != len(stacks) for data in datas) or any(array.dtype.kind == "f" and np.isnan(array).any() for array in stacks.values()):
+    if any(len(data) != len(stacks) for data in datas) or any(
+        array.dtype.kind == "f" and np.isnan(array).any() for array in stacks.values()
+    ):
         return _one_by_one(model, datas, sizes)
     checked = {name: stacked_values(model, name, array, first.sizes) for name, array in stacks.items()}
     inputs = {name: checked[name] for name in first.inputs}
@@ -63,13 +67,21 @@ def _one_by_one(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping
             raise DataError(f"Data set {i}: {error}") from None
     first = bindings[0]
     for i, binding in enumerate(bindings):
-        if binding.sizes != first.sizes or binding.observed.keys() != first.observed.keys() or binding.missing.keys() != first.missing.keys():
+        if (
+            binding.sizes != first.sizes
+            or binding.observed.keys() != first.observed.keys()
+            or binding.missing.keys() != first.missing.keys()
+        ):
             raise DataError(
-                f"Data set {i} has plate sizes {binding.sizes} and observes {sorted(binding.observed)}, but data set 0 has {first.sizes} and {sorted(first.observed)}. "
-                "All data sets of a batch need the same shapes (and missing entries in the same variables): group them and call batch for each group."
+                f"Data set {i} has plate sizes {binding.sizes} and observes {sorted(binding.observed)}, but data set 0 "
+                f"has {first.sizes} and {sorted(first.observed)}. "
+                "All data sets of a batch need the same shapes (and missing entries in the same variables): "
+                "group them and call batch for each group."
             )
 
     def stacked(group: str) -> dict[str, np.ndarray]:
-        return {name: np.stack([getattr(binding, group)[name] for binding in bindings]) for name in getattr(first, group)}
+        return {
+            name: np.stack([getattr(binding, group)[name] for binding in bindings]) for name in getattr(first, group)
+        }
 
     return Bindings(first, stacked("inputs"), stacked("observed"), stacked("missing"), len(bindings))

@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from .graph import Block, Graph
 
 
-def explain_plan(graph: Graph, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None) -> str:
+def explain_plan(
+    graph: Graph, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
+) -> str:
     """The plan of a graph as text; with the evidence and the floored cavities by factor where a run gives them."""
-    lines = [f"{graph.model.name}: {len(graph.blocks)} factors, {len(graph.latent)} variables to infer, observed: {', '.join(sorted(graph.observed)) or 'nothing'}"]
+    lines = [
+        f"{graph.model.name}: {len(graph.blocks)} factors, {len(graph.latent)} variables to infer, observed: "
+        f"{', '.join(sorted(graph.observed)) or 'nothing'}"
+    ]
     for block in graph.blocks:
         lines.append(_head(block))
         lines.append(f"    {block.operator} [{block.accuracy}]")
@@ -35,5 +40,9 @@ def _head(block: Block) -> str:
 
 def _schedule(graph: Graph) -> str:
     parts = [f"messages of {graph.blocks[i].name}" for i in graph.ep_order]
-    parts += [f"belief of {name}" for name in graph.order if any(name in b.latent and not b.constant for b in graph.blocks if b.kind == "energy")]
+    parts += [
+        f"belief of {name}"
+        for name in graph.order
+        if any(name in b.latent and not b.constant for b in graph.blocks if b.kind == "energy")
+    ]
     return "; ".join(parts) or "nothing moves: one sweep is exact"

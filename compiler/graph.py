@@ -1,4 +1,7 @@
-"""The graph as the passes see it, and the blocks that a plan is made of. Everything here is frozen; a pass returns a new graph."""
+"""The graph as the passes see it, and the blocks that a plan is made of.
+
+Everything here is frozen; a pass returns a new graph.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class LinearForm:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Absorbed:
-    """A Gaussian variable integrated out inside a block: it has one consumer, so nothing is lost. `form` is its own mean."""
+    """A Gaussian variable integrated out inside a block: it has one consumer, so nothing is lost.
+
+    `form` is its own mean.
+    """
 
     variable: Random
     coefficients: tuple[Expr, ...]
@@ -58,9 +64,9 @@ class Absorbed:
 class Block:
     """All instances of one factor over `plates`, with the way in which their messages are computed.
 
-    `kind` is "energy" (VMP and NCVMP: the gradient of an expected log density), "site" (EP for a scalar function of a linear form) or
-    "table" (EP over discrete states). `latent` names the random variables that it touches. `operator`, `accuracy` and `reason` are what
-    `explain` prints.
+    `kind` is "energy" (VMP and NCVMP: the gradient of an expected log density), "site" (EP for a scalar function of a
+    linear form) or "table" (EP over discrete states). `latent` names the random variables that it touches. `operator`,
+    `accuracy` and `reason` are what `explain` prints.
     """
 
     name: str
@@ -87,8 +93,9 @@ class Block:
 class Graph:
     """A model with what is observed of it, and what the passes have found so far.
 
-    `needed` are the nodes that an observation or a constraint depends on; `latent` the random variables (and discrete lets) that get a belief; `forward`
-    those that nothing observed depends on: their marginals follow from the others. `order` is the order of the updates in a sweep.
+    `needed` are the nodes that an observation or a constraint depends on; `latent` the random variables (and discrete
+    lets) that get a belief; `forward` those that nothing observed depends on: their marginals follow from the others.
+    `order` is the order of the updates in a sweep.
     """
 
     model: Any
@@ -103,7 +110,7 @@ class Graph:
     order: tuple[str, ...] = ()
     ep_order: tuple[int, ...] = ()
 
-    def method_of(self, *names: str | None) -> Method:
+    def method_of(self, *names: str) -> Method:
         """The method asked for under the first of `names` that has one, else the default."""
         return next((self.methods[name] for name in names if name in self.methods), self.default)
 

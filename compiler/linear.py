@@ -43,7 +43,9 @@ def _sum(group: list[LinearTerm]) -> LinearTerm:
     first = group[0]
     if first.direction is None:
         return dataclasses.replace(first, coefficients=(_total([_product(term.coefficients) for term in group]),))
-    directions = [_product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group]
+    directions = [
+        _product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
+    ]
     return dataclasses.replace(first, coefficients=(), direction=_total(directions))
 
 

@@ -11,7 +11,10 @@ from ..factors.errors import ModelError
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A request for message operators: `name` is auto, ep, vmp, ncvmp or power; `alpha` the power (1 is EP), `bound` an option of a link."""
+    """A request for message operators.
+
+    `name` is auto, ep, vmp, ncvmp or power; `alpha` the power (1 is EP), `bound` an option of a link.
+    """
 
     name: str
     alpha: float = 1.0
@@ -29,18 +32,24 @@ _BY_NAME = {"auto": AUTO, "ep": EP, "vmp": VMP, "ncvmp": NCVMP}
 
 
 def power(alpha: float) -> Method:
-    """Power EP with the alpha-divergence of the given `alpha` in (0, 1]: 1 is EP, and towards 0 it meets VMP. Source: minka2005divergence.
+    """Power EP with the alpha-divergence of the given `alpha` in (0, 1]: 1 is EP, and towards 0 it meets VMP.
 
     Returns a method for `infer(..., method=...)`. Raises ModelError for an alpha outside (0, 1].
+    Source: minka2005divergence.
     """
     if not 0 < alpha <= 1:
-        raise ModelError(f"power(alpha) needs 0 < alpha <= 1; found {alpha}. Use method='vmp' for the limit 0 and method='ep' for 1.")
+        raise ModelError(
+            f"power(alpha) needs 0 < alpha <= 1; found {alpha}. Use method='vmp' for the limit 0 and method='ep' for 1."
+        )
     return EP if alpha == 1 else Method("power", float(alpha))
 
 
 def ncvmp(bound: str | None = None) -> Method:
-    """Non-conjugate VMP, with the named `bound` of the link inside the factor (logistic: quadrature, tilted, jaakkola; softmax: tilted, log, quadratic, bohning,
-    taylor, quadrature). Returns a method for `infer(..., method=...)`; an unknown name is an error there. Source: knowles2011ncvmp.
+    """Non-conjugate VMP, with the named `bound` of the link inside the factor.
+
+    `bound` is one of quadrature, tilted, jaakkola for a logistic link, and one of tilted, log, quadratic, bohning,
+    taylor, quadrature for a softmax. Returns a method for `infer(..., method=...)`; an unknown name is an error there.
+    Source: knowles2011ncvmp.
     """
     return Method("ncvmp", bound=bound)
 
@@ -51,7 +60,10 @@ def parse(method: Any) -> Method:
         return method
     if isinstance(method, str) and method in _BY_NAME:
         return _BY_NAME[method]
-    raise ModelError(f"There is no method {method!r}. Use one of {', '.join(map(repr, _BY_NAME))}, cv.power(alpha), cv.ncvmp(bound=...), or a dictionary of these by variable name.")
+    raise ModelError(
+        f"There is no method {method!r}. Use one of {', '.join(map(repr, _BY_NAME))}, cv.power(alpha), "
+        "cv.ncvmp(bound=...), or a dictionary of these by variable name."
+    )
 
 
 def resolve(method: Any, known: Mapping[str, Any]) -> tuple[Method, dict[str, Method]]:
@@ -60,5 +72,8 @@ def resolve(method: Any, known: Mapping[str, Any]) -> tuple[Method, dict[str, Me
         return parse(method), {}
     unknown = [name for name in method if name not in known]
     if unknown:
-        raise ModelError(f"method= names {unknown[0]!r}, which the model does not have. Its variables and constraints are: {', '.join(known)}.")
+        raise ModelError(
+            f"method= names {unknown[0]!r}, which the model does not have. Its variables and constraints are: "
+            f"{', '.join(known)}."
+        )
     return AUTO, {name: parse(value) for name, value in method.items()}

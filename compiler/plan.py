@@ -22,11 +22,13 @@ def check(graph: Graph) -> Graph:
 PASSES = (check, roles, choose, absorb, schedule)
 
 
-def make_plan(model: Model, observed: frozenset[str], missing: frozenset[str] = frozenset(), method: Any = "auto") -> Graph:
+def make_plan(
+    model: Model, observed: frozenset[str], missing: frozenset[str] = frozenset(), method: Any = "auto"
+) -> Graph:
     """The plan of `model` given the names of what is observed: the graph after all passes.
 
-    `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these. Raises ModelError and
-    UnsupportedError before anything is compiled.
+    `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these.
+    Raises ModelError and UnsupportedError before anything is compiled.
     """
     default, methods = resolve(method, {**model.randoms, **model.lets, **model.constraints})
     graph = Graph(model, observed, missing, methods, default)

@@ -1,6 +1,7 @@
 """Real expressions as polynomials: sums of products of data and of random atoms.
 
-An atom is anything random that is not a sum or product: a variable, an element of one, an inner product, an exponential.
+An atom is anything random that is not a sum or product: a variable, an element of one, an inner product, an
+exponential.
 """
 
 from __future__ import annotations
@@ -28,13 +29,17 @@ def atom_key(expr: Expr) -> tuple:
 
 
 def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
-    """`expr` as a list of monomials, those with the same atoms merged only if their data factors are; `known` tells what counts as data."""
+    """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
+
+    `known` tells what counts as data. Raises UnsupportedError for powers of an atom and for atoms that are dependent.
+    """
     found = _expand(expr, known)
     for _, atoms in found:
         keys = [atom_key(atom) for atom in atoms]
         if len(keys) != len(set(keys)):
             raise UnsupportedError(
-                f"'{expr}' has a power of '{atoms[0]}' higher than one, whose variance needs third moments. Introduce a second variable, or use cv.exp of a real one."
+                f"'{expr}' has a power of '{atoms[0]}' higher than one, whose variance needs third moments. "
+                "Introduce a second variable, or use cv.exp of a real one."
             )
     _check_independent(expr, found)
     return found
@@ -84,8 +89,9 @@ def _check_independent(expr: Expr, found: list[Monomial]) -> None:
             elements = isinstance(_strip(other), Gather) and isinstance(_strip(atom), Gather)
             if other is not atom and not elements:
                 raise UnsupportedError(
-                    f"'{expr}' uses '{variable.name}' in two different ways, '{other}' and '{atom}', whose covariance has no rule. "
-                    "Write it with one of them, for example one cv.dot with the summed vector."
+                    f"'{expr}' uses '{variable.name}' in two different ways, '{other}' and '{atom}', "
+                    "whose covariance has no rule. Write it with one of them, for example one cv.dot with the summed "
+                    "vector."
                 )
 
 

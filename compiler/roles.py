@@ -1,7 +1,8 @@
 """Pass: which variables need a belief, and which follow from the others.
 
-A random variable that no observation and no constraint depends on adds nothing: its factor integrates to one. It leaves the inference and
-its marginal is computed forward afterwards, which is exact under EP and better than a belief of its own under VMP.
+A random variable that no observation and no constraint depends on adds nothing: its factor integrates to one. It leaves
+the inference and its marginal is computed forward afterwards, which is exact under EP and better than a belief of its
+own under VMP.
 """
 
 from __future__ import annotations
@@ -39,9 +40,16 @@ def _ancestors(roots: list[Expr]) -> list[Expr]:
 def _check_missing(graph: Graph, named: dict) -> None:
     """An entry that is missing is integrated out with its factor, which needs that nothing else depends on it."""
     for name in graph.missing:
-        users = [other.name for other in named.values() if other.name != name and any(node is named[name] for node in _ancestors(list(parents(other))))]
+        users = [
+            other.name
+            for other in named.values()
+            if other.name != name and any(node is named[name] for node in _ancestors(list(parents(other))))
+        ]
         if users or isinstance(named[name], Let):
+            derived = isinstance(named[name], Let)
+            why = "is a deterministic expression" if derived else "other variables depend on it: " + ", ".join(users)
             raise UnsupportedError(
-                f"'{name}' has missing entries (NaN) and {'is a deterministic expression' if isinstance(named[name], Let) else 'other variables depend on it: ' + ', '.join(users)}. "
-                "Only entries of variables without descendants can be missing so far. Leave the whole variable out of the data, or fill the entries."
+                f"'{name}' has missing entries (NaN) and {why}. "
+                "Only entries of variables without descendants can be missing so far. "
+                "Leave the whole variable out of the data, or fill the entries."
             )

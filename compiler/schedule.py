@@ -8,9 +8,10 @@ from .graph import Graph
 
 
 def schedule(graph: Graph) -> Graph:
-    """EP blocks in declaration order and back; variables touched by energies from the last declared (the most local) to the first.
+    """EP blocks in declaration order and back; variables touched by energies from the last declared to the first.
 
-    Local variables come first so that what a sweep starts from are only the beliefs of the global ones.
+    The last declared are the most local. Local variables come first so that what a sweep starts from are only the
+    beliefs of the global ones.
     """
     forward = [i for i, block in enumerate(graph.blocks) if block.kind != "energy"]
     ep_order = tuple(forward + forward[-2::-1])

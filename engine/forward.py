@@ -10,7 +10,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..compiler.choose import _index_gates
+from ..compiler.choose import index_gates
 from ..compiler.expressions import Apply, Expr, Gather, Let, Random
 from ..compiler.graph import Gate
 from ..factors.errors import UnsupportedError
@@ -75,7 +75,7 @@ def _stack(parts: tuple[Any, ...]) -> Any:
 def _mixed(term: Term, scope: Scope, families: Families) -> Placed:
     """The predictive family of a term, mixed over the random variables that index its arguments."""
     placed = _term(term, scope, families)
-    for gate in _index_gates(term.args.values(), lambda e: known(e, scope)):
+    for gate in index_gates(term.args.values(), lambda e: known(e, scope)):
         if gate.axis not in placed.plates:
             continue
         weight = to_event(gate_weight(gate, scope), gate.axis)
