@@ -14,7 +14,7 @@ from .factors.bernoulli import bernoulli
 from .factors.beta import beta
 from .factors.categorical import categorical
 from .factors.dirichlet import dirichlet
-from .factors.domains import boolean, category, count, index, positive, posdef, real, simplex, unit, vector
+from .factors.domains import boolean, category, count, index, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, DataError, ModelError, UnsupportedError
 from .factors.factor import switch
 from .factors.gamma import gamma
@@ -28,6 +28,6 @@ __version__ = "0.1.0"
 __all__ = [
     "CavityError", "DataError", "Marginal", "Model", "ModelError", "Posterior", "Program", "UnsupportedError",
     "bernoulli", "beta", "boolean", "categorical", "category", "compile", "count", "dirichlet", "dot", "exp", "explain",
-    "gamma", "gaussian", "index", "infer", "log", "logistic", "ncvmp", "poisson", "posdef", "positive", "power", "probit",
-    "real", "simplex", "softmax", "sum", "switch", "unit", "vector", "vector_gaussian", "wishart",
+    "gamma", "gaussian", "index", "infer", "log", "logistic", "ncvmp", "poisson", "posdef", "positive", "power",
+    "probit", "real", "simplex", "softmax", "sum", "switch", "unit", "vector", "vector_gaussian", "wishart",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
-"""The vocabulary: families (distributions that are messages), factors, links and their operators. Every module of this package is read, so a new
-factor or link needs one file and no enrolment.
+"""The vocabulary: families (distributions that are messages), factors, links and their operators.
+
+Every module of this package is read, so a new factor or link needs one file and no enrolment.
 """
 
 import importlib

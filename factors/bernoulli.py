@@ -48,6 +48,7 @@ factor = register(
 def bernoulli(probability: Any) -> Term:
     """A boolean variable that is true with the given probability.
 
-    `probability` in [0, 1]: numbers, an input, a `beta` variable, `logistic` or `probit` of a real expression, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
+    `probability` in [0, 1]: numbers, an input, a `beta` variable, `logistic` or `probit` of a real expression, or a
+    table indexed by a random discrete variable. Returns a term for `Model.random`.
     """
     return Term(factor, {"probability": probability})

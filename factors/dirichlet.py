@@ -37,7 +37,10 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
-        unsupported={"concentration": "the Dirichlet normaliser has no closed-form expectation; give the concentration as numbers or an input"},
+        unsupported={
+            "concentration": "the Dirichlet normaliser has no closed-form expectation; "
+            "give the concentration as numbers or an input"
+        },
         source="winn2005vmp",
     )
 )
@@ -46,6 +49,7 @@ factor = register(
 def dirichlet(concentration: Any) -> Term:
     """A Dirichlet variable: a probability vector with density proportional to prod_k x_k^(concentration_k - 1).
 
-    `concentration` has shape (K,) and positive entries: numbers or an input. The mean is concentration / sum(concentration). Returns a term for `Model.random`.
+    `concentration` has shape (K,) and positive entries: numbers or an input. The mean is concentration /
+    sum(concentration). Returns a term for `Model.random`.
     """
     return Term(factor, {"concentration": concentration})

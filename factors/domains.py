@@ -12,9 +12,9 @@ _EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2}
 class Domain:
     """A set of values.
 
-    `kind` is one of real, positive, unit, boolean, count, category, simplex, vector, posdef, index. `size` is the number of
-    classes (category, simplex) or the dimension (vector, posdef): an integer, or a plate whose size is known later.
-    `plate` is the plate that an index points into.
+    `kind` is one of real, positive, unit, boolean, count, category, simplex, vector, posdef, index. `size` is the
+    number of classes (category, simplex) or the dimension (vector, posdef): an integer, or a plate whose size is known
+    later. `plate` is the plate that an index points into.
     """
 
     kind: str

@@ -12,8 +12,9 @@ from .domains import Domain
 class Site(NamedTuple):
     """What a scalar factor f says of its Gaussian argument s ~ N(m, v) under EP.
 
-    `log_evidence` = log of the integral of f(s) N(s; m, v), `score` its derivative in m, `curvature` minus its second derivative, and
-    `ratio` = 1 - v * curvature, the tilted variance over v, carried along because it cannot be recovered by subtraction in the tails.
+    `log_evidence` = log of the integral of f(s) N(s; m, v), `score` its derivative in m, `curvature` minus its second
+    derivative, and `ratio` = 1 - v * curvature, the tilted variance over v, carried along because it cannot be
+    recovered by subtraction in the tails.
     """
 
     log_evidence: Any
@@ -26,11 +27,12 @@ class Site(NamedTuple):
 class Factor:
     """A conditional density p(out | arguments) and what the engine may compute from it, each for one scalar instance.
 
-    `edges` maps each argument's name to the kind of its domain; `out(domains)` gives the domain of the generated variable.
-    `log_density(out, **arguments)` is evaluated at points. `expected_log(out, **arguments)` takes moments (see `moments.py`) and returns
-    E[log density]: all that VMP and NCVMP need. `predict(**arguments)` takes moments and returns the family instance of `out` when nothing
-    below it is observed. `sites` maps the link of the factor's last argument to its EP operator: `site(out, m, v, power) -> Site`, where `out` is a
-    point. `conjugate` names the arguments in which the expected log density is linear in the statistics of the matching family.
+    `edges` maps each argument's name to the kind of its domain; `out(domains)` gives the domain of the generated
+    variable. `log_density(out, **arguments)` is evaluated at points. `expected_log(out, **arguments)` takes moments
+    (see `moments.py`) and returns E[log density]: all that VMP and NCVMP need. `predict(**arguments)` takes moments and
+    returns the family instance of `out` when nothing below it is observed. `sites` maps the link of the factor's last
+    argument to its EP operator: `site(out, m, v, power) -> Site`, where `out` is a point. `conjugate` names the
+    arguments in which the expected log density is linear in the statistics of the matching family.
     """
 
     name: str
@@ -48,8 +50,8 @@ class Factor:
 class Link:
     """A deterministic function of one real argument and how moments travel through it.
 
-    `moments(argument, bound)` maps the argument's moments to those of the result; `bounds` are the names it accepts, the first is the
-    default; `accuracy` states for each bound whether it is exact, a bound, or quadrature.
+    `moments(argument, bound)` maps the argument's moments to those of the result; `bounds` are the names it accepts,
+    the first is the default; `accuracy` states for each bound whether it is exact, a bound, or quadrature.
     """
 
     name: str
@@ -92,7 +94,8 @@ def register(item: Any) -> Any:
 def switch(selector: Any, *terms: Term) -> Switch:
     """A gate over terms: `switch(boolean, when_true, when_false)` or `switch(categorical, case_0, case_1, ...)`.
 
-    `selector` is a boolean or categorical variable; every term must generate the same domain. Returns a `Switch`, to be given to
-    `Model.random`; a selector of another domain, or the wrong number of cases, is a `ModelError` there. Source: minka2008gates.
+    `selector` is a boolean or categorical variable; every term must generate the same domain. Returns a `Switch`, to be
+    given to `Model.random`; a selector of another domain, or the wrong number of cases, is a `ModelError` there.
+    Source: minka2008gates.
     """
     return Switch(selector, tuple(terms))

@@ -33,7 +33,10 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
-        unsupported={"shape": "E log Gamma(shape) has no closed form for a random shape; give the shape as a number, an array or an input"},
+        unsupported={
+            "shape": "E log Gamma(shape) has no closed form for a random shape; "
+            "give the shape as a number, an array or an input"
+        },
         source="winn2005vmp",
     )
 )
@@ -42,6 +45,7 @@ factor = register(
 def gamma(shape: Any, rate: Any) -> Term:
     """A Gamma variable: rate^shape x^(shape - 1) exp(-rate x) / Gamma(shape), with mean shape / rate.
 
-    `shape` > 0: numbers or an input. `rate` > 0 (a rate, not a scale): numbers, an input, or a `gamma` variable. Returns a term for `Model.random`.
+    `shape` > 0: numbers or an input. `rate` > 0 (a rate, not a scale): numbers, an input, or a `gamma` variable.
+    Returns a term for `Model.random`.
     """
     return Term(factor, {"shape": shape, "rate": rate})

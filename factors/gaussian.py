@@ -24,7 +24,8 @@ def _expected_log(out: Real, mean: Real, precision: Positive):
 
 
 def _predict(mean: Real, precision: Positive) -> Gaussian:
-    # E[1/precision] does not follow from (E x, E log x); exp of minus the mean logarithm is exact for a known precision.
+    # E[1/precision] does not follow from (E x, E log x); exp of minus the mean logarithm is exact for a known
+    # precision.
     return Gaussian.from_parameters(mean=mean.mean, variance=mean.variance + jnp.exp(-precision.log))
 
 
@@ -52,15 +53,23 @@ factor = register(
 def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any = None) -> Term:
     """A Gaussian variable: N(x; mean, variance) = exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance).
 
-    `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a number, an array, an
-    input, or an expression. A random precision is a `gamma` variable or `exp` of a real one; `variance=exp(g)` is read as `precision=exp(-g)`.
-    Returns a term for `Model.random`. Raises ModelError when none or several of the three are given.
+    `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a
+    number, an array, an input, or an expression. A random precision is a `gamma` variable or `exp` of a real one;
+    `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`. Raises ModelError when none or
+    several of the three are given.
     """
-    given = {name: value for name, value in (("variance", variance), ("precision", precision), ("sd", sd)) if value is not None}
+    given = {
+        name: value
+        for name, value in (("variance", variance), ("precision", precision), ("sd", sd))
+        if value is not None
+    }
     if len(given) != 1:
         found = ", ".join(given) or "none of them"
-        raise ModelError(f"gaussian() needs exactly one of variance=, precision=, sd=; found {found}. Write for example cv.gaussian(0.0, variance=1.0).")
-    (name, value), = given.items()
+        raise ModelError(
+            f"gaussian() needs exactly one of variance=, precision=, sd=; found {found}. "
+            "Write for example cv.gaussian(0.0, variance=1.0)."
+        )
+    ((name, value),) = given.items()
     value = _checked_positive(name, value)
     if name != "precision":
         value = 1.0 / (value if name == "variance" else value**2)
@@ -71,7 +80,11 @@ def _checked_positive(name: str, value: Any) -> Any:
     """Checks numbers here, before they are inverted, so that the error speaks of what the user wrote."""
     import numpy as np
 
-    if isinstance(value, (int, float, np.ndarray)) or hasattr(value, "__jax_array__") or type(value).__module__.startswith("jax"):
+    if (
+        isinstance(value, (int, float, np.ndarray))
+        or hasattr(value, "__jax_array__")
+        or type(value).__module__.startswith("jax")
+    ):
         array = np.asarray(value, dtype=float)
         if not np.all(array > 0) or not np.all(np.isfinite(array)):
             bad = array.ravel()[~((array.ravel() > 0) & np.isfinite(array.ravel()))][0]

@@ -38,7 +38,10 @@ def _smoothed_hinge(m, v):
 
 
 def _quadrature(m, v):
-    """E log(1 + exp(s)): a hinge smoothed by a Gaussian has the same tails and the same integral and is exact; quadrature does what is left, which is small and local."""
+    """E log(1 + exp(s)): a hinge smoothed by a Gaussian, which is exact, and quadrature of what is left.
+
+    The hinge has the same tails and the same integral, so what is left is small and local.
+    """
 
     def rest(x):
         return softplus(x) - _smoothed_hinge(x, jnp.full_like(x, _SPREAD))
@@ -47,7 +50,10 @@ def _quadrature(m, v):
 
 
 def _tilted(m, v):
-    """min over a of a^2 v / 2 + log(1 + exp(m + (1 - 2 a) v / 2)); saul1999mean. The minimiser solves a = sigma(m + (1 - 2 a) v / 2)."""
+    """min over a of a^2 v / 2 + log(1 + exp(m + (1 - 2 a) v / 2)); saul1999mean.
+
+    The minimiser solves a = sigma(m + (1 - 2 a) v / 2).
+    """
     m_fixed, v_fixed = jax.lax.stop_gradient((m, v))
 
     def derivatives(a):

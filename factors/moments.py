@@ -1,7 +1,7 @@
 """Moments: what a factor may know of an argument under variational message passing, one tuple per domain.
 
-A family gives the moments of its distribution, an observed value gives those of a point, a deterministic expression maps the moments
-of its arguments to its own. A message is the gradient of the factor's expected log density in them.
+A family gives the moments of its distribution, an observed value gives those of a point, a deterministic expression
+maps the moments of its arguments to its own. A message is the gradient of the factor's expected log density in them.
 """
 
 from typing import Any, NamedTuple

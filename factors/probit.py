@@ -1,4 +1,4 @@
-"""The probit link (the normal cdf) and the positivity factor: the same Gaussian integral with and without unit noise."""
+"""The probit link (the normal cdf) and the positivity factor: the same Gaussian integral with or without unit noise."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .special import hazard, log_ndtr, truncated_variance
 
 
 def positive_site(out, mean, variance, power=1.0) -> Site:
-    """The site of s > 0 (`out` true) or s < 0 (`out` false) for s ~ N(mean, variance). Powers of an indicator are itself.
+    """The site of s > 0 (`out` true) or s < 0 (`out` false) for s ~ N(mean, variance).
 
-    log evidence = log Phi(z), z = +-mean / sqrt(variance). Source: minka2001ep, herbrich2006trueskill.
+    Powers of an indicator are itself. log evidence = log Phi(z), z = +-mean / sqrt(variance). Source: minka2001ep,
+    herbrich2006trueskill.
     """
     sign = 2.0 * out - 1.0
     sd = jnp.sqrt(variance)
@@ -42,4 +43,12 @@ def _moments(argument: Real, bound: str = "quadrature") -> Unit:
     )
 
 
-register(Link("probit", value=jax.scipy.stats.norm.cdf, moments=_moments, bounds={"quadrature": "quadrature"}, source="minka2001ep"))
+register(
+    Link(
+        "probit",
+        value=jax.scipy.stats.norm.cdf,
+        moments=_moments,
+        bounds={"quadrature": "quadrature"},
+        source="minka2001ep",
+    )
+)

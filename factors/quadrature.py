@@ -19,14 +19,18 @@ HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 
 def _standard_rule(nodes: int, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Trapezoid rule for the standard normal on [-reach, reach]: exact in practice for functions smooth on the scale of the spacing."""
+    """Trapezoid rule for the standard normal on [-reach, reach].
+
+    Exact in practice for functions smooth on the scale of the spacing.
+    """
     z = np.linspace(-reach, reach, nodes)
     weights = np.exp(-0.5 * z**2)
     return z, weights / weights.sum()
 
 
 _Z, _W = _standard_rule(40, 7.5)
-# Rows: E f, E z f, E (z^2 - 1) f / 2. The last two are corrected so that they annihilate constants (and each other's polynomials) exactly.
+# Rows: E f, E z f, E (z^2 - 1) f / 2. The last two are corrected so that they annihilate constants (and each other's
+# polynomials) exactly.
 _W0 = _W
 _W1 = _W * _Z / (_W @ _Z**2)
 _W2 = _W * (_Z**2 - _W @ _Z**2)
@@ -37,9 +41,10 @@ _RULE = np.stack([_W0, _W1, _W2])
 def gaussian_expectation(function: Callable[[Array], Array], mean: Array, variance: Array) -> Array:
     """E f(x) for x ~ N(mean, variance), elementwise, with the gradient of the message rule.
 
-    `function` maps arrays elementwise; `mean` and `variance` have equal shapes. The derivatives in the mean and the variance are the regressions of f on
-    the statistics under the same nodes, so a quadratic f gives its exact message. Accuracy for log sigma: 1e-9 at variance 1, 1e-6 at 10, 1e-3 at 100.
-    Source: knowles2011ncvmp (the message), salimans2013fixedform (the regression).
+    `function` maps arrays elementwise; `mean` and `variance` have equal shapes. The derivatives in the mean and the
+    variance are the regressions of f on the statistics under the same nodes, so a quadratic f gives its exact message.
+    Accuracy for log sigma: 1e-9 at variance 1, 1e-6 at 10, 1e-3 at 100. Source: knowles2011ncvmp (the message),
+    salimans2013fixedform (the regression).
     """
 
     @jax.custom_jvp
@@ -91,8 +96,8 @@ _OFFSETS = np.concatenate([-_OFFSETS[::-1], [0.0], _OFFSETS])
 def bracketed_newton(derivatives: Callable[[Array], tuple[Array, Array]], low: Array, high: Array, steps: int) -> Array:
     """The zero of a decreasing function between `low` and `high`, elementwise.
 
-    `derivatives(x)` returns the function and its slope. Newton steps that leave the bracket become bisections, and so does every third step: plain
-    Newton moves only one unit at a time down the slope of an exponential.
+    `derivatives(x)` returns the function and its slope. Newton steps that leave the bracket become bisections, and so
+    does every third step: plain Newton moves only one unit at a time down the slope of an exponential.
     """
 
     def step(i, state):
@@ -124,12 +129,14 @@ def tilted_mode(log_factor: Callable[[Array], Array], mean: Array, variance: Arr
     return mode, 1.0 / jnp.sqrt(-derivatives(mode)[1])
 
 
-def tilted_site(log_factor: Callable[[Array], Array], mean: Array, variance: Array, peak: tuple[Array, Array] | None = None) -> Site:
+def tilted_site(
+    log_factor: Callable[[Array], Array], mean: Array, variance: Array, peak: tuple[Array, Array] | None = None
+) -> Site:
     """The EP site of a log-concave scalar factor by a stretched trapezoid rule at the tilted mode.
 
-    `log_factor` maps arrays elementwise; `mean`, `variance` describe the cavity; `peak` is the tilted mode and its scale where the caller knows them.
-    Measured accuracy for the logistic and Poisson factors: 1e-12 at cavity variance 1, 1e-6 at 10, 1e-5 at 100, 1e-2 at 10^4
-    (docs/decisions/0002-quadrature.md).
+    `log_factor` maps arrays elementwise; `mean`, `variance` describe the cavity; `peak` is the tilted mode and its
+    scale where the caller knows them. Measured accuracy for the logistic and Poisson factors: 1e-12 at cavity variance
+    1, 1e-6 at 10, 1e-5 at 100, 1e-2 at 10^4 (docs/decisions/0002-quadrature.md).
     """
     mean, variance = jnp.broadcast_arrays(mean, variance)
     mode, scale = tilted_mode(log_factor, mean, variance) if peak is None else peak

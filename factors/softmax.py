@@ -1,7 +1,8 @@
-"""The softmax link: E log sum_k exp(s_k) for independent Gaussian s_k, by four bounds, a Taylor expansion, and quadrature.
+"""The softmax link: E log sum_k exp(s_k) for independent Gaussian s_k.
 
-Each function maps means and variances with the classes on the last axis to (an upper bound of) that expectation; a lower value is tighter.
-Free parameters are set to their optimum and held there: at the optimum their derivative vanishes, so the gradient is that of the bound.
+It is had by four bounds, a Taylor expansion, and quadrature. Each function maps means and variances with the classes on
+the last axis to (an upper bound of) that expectation; a lower value is tighter. Free parameters are set to their
+optimum and held there: at the optimum their derivative vanishes, so the gradient is that of the bound.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def _tilted(m, v):
 
 
 def _tilted_weights(m, v):
-    """The minimiser: given the normaliser L, each class solves log a + a v = m + v / 2 - L alone, and L is the zero of sum a(L) - 1.
+    """The minimiser of the tilted bound.
 
-    One bracketed equation in L needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
+    Given the normaliser L, each class solves log a + a v = m + v / 2 - L alone, and L is the zero of sum a(L) - 1. One
+    bracketed equation in L needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
     """
     target = m + 0.5 * v
 
@@ -40,7 +42,8 @@ def _tilted_weights(m, v):
         a = _lambert(target - normaliser, v)
         return a.sum(-1, keepdims=True) - 1.0, -(a / (1.0 + a * v)).sum(-1, keepdims=True)
 
-    low = logsumexp(m - 0.5 * v, axis=-1, keepdims=True)  # here the sum is at least one, since a <= 1 gives log a >= target - v - L
+    # At `low` the sum is at least one, since a <= 1 gives log a >= target - v - L.
+    low = logsumexp(m - 0.5 * v, axis=-1, keepdims=True)
     high = logsumexp(target, axis=-1, keepdims=True)
     return _lambert(target - bracketed_newton(derivatives, low, high, 30), v)
 
@@ -55,9 +58,10 @@ def _lambert(u, v):
 
 
 def _quadratic(m, v):
-    """alpha + sum_k [(m_k - alpha - t_k) / 2 + softplus(t_k)], t_k^2 = (m_k - alpha)^2 + v_k, at the best alpha; bouchard2007.
+    """alpha + sum_k [(m_k - alpha - t_k) / 2 + softplus(t_k)], t_k^2 = (m_k - alpha)^2 + v_k, at the best alpha.
 
-    Coordinate descent in (alpha, t) is slow; with t substituted the function of alpha is convex and bracketed Newton takes a few steps.
+    Source: bouchard2007. Coordinate descent in (alpha, t) is slow; with t substituted the function of alpha is convex
+    and bracketed Newton takes a few steps.
     """
     m_fixed, v_fixed = jax.lax.stop_gradient((m, v))
 
@@ -96,10 +100,10 @@ _U_STEPS = 128
 
 
 def _quadrature(m, v):
-    """The expectation itself: integral over u of exp(-e^(u)) - prod_k E exp(-e^(u + s_k)), with one Gaussian integral per class.
+    """The expectation itself: integral over u of exp(-e^(u)) - prod_k E exp(-e^(u + s_k)).
 
-    It is log S = integral of (e^-x - e^-xS) dx / x at x = e^u; independence makes the expectation of the second term a product.
-    Relative accuracy 1e-9 for variances up to 10.
+    There is one Gaussian integral per class. It is log S = integral of (e^-x - e^-xS) dx / x at x = e^u; independence
+    makes the expectation of the second term a product. Relative accuracy 1e-9 for variances up to 10.
     """
     sd = jnp.sqrt(jnp.maximum(v, 1e-30))
     centre = jax.lax.stop_gradient(logsumexp(m, axis=-1, keepdims=True))
@@ -115,11 +119,19 @@ def _quadrature(m, v):
         return total + laplace, None
 
     total, _ = jax.lax.scan(step, jnp.zeros(m.shape[:-1], m.dtype), jnp.arange(_U_STEPS, dtype=m.dtype))
-    # The integral of exp(-e^u) from `low` to infinity is -gamma - low up to exp(low); that of the product is the trapezoid sum.
+    # The integral of exp(-e^u) from `low` to infinity is -gamma - low up to exp(low); that of the product is the
+    # trapezoid sum.
     return -(total * span[..., 0] / _U_STEPS) - np.euler_gamma - low[..., 0]
 
 
-BOUNDS = {"tilted": _tilted, "log": _log, "quadratic": _quadratic, "bohning": _bohning, "taylor": _taylor, "quadrature": _quadrature}
+BOUNDS = {
+    "tilted": _tilted,
+    "log": _log,
+    "quadratic": _quadratic,
+    "bohning": _bohning,
+    "taylor": _taylor,
+    "quadrature": _quadrature,
+}
 
 
 def _moments(argument: Real, bound: str = "tilted") -> Simplex:
@@ -136,7 +148,14 @@ register(
         "softmax",
         value=lambda s: jax.nn.softmax(s, axis=-1),
         moments=_moments,
-        bounds={"tilted": "bound", "log": "bound", "quadratic": "bound", "bohning": "bound", "taylor": "expansion, not a bound", "quadrature": "quadrature"},
+        bounds={
+            "tilted": "bound",
+            "log": "bound",
+            "quadratic": "bound",
+            "bohning": "bound",
+            "taylor": "expansion, not a bound",
+            "quadrature": "quadrature",
+        },
         source="knowles2011ncvmp, blei2007correlated, bouchard2007, bohning1992",
     )
 )

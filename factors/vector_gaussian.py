@@ -21,11 +21,15 @@ def _log_density(out, mean, precision):
 
 
 def _expected_log(out: Vector, mean: Vector, precision: PosDef):
-    # Inner products of parts that live on different plates, so that over plates they become matrix products and nothing of size
-    # instances x cases x dimension^2 is ever formed.
+    # Inner products of parts that live on different plates, so that over plates they become matrix products and nothing
+    # of size instances x cases x dimension^2 is ever formed.
     second_out = out.covariance + jnp.outer(out.mean, out.mean)
     second_mean = mean.covariance + jnp.outer(mean.mean, mean.mean)
-    square = jnp.vdot(precision.mean, second_out) - 2 * jnp.vdot(precision.mean @ mean.mean, out.mean) + jnp.vdot(precision.mean, second_mean)
+    square = (
+        jnp.vdot(precision.mean, second_out)
+        - 2 * jnp.vdot(precision.mean @ mean.mean, out.mean)
+        + jnp.vdot(precision.mean, second_mean)
+    )
     return 0.5 * precision.log_det - out.mean.shape[-1] * HALF_LOG_2PI - 0.5 * square
 
 
@@ -49,25 +53,37 @@ factor = register(
 def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None) -> Term:
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
-    `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse (numbers or a
-    `wishart` variable). Returns a term for `Model.random`. Raises ModelError when none or both are given, or for a matrix that is not
-    symmetric positive definite.
+    `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
+    (numbers or a `wishart` variable). Returns a term for `Model.random`. Raises ModelError when none or both are given,
+    or for a matrix that is not symmetric positive definite.
     """
     if (covariance is None) == (precision is None):
-        raise ModelError("vector_gaussian() needs exactly one of covariance= and precision=; write for example cv.vector_gaussian(zeros, covariance=eye).")
+        raise ModelError(
+            "vector_gaussian() needs exactly one of covariance= and precision=; "
+            "write for example cv.vector_gaussian(zeros, covariance=eye)."
+        )
     if covariance is None:
         return Term(factor, {"mean": mean, "precision": precision})
     if hasattr(covariance, "domain"):
-        raise ModelError("vector_gaussian(): covariance= takes numbers; a random or input matrix enters as precision= (a cv.wishart variable, or the inverse computed in the data).")
+        raise ModelError(
+            "vector_gaussian(): covariance= takes numbers; a random or input matrix enters as precision= (a cv.wishart "
+            "variable, or the inverse computed in the data)."
+        )
     return Term(factor, {"mean": mean, "precision": inverse_posdef(covariance, "vector_gaussian", "covariance")})
 
 
 def inverse_posdef(matrix: Any, factor_name: str, argument: str) -> np.ndarray:
-    """The inverse of a symmetric positive definite matrix, or a ModelError that speaks of the argument as the user wrote it."""
+    """The inverse of a symmetric positive definite `matrix` (..., D, D), exactly symmetric.
+
+    Raises a ModelError that speaks of the argument as the user wrote it, by `factor_name` and `argument`.
+    """
     matrix = np.asarray(matrix, dtype=float)
     square = matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2]
     if not square or not np.allclose(matrix, np.swapaxes(matrix, -1, -2)) or not np.all(np.linalg.eigvalsh(matrix) > 0):
-        raise ModelError(f"{factor_name}(): {argument} must be a symmetric positive definite (D, D) matrix; found shape {matrix.shape}" + (
-            f" with smallest eigenvalue {np.linalg.eigvalsh(matrix).min():.3g}." if square else "."))
+        raise ModelError(
+            f"{factor_name}(): {argument} must be a symmetric positive definite (D, D) matrix; "
+            f"found shape {matrix.shape}"
+            + (f" with smallest eigenvalue {np.linalg.eigvalsh(matrix).min():.3g}." if square else ".")
+        )
     lower = np.linalg.inv(np.linalg.cholesky(matrix))
     return np.swapaxes(lower, -1, -2) @ lower  # symmetric to the last bit, where a general inverse is not

@@ -23,7 +23,11 @@ def _log_normaliser(dof, log_det_rate, dimension):
 def _log_density(out, dof, rate):
     dimension = out.shape[-1]
     log_det = jnp.linalg.slogdet(out)[1]
-    return 0.5 * (dof - dimension - 1) * log_det - 0.5 * jnp.vdot(rate, out) + _log_normaliser(dof, jnp.linalg.slogdet(rate)[1], dimension)
+    return (
+        0.5 * (dof - dimension - 1) * log_det
+        - 0.5 * jnp.vdot(rate, out)
+        + _log_normaliser(dof, jnp.linalg.slogdet(rate)[1], dimension)
+    )
 
 
 def _expected_log(out: PosDef, dof: Positive, rate: PosDef):
@@ -44,22 +48,29 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
-        unsupported={"dof": "the multivariate Gamma function has no closed-form expectation; give the degrees of freedom as a number"},
+        unsupported={
+            "dof": "the multivariate Gamma function has no closed-form expectation; "
+            "give the degrees of freedom as a number"
+        },
         source="winn2005vmp",
     )
 )
 
 
 def wishart(dof: Any, scale: Any) -> Term:
-    """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2), with mean dof * scale.
+    """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2).
 
-    `dof` > D - 1: a number. `scale`: a symmetric positive definite (D, D) matrix of numbers. Returns a term for `Model.random`. Raises ModelError for a
-    scale that is not positive definite or too few degrees of freedom.
+    The mean is dof * scale. `dof` > D - 1: a number. `scale`: a symmetric positive definite (D, D) matrix of numbers.
+    Returns a term for `Model.random`. Raises ModelError for a scale that is not positive definite or too few degrees of
+    freedom.
     """
     if hasattr(scale, "domain"):
         raise ModelError("wishart(): scale= takes numbers; a random scale is not part of the vocabulary yet.")
     rate = inverse_posdef(scale, "wishart", "scale")
     dimension = rate.shape[-1]
     if not hasattr(dof, "domain") and not np.all(np.asarray(dof, float) > dimension - 1):
-        raise ModelError(f"wishart(): dof must exceed D - 1 = {dimension - 1} for a {dimension} x {dimension} matrix; found {dof}. Use dof={dimension} for a vague prior.")
+        raise ModelError(
+            f"wishart(): dof must exceed D - 1 = {dimension - 1} for a {dimension} x {dimension} matrix; found {dof}. "
+            f"Use dof={dimension} for a vague prior."
+        )
     return Term(factor, {"dof": dof, "rate": rate})

@@ -29,7 +29,8 @@ class Categorical(ExponentialFamily):
     @property
     def probability(self) -> Array:
         """The class probabilities, shaped plates + (K,)."""
-        return jnp.exp(self._log_probability())
+        odds = jnp.exp(self._shifted())
+        return odds / jnp.sum(odds, axis=-1, keepdims=True)
 
     @classmethod
     def from_parameters(cls, *, probability: Array) -> Self:
@@ -76,10 +77,12 @@ class Categorical(ExponentialFamily):
         return jnp.sum(jnp.where(chosen, self._log_probability(), 0.0), axis=-1)
 
     def entropy(self) -> Array:
-        log = self._log_probability()
-        # Two selections, so that excluded classes give neither NaN nor a NaN derivative; a contradiction stays NaN.
-        finite = jnp.where(log == -jnp.inf, 0.0, log)
-        return -jnp.sum(jnp.exp(log) * finite, axis=-1)
+        shifted = self._shifted()
+        odds = jnp.exp(shifted)
+        total = jnp.sum(odds, axis=-1)
+        # A selection, so that excluded classes give neither NaN nor a NaN derivative; a contradiction stays NaN.
+        finite = jnp.where(shifted == -jnp.inf, 0.0, shifted)
+        return jnp.log(total) - jnp.sum(odds * finite, axis=-1) / total
 
     def is_proper(self) -> Array:
         return ~jnp.any(jnp.isnan(self.logits), axis=-1) & (jnp.max(self.logits, axis=-1) > -jnp.inf)
@@ -105,8 +108,12 @@ class Categorical(ExponentialFamily):
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.categorical(key, self._log_probability(), shape=(*shape, *self.plates))
 
-    def _log_probability(self) -> Array:
+    def _shifted(self) -> Array:
+        """The logits less their largest; classes with infinite logits share the probability."""
         top = jnp.max(self.logits, axis=-1, keepdims=True)
         chosen = jnp.where(self.logits == jnp.inf, 0.0, -jnp.inf)
-        finite = jnp.where(top == jnp.inf, chosen, self.logits)
-        return finite - logsumexp(finite, axis=-1, keepdims=True)
+        return jnp.where(top == jnp.inf, chosen, self.logits - top)
+
+    def _log_probability(self) -> Array:
+        shifted = self._shifted()
+        return shifted - logsumexp(shifted, axis=-1, keepdims=True)
