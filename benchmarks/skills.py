@@ -106,7 +106,7 @@ def contest(report, players, games, arguments, with_package):
     if not arguments.peers:
         import cavity as cv
 
-        program = cv.compile(model(cv), observed=[], method="ep", sizes={"player": players})
+        program = cv.compile(model(cv), observed=[], method="ep", sizes={"player": players}, trace_evidence=False)
 
         def ours():
             posterior = program({"winner": winner, "loser": loser})

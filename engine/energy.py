@@ -1,7 +1,8 @@
 """VMP and NCVMP blocks: the expected log density of all instances of a factor, as one scalar.
 
-The message to a variable, summed over its instances, is the gradient of this scalar in the variable's moments; the value is its part of the evidence. So a message and the evidence
-cannot disagree, and no message of a single instance is ever stored.
+The message to a variable, summed over its instances, is the gradient of this scalar in the variable's moments; the
+value is its part of the evidence. So a message and the evidence cannot disagree, and no message of a single instance is
+ever stored.
 """
 
 from __future__ import annotations
@@ -32,16 +33,20 @@ def block_energy(block: Block, scope: Scope) -> Any:
     weights = [gate_weight(gate, scope) for gate in block.gates]
     if (mask := observed_mask(block, scope)) is not None:
         weights.append(mask)
-    total = mapped(_weighted, density, *weights, order=block.plates) if weights else density
+    # A case without weight costs nothing, even where its density is minus infinity, as only that of a discrete outcome
+    # can be.
+    weigh = _weighted_if_any if block.out.domain.kind in ("boolean", "category") else _weighted
+    total = mapped(weigh, density, *weights, order=block.plates) if weights else density
     repeats = math.prod(scope.sizes[plate.name] for plate in block.plates if plate not in total.plates)
     return repeats * jnp.sum(total.value)
 
 
 def _weighted(density, *weights):
-    # A case without weight costs nothing, even where its density is minus infinity.
-    weight = 1.0
-    for w in weights:
-        weight = weight * w
+    return math.prod(weights[1:], start=weights[0]) * density
+
+
+def _weighted_if_any(density, *weights):
+    weight = math.prod(weights[1:], start=weights[0])
     return jnp.where(weight == 0.0, 0.0, density) * weight
 
 
@@ -57,7 +62,10 @@ def observed_mask(block: Block, scope: Scope) -> Placed | None:
 
 
 def gate_weight(gate: Gate, scope: Scope) -> Placed:
-    """The probability that the gate is open, over the plates of the selector and, for an index, the plate it chooses from."""
+    """The probability that the gate is open, over the plates of the selector.
+
+    For an index, also over the plate it chooses from.
+    """
     belief = moments(gate.selector, scope)
     if gate.selector.domain.kind == "boolean":
         p = belief.value.probability
