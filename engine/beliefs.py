@@ -37,7 +37,7 @@ def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
 
 def placeholder(variable: Random | Let, scope: Scope) -> Any:
     """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
-    shape, k = shape_of(variable, scope), event_size(variable, scope)
+    shape, k = shape_of(variable, scope), event_size(variable, scope) or 1
     zeros, ones = jnp.zeros(shape), jnp.ones(shape)
     match BY_KIND[variable.domain.kind]:
         case t if t is Real:
@@ -60,16 +60,24 @@ def placeholder(variable: Random | Let, scope: Scope) -> Any:
 
 
 def multiplied(graph: Graph) -> tuple[str, ...]:
-    """Gaussian variables that enter a product with another random variable: their signs and rotations are symmetric at the prior."""
+    """Gaussian variables that enter a product with another random variable.
+
+    Their signs and rotations are symmetric at the prior.
+    """
     found: set[str] = set()
     for block in graph.blocks:
         for arg in block.args.values():
             for node in _nodes(arg):
                 if isinstance(node, Apply) and node.op in ("multiply", "dot"):
-                    sides = [{n.name for n in _nodes(a) if isinstance(n, Random) and n.name in graph.latent} for a in node.args]
+                    sides = [
+                        {n.name for n in _nodes(a) if isinstance(n, Random) and n.name in graph.latent}
+                        for a in node.args
+                    ]
                     if all(sides):
                         found |= sides[0] | sides[1]
-    return tuple(name for name in graph.latent if name in found and graph.latent[name].domain.kind in ("real", "vector"))
+    return tuple(
+        name for name in graph.latent if name in found and graph.latent[name].domain.kind in ("real", "vector")
+    )
 
 
 def _nodes(expr: Expr) -> list[Expr]:
@@ -82,7 +90,7 @@ def _nodes(expr: Expr) -> list[Expr]:
     return found
 
 
-def jittered(variable: Random, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
+def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
     """The same Gaussian with its mean moved to a random draw of itself."""
     family = family_of(variable)
     belief = family.from_naturals(naturals)
@@ -98,7 +106,12 @@ def exchangeable_gates(graph: Graph) -> tuple[tuple[Random, Plate], ...]:
     for block in graph.blocks:
         for gate in block.gates:
             selector = gate.selector
-            if gate.axis is None or not isinstance(selector, Random) or selector.name not in graph.latent or not selector.plates:
+            if (
+                gate.axis is None
+                or not isinstance(selector, Random)
+                or selector.name not in graph.latent
+                or not selector.plates
+            ):
                 continue
             if _components(graph, block, gate.axis):
                 found[selector.name] = (selector, gate.axis)
@@ -119,7 +132,8 @@ def _base(expr: Expr) -> Expr:
 def seeds(selector: Random, scope: Scope, key: Any) -> Any:
     """Moments of a selector that give each case one random instance of its own and nothing else.
 
-    The first update of the components from these is their posterior given a single point each: a start that is spread like the data.
+    The first update of the components from these is their posterior given a single point each: a start that is spread
+    like the data.
     """
     shape, k = shape_of(selector, scope), event_size(selector, scope)
     if k is None:

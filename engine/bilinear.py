@@ -1,7 +1,8 @@
 """Inner products of two random vectors under Gaussian noise, summed over plates without a matrix for every pair.
 
-The sum over rows and columns of tau E(y - w.x)^2 is a contraction of the factors' own arrays: E[w w'] is summed over its plate before it meets E[x x']. What is left per pair is one matrix product with the
-data. It is the same energy as the general rule, in another order of summation.
+The sum over rows and columns of tau E(y - w.x)^2 is a contraction of the factors' own arrays: E[w w'] is summed over
+its plate before it meets E[x x']. What is left per pair is one matrix product with the data. It is the same energy as
+the general rule, in another order of summation.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Let, Random
+from ..compiler.expressions import Apply, Let, Random
 from ..compiler.graph import Block, Graph
 from ..factors.quadrature import HALF_LOG_2PI
 from .evaluate import Scope, known, moments
 from .placed import Placed
 
 
-def inner_product(block: Block) -> tuple[Expr, Expr] | None:
+def inner_product(block: Block) -> tuple[Random, Random] | None:
     """The two vectors of a Gaussian block whose mean is nothing but their inner product."""
     if block.kind != "energy" or block.factor.name != "gaussian" or block.gates:
         return None
@@ -49,7 +50,12 @@ def bilinear_energy(block: Block, scope: Scope) -> Any | None:
 
     weight = (tau.value.mean, tau.plates, "")
     square = (out.value.mean**2 + out.value.variance, out.plates, "")
-    cross = total(weight, (out.value.mean, out.plates, ""), (left.value.mean, left.plates, "i"), (right.value.mean, right.plates, "i"))
+    cross = total(
+        weight,
+        (out.value.mean, out.plates, ""),
+        (left.value.mean, left.plates, "i"),
+        (right.value.mean, right.plates, "i"),
+    )
     seconds = total(weight, (_second(left), left.plates, "ij"), (_second(right), right.plates, "ij"))
     constant = total((0.5 * tau.value.log - HALF_LOG_2PI, tau.plates, ""))
     return constant - 0.5 * (total(weight, square) - 2.0 * cross + seconds)
@@ -65,7 +71,11 @@ def shared_precision(graph: Graph) -> frozenset[str]:
     found = set()
     for name, variable in graph.latent.items():
         mine = [block for block in graph.blocks if name in block.latent]
-        if variable.domain.kind == "vector" and variable.plates and all(_plain(block, variable, graph) for block in mine):
+        if (
+            variable.domain.kind == "vector"
+            and variable.plates
+            and all(_plain(block, variable, graph) for block in mine)
+        ):
             found.add(name)
     return frozenset(found)
 

@@ -1,7 +1,8 @@
 """The convergence controller: one while loop that sweeps, accelerates, damps, restarts and stops, with a result code.
 
-A sweep is a fixed-point map. Its iterates are extrapolated by Anderson acceleration (walker2011anderson) and guarded: an extrapolation that makes a belief improper, loses evidence or raises
-the residual is dropped and the run goes on from the last good state; a plain step that fails so is damped.
+A sweep is a fixed-point map. Its iterates are extrapolated by Anderson acceleration (walker2011anderson) and guarded:
+an extrapolation that makes a belief improper, loses evidence or raises the residual is dropped and the run goes on from
+the last good state; a plain step that fails so is damped.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Settings(NamedTuple):
     monotone: bool = False
     with_evidence: bool = True
     trace: int = 1000  # sweeps recorded; writes beyond are dropped
+    seeded: bool = False  # the first sweep sees selectors as they are seeded, and its evidence means nothing
 
 
 class Carry(NamedTuple):
@@ -67,13 +69,40 @@ def begin(x: Any, rest: Any, floored: Any, parts: Any, settings: Settings, step:
     trace = jnp.full(settings.trace, jnp.nan)
     zero = jnp.zeros((), jnp.int32)
     return Carry(
-        x, x, x, rest, inf, inf, -inf, inf, zero, empty, empty, x, jnp.zeros_like(x), zero, jnp.asarray(False), jnp.asarray(step, float), zero, zero, zero, floored,
-        jnp.asarray(RUNNING, jnp.int32), jnp.asarray(False), parts, inf, trace, trace,
-    )  # fmt: skip
+        x=x,
+        base=x,
+        good=x,
+        rest=rest,
+        good_residual=inf,
+        older_residual=inf,
+        good_evidence=-inf,
+        best_residual=inf,
+        best_at=zero,
+        differences_x=empty,
+        differences_r=empty,
+        last_y=x,
+        last_r=jnp.zeros_like(x),
+        history=zero,
+        accelerated=jnp.asarray(False),
+        step=jnp.asarray(step, float),
+        iteration=zero,
+        rejected=zero,
+        damped=zero,
+        floored=floored,
+        code=jnp.asarray(RUNNING, jnp.int32),
+        closing=jnp.asarray(False),
+        parts=parts,
+        error=inf,
+        residuals=trace,
+        evidences=trace,
+    )
 
 
-def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Settings, limit: Any) -> Carry:
-    """Sweeps until converged, failed, or `limit` iterations. `sweep(x, rest, step)` returns (y, rest, residual, evidence parts, proper, floored)."""
+def advance(sweep: Callable[[Any, Any, Any, Any], Any], carry: Carry, settings: Settings, limit: Any) -> Carry:
+    """Sweeps until converged, failed, or `limit` iterations.
+
+    `sweep(x, rest, step, first)` returns (y, rest, residual, evidence parts, proper, floored).
+    """
 
     def going(carry):
         return (carry.code == RUNNING) & (carry.iteration < limit)
@@ -82,10 +111,12 @@ def advance(sweep: Callable[[Any, Any, Any], Any], carry: Carry, settings: Setti
 
 
 def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
-    y, rest, residual, parts, proper, floored = sweep(carry.x, carry.rest, carry.step)
+    y, rest, residual, parts, proper, floored = sweep(carry.x, carry.rest, carry.step, carry.iteration == 0)
     residual, parts, proper = settle((residual, parts, proper), carry.step > 0)
     evidence = sum(parts.values(), jnp.zeros(())) if settings.with_evidence else jnp.asarray(jnp.nan)
     residual = residual / carry.step
+    if settings.seeded:
+        evidence = jnp.where(carry.iteration == 0, -jnp.inf, evidence)
     finite = jnp.all(jnp.isfinite(y)) & ~jnp.isnan(residual)
     bad = ~finite | ~proper
     if settings.monotone:
@@ -95,7 +126,8 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         bad = bad | (residual > jnp.where(carry.accelerated, 2.0, 1e6) * carry.good_residual)
     # The very first sweep may start from beliefs that are still improper.
     bad = bad & (carry.iteration > 0)
-    # A small step is not a small distance: with contraction rate q what is left is about q / (1 - q) steps, q seen over one and two sweeps.
+    # A small step is not a small distance: with contraction rate q what is left is about q / (1 - q) steps, q seen over
+    # one and two sweeps.
     ratio = residual / jnp.maximum(carry.good_residual, 1e-300)
     ratio_two = jnp.sqrt(residual / jnp.maximum(carry.older_residual, 1e-300))
     rate = jnp.clip(jnp.maximum(ratio, ratio_two), 0.0, 0.99)
@@ -109,8 +141,11 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     best_at = jnp.where(stuck, carry.iteration, best_at)
     carry, accelerated_x, history = _extrapolate(carry, y, settings)
     reset = bad | stuck
-    # An extrapolation that failed falls back to the plain sweep it came from; a plain sweep that failed to where that sweep began, with a smaller step.
-    x = jnp.where(bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(reset | (history == 0), y, accelerated_x))
+    # An extrapolation that failed falls back to the plain sweep it came from; a plain sweep that failed to where that
+    # sweep began, with a smaller step.
+    x = jnp.where(
+        bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(reset | (history == 0), y, accelerated_x)
+    )
     within = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
     closing = within & ~carry.closing & settings.with_evidence
     done = ~bad & carry.closing | within & ~closing
@@ -118,7 +153,9 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     failed = plain_failure & (step < SMALLEST_STEP)
     iteration = carry.iteration + 1
     last = iteration >= settings.max_iterations
-    code = jnp.where(done, CONVERGED, jnp.where(failed, DIVERGED, jnp.where(last, _why(carry, residual), RUNNING))).astype(jnp.int32)
+    code = jnp.where(
+        done, CONVERGED, jnp.where(failed, DIVERGED, jnp.where(last, _why(carry, residual), RUNNING))
+    ).astype(jnp.int32)
     return carry._replace(
         x=x,
         base=jnp.where(bad, carry.base, carry.x),
@@ -130,7 +167,6 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         best_residual=jnp.where(improved, residual, carry.best_residual),
         best_at=best_at,
         history=jnp.where(reset, -1, history),  # the next difference still spans the reset
-
         accelerated=~reset & (history > 0) & ~closing,
         step=step,
         iteration=iteration,
@@ -152,14 +188,21 @@ def _why(carry: Carry, residual: Any) -> Any:
 
 
 def _extrapolate(carry: Carry, y: Any, settings: Settings) -> tuple[Carry, Any, Any]:
-    """Anderson's combination of the last results: the residual's best approximation by its own differences, subtracted."""
+    """Anderson's combination of the last results.
+
+    The residual's best approximation by its own differences is subtracted.
+    """
     if settings.depth == 0:
         return carry, y, jnp.zeros((), jnp.int32)
     r = y - carry.x
     slot = jnp.mod(carry.iteration, settings.depth)
     usable = (carry.iteration > 0) & jnp.all(jnp.isfinite(y))
-    dx = jnp.where(usable, jax.lax.dynamic_update_index_in_dim(carry.differences_x, y - carry.last_y, slot, 0), carry.differences_x)
-    dr = jnp.where(usable, jax.lax.dynamic_update_index_in_dim(carry.differences_r, r - carry.last_r, slot, 0), carry.differences_r)
+    dx = jnp.where(
+        usable, jax.lax.dynamic_update_index_in_dim(carry.differences_x, y - carry.last_y, slot, 0), carry.differences_x
+    )
+    dr = jnp.where(
+        usable, jax.lax.dynamic_update_index_in_dim(carry.differences_r, r - carry.last_r, slot, 0), carry.differences_r
+    )
     history = jnp.where(usable, jnp.minimum(carry.history + 1, settings.depth), 0)
     age = jnp.mod(slot - jnp.arange(settings.depth), settings.depth)
     active = age < history
@@ -170,5 +213,8 @@ def _extrapolate(carry: Carry, y: Any, settings: Settings) -> tuple[Carry, Any, 
     weights = jnp.linalg.solve(gram, right)
     candidate = y - weights @ jnp.where(active[:, None], dx, 0.0)
     sound = jnp.all(jnp.isfinite(candidate))
-    return carry._replace(differences_x=dx, differences_r=dr, last_y=y, last_r=r), jnp.where(sound, candidate, y), jnp.where(sound, history, 0)
-
+    return (
+        carry._replace(differences_x=dx, differences_r=dr, last_y=y, last_r=r),
+        jnp.where(sound, candidate, y),
+        jnp.where(sound, history, 0),
+    )

@@ -1,7 +1,8 @@
 """Values and moments of expressions.
 
-`value(expr, scope)` evaluates an expression of data. `moments(expr, scope)` propagates the moments of its random variables: this is all of
-VMP and NCVMP, since a message is the gradient of an expected log density in the moments that went in.
+`value(expr, scope)` evaluates an expression of data. `moments(expr, scope)` propagates the moments of its random
+variables: this is all of VMP and NCVMP, since a message is the gradient of an expected log density in the moments that
+went in.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Random
+from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Random, parents
 from ..compiler.polynomial import atom_key, monomials
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
@@ -23,7 +24,7 @@ from .placed import Placed, mapped, to_event
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What an expression may look up: plate sizes, data by name, moments by name, and the bound that a link shall use."""
+    """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links."""
 
     sizes: dict[str, int]
     data: dict[str, Any]
@@ -81,7 +82,12 @@ def point_function(expr: Apply) -> Any:
 def gather(source: Placed, index: Placed, expr: Gather) -> Placed:
     """source[index] on placed values."""
     position = jnp.asarray(index.value).astype(jnp.int32)
-    return mapped(lambda s, i: jax.tree.map(lambda a: a[i], s), to_event(source, expr.axis), Placed(position, index.plates), order=expr.plates)
+    return mapped(
+        lambda s, i: jax.tree.map(lambda a: a[i], s),
+        to_event(source, expr.axis),
+        Placed(position, index.plates),
+        order=expr.plates,
+    )
 
 
 def point(kind: str, placed: Placed, size: int | None = None) -> Placed:
@@ -89,14 +95,18 @@ def point(kind: str, placed: Placed, size: int | None = None) -> Placed:
     if kind in ("concentration", "vector"):
         zeros = jnp.zeros((*placed.value.shape, placed.value.shape[-1]))
         return Placed(Vector(placed.value, zeros), placed.plates)
-    family = FOR_DOMAIN[kind]
+    family: Any = FOR_DOMAIN[kind]
     if kind == "category":
         return Placed(family.moments_at(placed.value, size), placed.plates)
-    return Placed(family.moments_at(jnp.asarray(placed.value, float) if kind != "boolean" else placed.value), placed.plates)
+    values = placed.value if kind == "boolean" else jnp.asarray(placed.value, float)
+    return Placed(family.moments_at(values), placed.plates)
 
 
 def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
-    """The moments of `expr`, read as `kind` (its own domain's by default). A gather by a random index keeps the plate it chooses from."""
+    """The moments of `expr`, read as `kind` (its own domain's by default).
+
+    A gather by a random index keeps the plate it chooses from.
+    """
     kind = kind or expr.domain.kind
     if isinstance(expr, (Random, Let)) and expr.name in scope.moments:
         return Placed(_cast(scope.moments[expr.name], kind, expr), expr.plates)
@@ -117,10 +127,7 @@ def known(expr: Expr, scope: Scope) -> bool:
         return True
     if isinstance(expr, Random):
         return False
-    if isinstance(expr, (Constant, Input)):
-        return True
-    children = {"Let": lambda: (expr.expression,), "Gather": lambda: (expr.source, expr.index), "Apply": lambda: expr.args}
-    return all(known(child, scope) for child in children[type(expr).__name__]())
+    return all(known(child, scope) for child in parents(expr))
 
 
 def _cast(found: Any, kind: str, expr: Expr) -> Any:
@@ -129,7 +136,8 @@ def _cast(found: Any, kind: str, expr: Expr) -> Any:
     if kind == "unit" and isinstance(found, Boolean):
         return found
     raise UnsupportedError(
-        f"'{expr}' is {expr.domain} and is used where a {kind} value is needed. Its distribution gives no {kind} moments: "
+        f"'{expr}' is {expr.domain} and is used where a {kind} value is needed. "
+        f"Its distribution gives no {kind} moments: "
         "map it with cv.exp, cv.log, cv.logistic or declare it in the domain that the factor needs."
     )
 
@@ -185,7 +193,8 @@ def _positive(expr: Apply, scope: Scope) -> Placed:
         args = [moments(arg, scope, "positive") for arg in expr.args]
         return mapped(lambda a, b: Positive(a.mean / b.mean, a.log - b.log), *args, order=expr.plates)
     raise UnsupportedError(
-        f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. Positive expressions are products and quotients by data, "
+        f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. "
+        "Positive expressions are products and quotients by data, "
         "and cv.exp of a real expression."
     )
 
@@ -194,10 +203,14 @@ def _vector(expr: Apply, scope: Scope) -> Placed:
     signs = {"add": 1.0, "subtract": -1.0}
     if expr.op in signs and all(arg.domain.kind == "vector" for arg in expr.args):
         a, b = (moments(arg, scope, "vector") for arg in expr.args)
-        return mapped(lambda a, b: Vector(a.mean + signs[expr.op] * b.mean, a.covariance + b.covariance), a, b, order=expr.plates)
+        return mapped(
+            lambda a, b: Vector(a.mean + signs[expr.op] * b.mean, a.covariance + b.covariance), a, b, order=expr.plates
+        )
     if expr.op == "negate":
         return mapped(lambda a: Vector(-a.mean, a.covariance), moments(expr.args[0], scope, "vector"))
-    raise UnsupportedError(f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences and cv.dot of vectors do.")
+    raise UnsupportedError(
+        f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences and cv.dot of vectors do."
+    )
 
 
 def _dot(a: Vector, b: Vector) -> Real:
@@ -228,7 +241,10 @@ def _atom(expr: Expr, scope: Scope) -> Placed:
 
         return mapped(log_normal, argument, order=expr.plates)
     if isinstance(expr, Apply):
-        raise UnsupportedError(f"The real expression '{expr}' ({expr.op}) has no moments in closed form; sums, products, cv.dot and cv.exp do.")
+        raise UnsupportedError(
+            f"The real expression '{expr}' ({expr.op}) has no moments in closed form; "
+            "sums, products, cv.dot and cv.exp do."
+        )
     return moments(expr, scope, "real")
 
 
@@ -268,7 +284,12 @@ def _sum(parts: list, found: dict[tuple, Placed], expr: Expr) -> Placed:
         if independent:
             variance = sum(scale**2 * _covariance(atoms, n, n) for scale, n in zip(scales, names, strict=True) if n)
         else:
-            variance = sum(s * t * _covariance(atoms, n, k) for s, n in zip(scales, names, strict=True) for t, k in zip(scales, names, strict=True) if set(n) & set(k))
+            variance = sum(
+                s * t * _covariance(atoms, n, k)
+                for s, n in zip(scales, names, strict=True)
+                for t, k in zip(scales, names, strict=True)
+                if set(n) & set(k)
+            )
         return Real(mean, variance + jnp.zeros_like(mean))
 
     return mapped(combine, *data, *operands, order=expr.plates)
@@ -294,4 +315,3 @@ def _covariance(atoms: dict, left: list, right: list) -> Any:
             squares = squares * atoms[name].mean ** 2
         return apart * (seconds - squares)
     raise AssertionError("shared atoms are part of both monomials")
-

@@ -1,6 +1,7 @@
 """Forward marginals: the predictive distribution of a variable from the marginals of its parents.
 
-Means of probabilities are taken where a probability is needed, not exponentials of mean logarithms; random selectors give mixtures, matched in mean and variance.
+Means of probabilities are taken where a probability is needed, not exponentials of mean logarithms; random selectors
+give mixtures, matched in mean and variance.
 """
 
 from __future__ import annotations
@@ -42,9 +43,14 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
         return Placed(Categorical(jnp.log(p.value)), p.plates)
     if node.domain.kind == "vector":
         found = moments(expr, scope, "vector")
-        return Placed(VectorGaussian.from_parameters(mean=found.value.mean, covariance=found.value.covariance), found.plates)
+        return Placed(
+            VectorGaussian.from_parameters(mean=found.value.mean, covariance=found.value.covariance), found.plates
+        )
     if node.domain.kind in ("unit", "positive"):
-        raise UnsupportedError(f"The marginal of '{node.name}' ({node.domain}) has no family of its own. Read the marginal of its argument and map its quantiles.")
+        raise UnsupportedError(
+            f"The marginal of '{node.name}' ({node.domain}) has no family of its own. "
+            "Read the marginal of its argument and map its quantiles."
+        )
     found = moments(expr, scope, "real")
     return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=found.value.variance), found.plates)
 
@@ -68,7 +74,10 @@ def _stack(parts: tuple[Any, ...]) -> Any:
 
     kinds = {type(part) for part in parts}
     if len(kinds) > 1:
-        raise UnsupportedError(f"The cases of a switch have predictive marginals of different families ({', '.join(k.__name__ for k in kinds)}); their mixture has none.")
+        raise UnsupportedError(
+            "The cases of a switch have predictive marginals of different families "
+            f"({', '.join(k.__name__ for k in kinds)}); their mixture has none."
+        )
     return jax.tree.map(lambda *a: jnp.stack(a), *parts)
 
 
@@ -99,7 +108,10 @@ def _mixture(family: Any, weight: Any) -> Any:
         return Bernoulli(jnp.log(p) - jnp.log1p(-p))
     if isinstance(family, Categorical):
         return Categorical(jnp.log(weight @ family.mean()))
-    raise UnsupportedError(f"The predictive mixture of {type(family).__name__} cases has no family; ask for the marginals of the cases' parameters instead.")
+    raise UnsupportedError(
+        f"The predictive mixture of {type(family).__name__} cases has no family; "
+        "ask for the marginals of the cases' parameters instead."
+    )
 
 
 def _term(term: Term, scope: Scope, families: Families) -> Placed:
@@ -153,7 +165,9 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
             return gather(source, value(expr.index, scope), expr)
         if known(expr.source, scope):  # a table: the chosen row, weighted
             weight = gate_weight(Gate(expr.index, axis=expr.axis), scope)
-            return mapped(lambda p, w: jnp.tensordot(w, p, axes=1), to_event(source, expr.axis), to_event(weight, expr.axis))
+            return mapped(
+                lambda p, w: jnp.tensordot(w, p, axes=1), to_event(source, expr.axis), to_event(weight, expr.axis)
+            )
         return source
     assert isinstance(expr, Apply)
     if expr.op == "softmax":
@@ -174,4 +188,7 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
     if expr.op in ("and", "or", "not", "xor", "equal"):
         found = moments(expr, scope, "boolean")
         return Placed(found.value.probability, found.plates)
-    raise UnsupportedError(f"The probability '{expr}' ({expr.op}) has no predictive mean yet. Use a link (cv.logistic, cv.probit, cv.softmax) or a variable.")
+    raise UnsupportedError(
+        f"The probability '{expr}' ({expr.op}) has no predictive mean yet. "
+        "Use a link (cv.logistic, cv.probit, cv.softmax) or a variable."
+    )

@@ -1,7 +1,7 @@
 """How the instances of an EP block reach their variables: index arrays, made from the data once per run.
 
-Everything that depends on an instance is flattened over the block's plates and laid out in batches, so that messages travel through a scan in
-schedule order and only marginals are gathered and scattered.
+Everything that depends on an instance is flattened over the block's plates and laid out in batches, so that messages
+travel through a scan in schedule order and only marginals are gathered and scattered.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from .placed import Placed, spread
 
 
 class Layout(NamedTuple):
-    """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding. None where a single batch in natural order will do."""
+    """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
+
+    None where a single batch in natural order will do.
+    """
 
     order: Any
     present: Any
@@ -38,9 +41,13 @@ def elements(variable: Random | Let, sizes: dict[str, int]) -> int:
 
 def root(expr: Expr) -> Any:
     """The variable that `expr` is an element of."""
-    while not (isinstance(expr, Random) or (isinstance(expr, Let) and not isinstance(expr.expression, (Gather, Random, Let)))):
-        expr = expr.source if isinstance(expr, Gather) else expr.expression
-    return expr
+    while True:
+        if isinstance(expr, Gather):
+            expr = expr.source
+        elif isinstance(expr, Let) and isinstance(expr.expression, (Gather, Random, Let)):
+            expr = expr.expression
+        else:
+            return expr
 
 
 def positions(element: Expr, block: Block, scope: Scope) -> Any:
@@ -82,7 +89,9 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Lay
     if number == 1:
         return None
     width = -(-instances // number)
-    order = jnp.concatenate([jax.random.permutation(key, instances), jnp.full(number * width - instances, instances)]).reshape(number, width)
+    order = jnp.concatenate(
+        [jax.random.permutation(key, instances), jnp.full(number * width - instances, instances)]
+    ).reshape(number, width)
     return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
 
 

@@ -59,7 +59,10 @@ class Marginal:
         return self.quantile(tail), self.quantile(1.0 - tail)
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
-        """Independent draws with a random key (`jax.random.key(0)`, or an integer seed), shaped shape + plates + event."""
+        """Independent draws, shaped `shape` + plates + event.
+
+        `key` is a random key (`jax.random.key(0)`) or an integer seed.
+        """
         key = jax.random.key(key) if isinstance(key, (int, np.integer)) else key
         return self._array(lambda: self.family.sample(key, tuple(np.atleast_1d(shape).tolist()) if shape != () else ()))
 

@@ -1,7 +1,8 @@
 """Arrays that know their plates, and functions mapped over them.
 
-A value carries only the plates that it varies over. Mapping a scalar function over the union of the plates of its operands maps
-each operand over its own plates alone, so an inner product of operands on different plates becomes a matrix product.
+A value carries only the plates that it varies over. Mapping a scalar function over the union of the plates of its
+operands maps each operand over its own plates alone, so an inner product of operands on different plates becomes a
+matrix product.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Trace(NamedTuple):
-    """What was recorded at each sweep: the evidence (NaN where not recorded) and the residual in posterior standard deviations."""
+    """What was recorded at each sweep.
+
+    The evidence (NaN where not recorded) and the residual in posterior standard deviations.
+    """
 
     evidence: np.ndarray
     residual: np.ndarray
@@ -49,15 +52,24 @@ class Result:
 class Posterior(Mapping[str, Marginal]):
     """The answer of an inference: `posterior["v"]` is the marginal of the variable v.
 
-    `log_evidence` estimates log p(data): exact on trees of exact operators, the Bethe approximation over EP blocks, a lower bound where all factors are VMP with exact or
-    bounding operators. `converged`, `diagnosis` and `trace` tell how the run went.
+    `log_evidence` estimates log p(data): exact on trees of exact operators, the Bethe approximation over EP blocks, a
+    lower bound where all factors are VMP with exact or bounding operators. `converged`, `diagnosis` and `trace` tell
+    how the run went.
     """
 
-    def __init__(self, machine: Machine, arrays: dict[str, Any], binding: Binding, result: Result, program: Program) -> None:
-        self._machine, self._arrays, self._binding, self._result, self._program = machine, arrays, binding, result, program
+    def __init__(
+        self, machine: Machine, arrays: dict[str, Any], binding: Binding, result: Result, program: Program
+    ) -> None:
+        self._machine, self._arrays, self._binding, self._result, self._program = (
+            machine,
+            arrays,
+            binding,
+            result,
+            program,
+        )
         self._marginals: dict[str, Marginal] = {}
 
-    # how the run went ----------------------------------------------------------------------------------------------------------
+    # how the run went -------------------------------------------------------------------------------------------------
 
     @property
     def log_evidence(self) -> float:
@@ -109,17 +121,27 @@ class Posterior(Mapping[str, Marginal]):
         damped, rejected = int(self._result.number("damped")), int(self._result.number("rejected"))
         care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
         if self.code == "converged":
-            return f"Converged in {self.iterations} sweeps: estimated distance from the fixed point {error:.1e} sd ({care})."
+            return (
+                f"Converged in {self.iterations} sweeps: "
+                f"estimated distance from the fixed point {error:.1e} sd ({care})."
+            )
         if self.code == "diverged":
             return (
-                f"Diverged after {self.iterations} sweeps: even small steps from the last good state make a belief improper or lose evidence ({care}). The marginals are those of the last good state. "
+                f"Diverged after {self.iterations} sweeps: even small steps from the last good state make a belief "
+                f"improper or lose evidence ({care}). The marginals are those of the last good state. "
                 "Try method='vmp' for the loopy part, stronger priors, or check the data for outliers on a huge scale."
             )
         if self.code == "oscillating":
-            return f"Oscillating after {self.iterations} sweeps ({care}): strong loops pull in turns. Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
-        return f"Stopped after {self.iterations} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). Give more sweeps (max_iterations=) or a larger tolerance=."
+            return (
+                f"Oscillating after {self.iterations} sweeps ({care}): strong loops pull in turns. "
+                "Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
+            )
+        return (
+            f"Stopped after {self.iterations} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). "
+            "Give more sweeps (max_iterations=) or a larger tolerance=."
+        )
 
-    # marginals -----------------------------------------------------------------------------------------------------------------
+    # marginals --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Marginal:
         if name not in self._marginals:
@@ -128,7 +150,16 @@ class Posterior(Mapping[str, Marginal]):
 
     def __iter__(self) -> Iterator[str]:
         model = self._program.model
-        return iter([*model.randoms, *(name for name, node in model.lets.items() if node.domain.kind in ("real", "vector", "boolean", "simplex"))])
+        return iter(
+            [
+                *model.randoms,
+                *(
+                    name
+                    for name, node in model.lets.items()
+                    if node.domain.kind in ("real", "vector", "boolean", "simplex")
+                ),
+            ]
+        )
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -151,7 +182,10 @@ class Posterior(Mapping[str, Marginal]):
         """The beliefs as families of NumPy arrays."""
         graph = self._machine.graph
         beliefs = self._result.outputs["beliefs"]
-        return {name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals)) for name, naturals in beliefs.items()}
+        return {
+            name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
+            for name, naturals in beliefs.items()
+        }
 
     @cached_property
     def _families(self) -> dict[str, Any]:
@@ -213,7 +247,10 @@ class Posterior(Mapping[str, Marginal]):
         def placed(array):
             return Placed(jnp.reshape(array, shape), block.plates)
 
-        by_term = {(id(t.element), id(t.direction)): tuple(map(placed, c)) for t, c in zip(block.form.terms, cavities, strict=True)}
+        by_term = {
+            (id(t.element), id(t.direction)): tuple(map(placed, c))
+            for t, c in zip(block.form.terms, cavities, strict=True)
+        }
         families = {}
         for record in block.absorbed:
             coefficient = sites.product(record.coefficients, scope)
@@ -227,26 +264,43 @@ class Posterior(Mapping[str, Marginal]):
             def posterior(c, score, curvature, *parts):
                 half = len(parts) // 2
                 mean, variance = sum(parts[:half]), sum(parts[half:])
-                return Gaussian.from_parameters(mean=mean + variance * c * score, variance=variance - (variance * c) ** 2 * curvature)
+                return Gaussian.from_parameters(
+                    mean=mean + variance * c * score, variance=variance - (variance * c) ** 2 * curvature
+                )
 
-            families[record.variable.name] = mapped(posterior, coefficient, placed(site.score), placed(site.curvature), *means, *variances, order=record.variable.plates).value
+            families[record.variable.name] = mapped(
+                posterior,
+                coefficient,
+                placed(site.score),
+                placed(site.curvature),
+                *means,
+                *variances,
+                order=record.variable.plates,
+            ).value
         return families
 
-    # use -----------------------------------------------------------------------------------------------------------------------
+    # use --------------------------------------------------------------------------------------------------------------
 
     def predict(self, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> dict[str, Marginal]:
         """Predictive marginals for new inputs: of every variable that lives on a plate of the new data.
 
-        `data` gives all inputs on the plates that change (new rows, new games); `sizes` the sizes of changed plates without inputs. Variables on other plates keep their
-        posterior. Returns marginals by name; as an array each is its mean, for a category the class probabilities. Raises DataError for inputs that do not fit.
+        `data` gives all inputs on the plates that change (new rows, new games); `sizes` the sizes of changed plates
+        without inputs. Variables on other plates keep their posterior. Returns marginals by name; as an array each is
+        its mean, for a category the class probabilities. Raises DataError for inputs that do not fit.
         """
         model = self._program.model
         unknown = [name for name in data if name not in model.inputs]
         if unknown:
-            raise DataError(f"predict() takes inputs; {unknown[0]!r} is {'a variable' if unknown[0] in {**model.randoms, **model.lets} else 'unknown'}. The model's inputs are: {', '.join(model.inputs) or 'none'}.")
+            raise DataError(
+                f"predict() takes inputs; {unknown[0]!r} is "
+                f"{'a variable' if unknown[0] in {**model.randoms, **model.lets} else 'unknown'}. "
+                f"The model's inputs are: {', '.join(model.inputs) or 'none'}."
+            )
         fresh = {plate.name for name in data for plate in model.inputs[name].plates} | set(sizes or {})
         kept = {
-            name: array for name, array in self._binding.inputs.items() if name not in data and not fresh & {plate.name for plate in model.inputs[name].plates}
+            name: array
+            for name, array in self._binding.inputs.items()
+            if name not in data and not fresh & {plate.name for plate in model.inputs[name].plates}
         }
         old_sizes = {name: size for name, size in self._binding.sizes.items() if name not in fresh}
         binding = bind(model, {**kept, **data}, {**old_sizes, **(sizes or {})})
@@ -259,9 +313,21 @@ class Posterior(Mapping[str, Marginal]):
         def changes(node: Any) -> bool:
             return bool(fresh & {plate.name for plate in node.plates})
 
-        observed = {name: array for name, array in self._binding.observed.items() if not changes({**model.randoms, **model.lets}[name])}
-        families = {name: family for name, family in self._families.items() if not changes({**model.randoms, **model.lets}[name])}
-        scope = Scope(dict(binding.sizes), {**binding.inputs, **observed}, {name: family.moments() for name, family in families.items()})
+        observed = {
+            name: array
+            for name, array in self._binding.observed.items()
+            if not changes({**model.randoms, **model.lets}[name])
+        }
+        families = {
+            name: family
+            for name, family in self._families.items()
+            if not changes({**model.randoms, **model.lets}[name])
+        }
+        scope = Scope(
+            dict(binding.sizes),
+            {**binding.inputs, **observed},
+            {name: family.moments() for name, family in families.items()},
+        )
         found = {}
         for name, node in {**model.randoms, **model.lets}.items():
             if changes(node) and name in set(self):
@@ -286,13 +352,19 @@ class Posterior(Mapping[str, Marginal]):
         return summary(self)
 
     def plot(self, *names: str) -> Any:
-        """A figure of the marginals of the named variables (all latent ones by default) and of convergence. Needs the extra `plot`."""
+        """A figure of the marginals of the named variables (all latent ones by default) and of convergence.
+
+        Needs the extra `plot`.
+        """
         from .plots import plot_posterior
 
         return plot_posterior(self, names)
 
     def __repr__(self) -> str:
-        return f"<Posterior of {self._program.model.name!r}: {', '.join(self)}; log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+        return (
+            f"<Posterior of {self._program.model.name!r}: {', '.join(self)}; "
+            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+        )
 
 
 def _parents(node: Random | Let) -> tuple[Any, ...]:

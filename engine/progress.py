@@ -31,12 +31,17 @@ class Progress:
         return bool(np.any(np.asarray(carry.code) == RUNNING))
 
     def show(self, carry: Any, chunk: int) -> int:
-        """Prints the line once the run takes over a second; returns the size of the next chunk, about half a second of sweeps."""
+        """Prints the line once the run takes over a second.
+
+        Returns the size of the next chunk, about half a second of sweeps.
+        """
         iteration, residual = int(np.max(np.asarray(carry.iteration))), float(np.max(np.asarray(carry.good_residual)))
         now = time.monotonic()
         spent, self.last = now - self.last, now
         if now - self.started > 1.0:
-            sys.stderr.write(f"\rcavity: sweep {iteration}, largest change {residual:.1e} sd, {now - self.started:.0f} s ")
+            sys.stderr.write(
+                f"\rcavity: sweep {iteration}, largest change {residual:.1e} sd, {now - self.started:.0f} s "
+            )
             sys.stderr.flush()
             self.shown = True
         return int(np.clip(chunk * 0.5 / max(spent, 1e-3), 1, 4096))

@@ -1,7 +1,8 @@
 """Parameter expansion for inner products: the rotation and scaling that the data cannot see.
 
-w.x does not change when x -> R x and w -> R^-T w, and the bound as a function of R has a closed-form optimum. One such step per sweep replaces the hundreds of sweeps that coordinate ascent
-needs to trade scale and direction between the two. luttinen2010transformations gives the idea; the solution here is of our own.
+w.x does not change when x -> R x and w -> R^-T w, and the bound as a function of R has a closed-form optimum. One such
+step per sweep replaces the hundreds of sweeps that coordinate ascent needs to trade scale and direction between the
+two. luttinen2010transformations gives the idea; the solution here is of our own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..compiler.expressions import Constant, is_data
+from ..compiler.expressions import Constant
 from ..compiler.graph import Graph
 from .bilinear import inner_product, shared_precision
 
@@ -33,19 +34,22 @@ def pairs(graph: Graph) -> tuple[Pair, ...]:
         if vectors is None or not {v.name for v in vectors} <= shared_precision(graph):
             continue
         a, b = (vector.name for vector in vectors)
-        precisions = [_isotropic(graph, name) for name in (a, b)]
+        left, right = _isotropic(graph, a), _isotropic(graph, b)
         meetings = [other for other in graph.blocks if {a, b} & set(other.latent) and not other.constant]
-        if None not in precisions and len(meetings) == 1:
-            found.append(Pair(a, b, *precisions))
+        if left is not None and right is not None and len(meetings) == 1:
+            found.append(Pair(a, b, left, right))
     return tuple(found)
 
 
 def _isotropic(graph: Graph, name: str) -> float | None:
     """The precision of a zero-mean isotropic Gaussian prior, else None."""
     prior = next((block for block in graph.blocks if block.out is graph.latent[name] and block.constant), None)
-    if prior is None or not all(isinstance(arg, Constant) and is_data(arg) for arg in prior.args.values()):
+    if prior is None:
         return None
-    matrix, mean = prior.args["precision"].value, prior.args["mean"].value
+    precision, centre = prior.args["precision"], prior.args["mean"]
+    if not isinstance(precision, Constant) or not isinstance(centre, Constant):
+        return None
+    matrix, mean = precision.value, centre.value
     scale = float(matrix.flat[0]) if matrix.ndim == 2 else 0.0
     plain = matrix.ndim == 2 and np.array_equal(matrix, scale * np.eye(len(matrix))) and not mean.any()
     return scale if plain else None
@@ -54,8 +58,9 @@ def _isotropic(graph: Graph, name: str) -> float | None:
 def rotation(pair: Pair, left: Any, right: Any) -> Any:
     """The best R for left -> R left, right -> R^-T right, given the moments of both.
 
-    With A, B the sums of second moments and a, b the prior precisions the optimum P = R'R solves a P A P - (m - n) P - b B = 0, m and n being the numbers of elements; in coordinates
-    where A is the identity that is a scalar quadratic for every eigenvalue.
+    With A, B the sums of second moments and a, b the prior precisions the optimum P = R'R solves a P A P - (m - n) P -
+    b B = 0, m and n being the numbers of elements; in coordinates where A is the identity that is a scalar quadratic
+    for every eigenvalue.
     """
     second_left, second_right = _total(left), _total(right)
     difference = left.mean.size / left.mean.shape[-1] - right.mean.size / right.mean.shape[-1]

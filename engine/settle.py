@@ -1,7 +1,8 @@
 """A barrier that XLA's CPU compiler respects.
 
-It drops `optimization_barrier` before it fuses, and fusion copies cheap-looking producers into all their consumers: the digammas of ten component weights were computed again for every one of a million rows,
-and the scalar evidence inside each of twenty selects. What passes through a loop is computed once.
+It drops `optimization_barrier` before it fuses, and fusion copies cheap-looking producers into all their consumers: the
+digammas of ten component weights were computed again for every one of a million rows, and the scalar evidence inside
+each of twenty selects. What passes through a loop is computed once.
 """
 
 from __future__ import annotations

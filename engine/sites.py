@@ -1,7 +1,8 @@
 """EP for a scalar function of a linear form of Gaussians: f(s), s = sum of coefficient * element + offset + noise.
 
-Each instance keeps two numbers per term, the natural parameters (shift, precision) of its message along the term's direction, also for vector variables: a row of a regression
-never stores a matrix. All messages follow from the score and the curvature of the log evidence in the cavity mean of s; nothing is divided that could vanish.
+Each instance keeps two numbers per term, the natural parameters (shift, precision) of its message along the term's
+direction, also for vector variables: a row of a regression never stores a matrix. All messages follow from the score
+and the curvature of the log evidence in the cavity mean of s; nothing is divided that could vanish.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ class Prepared(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """`terms` (batches, width, terms, 2) holds shift and precision; `out` (batches, width) the log odds to a random outcome, or None."""
+    """The messages of a block.
+
+    `terms` (batches, width, terms, 2) holds shift and precision; `out` (batches, width) the log odds to a random
+    outcome, or None.
+    """
 
     terms: Any
     out: Any
@@ -60,6 +65,11 @@ class Projection(NamedTuple):
     cavity: tuple[Any, Any]
     denominator: Any
     floored: Any
+
+
+def _outcome(block: Block) -> Any:
+    """The random outcome that the block speaks to, or None where the outcome is known."""
+    return block.atoms[0] if block.atoms else None
 
 
 def site_function(block: Block) -> Any:
@@ -133,7 +143,10 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
 
 
 def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
-    """Where two terms of an instance meet in one element, the first takes over the second's coefficient: one element has one cavity."""
+    """Where two terms of an instance meet in one element, the first takes over the second's coefficient.
+
+    One element has one cavity.
+    """
     merged = list(terms)
     for j, later in enumerate(variables):
         for i in range(j):
@@ -147,7 +160,9 @@ def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, .
             else:
                 total = _scaled(first) + jnp.where(same[..., None], _scaled(second), 0.0)
                 merged[i] = first._replace(coefficient=jnp.ones(()), direction=total)
-                merged[j] = second._replace(coefficient=jnp.ones(()), direction=jnp.where(same[..., None], 0.0, _scaled(second)))
+                merged[j] = second._replace(
+                    coefficient=jnp.ones(()), direction=jnp.where(same[..., None], 0.0, _scaled(second))
+                )
     return tuple(merged)
 
 
@@ -163,7 +178,10 @@ def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
 
 
 def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
-    """Belief and cavity along the term's direction, for a batch of instances; the belief is (elements, 2) or (precision_mean, precision)."""
+    """Belief and cavity along the term's direction, for a batch of instances.
+
+    The belief is (elements, 2) or (precision_mean, precision).
+    """
     shift, precision = message[..., 0], message[..., 1]
     if term.direction is None:
         found = belief[0] if term.position is None else belief[term.position]
@@ -184,11 +202,19 @@ def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
     denominator = 1.0 - power * precision * variance
     floored = denominator < FLOOR
     denominator = jnp.where(floored, FLOOR, denominator)
-    return Projection((mean, variance), ((mean - power * shift * variance) / denominator, variance / denominator), denominator, floored)
+    return Projection(
+        (mean, variance),
+        ((mean - power * shift * variance) / denominator, variance / denominator),
+        denominator,
+        floored,
+    )
 
 
 def readable(term_variable: Any, naturals: Any) -> Any:
-    """A variable's flat naturals in the form that `_project` reads: (elements, 2), or means and covariances of vectors."""
+    """A variable's flat naturals in the form that `_project` reads.
+
+    That is (elements, 2), or means and covariances of vectors.
+    """
     if term_variable.domain.kind == "real":
         return jnp.stack([naturals[0], -2.0 * naturals[1]], axis=-1)
     precision = -2.0 * naturals[1]
@@ -215,14 +241,17 @@ def _tilt(block: Block, out: Any, cavity_odds: Any, mean: Any, variance: Any) ->
     p, q = jnp.exp(log_yes - total), jnp.exp(log_no - total)
     score = p * yes.score + q * no.score
     curvature = p * yes.curvature + q * no.curvature - p * q * (yes.score - no.score) ** 2
-    return Tilted(Site(total, score, curvature, 1.0 - variance * curvature), (yes.log_evidence - no.log_evidence) / power)
+    return Tilted(
+        Site(total, score, curvature, 1.0 - variance * curvature), (yes.log_evidence - no.log_evidence) / power
+    )
 
 
 def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages) -> tuple[Any, ...]:
     """Projections, cavity of s, and the tilted site for one batch."""
     power = block.method.alpha
     projections = [
-        _project(data, beliefs[term.variable.name], messages.terms[..., j, :], power) for j, (term, data) in enumerate(zip(block.form.terms, prepared.terms, strict=True))
+        _project(data, beliefs[term.variable.name], messages.terms[..., j, :], power)
+        for j, (term, data) in enumerate(zip(block.form.terms, prepared.terms, strict=True))
     ]
     means = [data.coefficient * p.cavity[0] for data, p in zip(prepared.terms, projections, strict=True)]
     variances = [data.coefficient**2 * p.cavity[1] for data, p in zip(prepared.terms, projections, strict=True)]
@@ -234,7 +263,15 @@ def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any,
     if block.atoms:
         found = odds[0] if prepared.out_position is None else odds[prepared.out_position]
         cavity_odds = found - power * messages.out
-    return projections, means, variances, mean, variance, cavity_odds, _tilt(block, prepared.out, cavity_odds, mean, variance)
+    return (
+        projections,
+        means,
+        variances,
+        mean,
+        variance,
+        cavity_odds,
+        _tilt(block, prepared.out, cavity_odds, mean, variance),
+    )
 
 
 def _targets(block: Block, prepared: Prepared, means: list, variances: list, site: Site) -> Any:
@@ -260,15 +297,21 @@ def _scatter(term: Term, naturals: Any, change: Any) -> Any:
     weighted = term.direction * half[:, None]
     if term.position is None:
         return naturals[0] + (shift @ term.direction)[None], naturals[1] + (weighted.T @ term.direction)[None]
-    return naturals[0].at[term.position].add(term.direction * shift[:, None]), naturals[1].at[term.position].add(weighted[:, :, None] * term.direction[:, None, :])
+    return naturals[0].at[term.position].add(term.direction * shift[:, None]), naturals[1].at[term.position].add(
+        weighted[:, :, None] * term.direction[:, None, :]
+    )
 
 
 def _per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
     """The prepared data with the scanned parts of one batch in place."""
     terms = tuple(
-        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields)) for j, term in enumerate(prepared.terms)
+        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
+        for j, term in enumerate(prepared.terms)
     )
-    fields = {name: scanned.get(name, getattr(prepared, name)) for name in ("offset", "noise", "out", "out_position", "present")}
+    fields = {
+        name: scanned.get(name, getattr(prepared, name))
+        for name in ("offset", "noise", "out", "out_position", "present")
+    }
     return Prepared(terms, plan=prepared.plan, **fields)
 
 
@@ -279,29 +322,43 @@ def _scanned(prepared: Prepared) -> dict[str, Any]:
     return {name: array for name, array in named.items() if array is not None and jnp.ndim(array) > 0}
 
 
-def update(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any) -> tuple[dict[str, Any], Messages, Any]:
-    """One sweep over the batches: new flat naturals of the variables, new messages, and how many cavities had to be floored."""
+def update(
+    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any
+) -> tuple[dict[str, Any], Messages, Any]:
+    """One sweep over the batches.
+
+    Returns the new flat naturals of the variables, the new messages, and how many cavities had to be floored.
+    """
+
+    outcome = _outcome(block)
 
     def batch(carry, scanned):
         naturals, floored = carry
         data, old = scanned
         local = _per_batch(prepared, data)
-        beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
-        odds = naturals[block.atoms[0].name][0] if block.atoms else None
+        beliefs = {
+            term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms
+        }
+        odds = None if outcome is None else naturals[outcome.name][0]
         projections, means, variances, _, _, _, tilted = _batch(block, local, beliefs, odds, old)
         change = step * (_targets(block, local, means, variances, tilted.site) - old.terms)
-        to_out = None if old.out is None else step * (tilted.to_out - old.out)
         if local.present is not None:
             change = jnp.where(local.present[..., None, None], change, 0.0)
-            to_out = None if to_out is None else jnp.where(local.present, to_out, 0.0)
         naturals = dict(naturals)
         for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
             naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], change[..., j, :])
-        if to_out is not None:
-            (current,) = naturals[block.atoms[0].name]
-            naturals[block.atoms[0].name] = (current + to_out.sum() if local.out_position is None else current.at[local.out_position].add(to_out),)
+        out = None
+        if outcome is not None:
+            to_out = step * (tilted.to_out - old.out)
+            if local.present is not None:
+                to_out = jnp.where(local.present, to_out, 0.0)
+            (current,) = naturals[outcome.name]
+            naturals[outcome.name] = (
+                current + to_out.sum() if local.out_position is None else current.at[local.out_position].add(to_out),
+            )
+            out = old.out + to_out
         floored = floored + sum(jnp.sum(p.floored) for p in projections)
-        return (naturals, floored), Messages(old.terms + change, None if to_out is None else old.out + to_out)
+        return (naturals, floored), Messages(old.terms + change, out)
 
     (naturals, floored), messages = _loop(batch, (naturals, jnp.zeros((), int)), (_scanned(prepared), messages))
     return naturals, messages, floored
@@ -319,22 +376,30 @@ def _loop(batch, carry, scanned):
 def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: dict[str, Any]) -> dict[str, Any]:
     """Adds all messages of the block to the flat naturals."""
 
+    outcome = _outcome(block)
+
     def batch(naturals, scanned):
         data, message = scanned
         local = _per_batch(prepared, data)
         naturals = dict(naturals)
         for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
             naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], message.terms[..., j, :])
-        if message.out is not None:
-            (current,) = naturals[block.atoms[0].name]
-            naturals[block.atoms[0].name] = (current + message.out.sum() if local.out_position is None else current.at[local.out_position].add(message.out),)
+        if outcome is not None:
+            (current,) = naturals[outcome.name]
+            naturals[outcome.name] = (
+                current + message.out.sum()
+                if local.out_position is None
+                else current.at[local.out_position].add(message.out),
+            )
         return naturals, None
 
     merged = jax.tree.map(lambda a: a.reshape((1, -1, *a.shape[2:])), (_scanned(prepared), messages))
     return batch(naturals, jax.tree.map(lambda a: a[0], merged))[0]
 
 
-def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, scope: Scope) -> tuple[Any, list[tuple[Any, Any]], Site]:
+def read(
+    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, scope: Scope
+) -> tuple[Any, list[tuple[Any, Any]], Site]:
     """The block's evidence, and by instance the cavity of each term and the site of s.
 
     Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
@@ -344,7 +409,8 @@ def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: M
     data, flat_messages = merge
     local = _per_batch(prepared, data)
     beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
-    odds = naturals[block.atoms[0].name][0] if block.atoms else None
+    outcome = _outcome(block)
+    odds = None if outcome is None else naturals[outcome.name][0]
     projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, flat_messages)
     evidence = tilted.site.log_evidence
     for j, p in enumerate(projections):

@@ -20,9 +20,16 @@ def summary(posterior: Posterior, elements: int = 4) -> str:
         mean, sd = np.ravel(marginal.mean), np.ravel(marginal.sd)
         shown = ", ".join(f"{m:.4g} ± {s:.2g}" for m, s in zip(mean[:elements], sd[:elements], strict=True))
         more = ", ..." if mean.size > elements else ""
-        rows.append((name, type(marginal.family).__name__, "x".join(map(str, marginal.shape)) or "scalar", shown + more))
+        rows.append(
+            (name, type(marginal.family).__name__, "x".join(map(str, marginal.shape)) or "scalar", shown + more)
+        )
     widths = [max(len(row[i]) for row in [*rows, ("variable", "family", "shape", "")]) for i in range(3)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(("variable", "family", "shape"), widths, strict=True)) + "  mean ± sd"]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[3] for row in rows]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(("variable", "family", "shape"), widths, strict=True))
+        + "  mean ± sd"
+    ]
+    lines += [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[3] for row in rows
+    ]
     lines.append(f"log evidence {posterior.log_evidence:.8g}; {posterior.diagnosis}")
     return "\n".join(lines)

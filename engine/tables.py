@@ -1,6 +1,7 @@
 """EP over discrete states: sum-product for truth tables and conditional probability tables.
 
-The states of each random variable are treated as a plate, so the table of a factor is its expression evaluated at all of them.
+The states of each random variable are treated as a plate, so the table of a factor is its expression evaluated at all
+of them.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ from .instances import Layout, arranged, count, layout, positions, root
 from .placed import Placed, arrange, mapped, spread
 
 logsumexp = jax.scipy.special.logsumexp
-# Log odds of a certain state: far beyond rounding of a probability, and finite, so that removing the message from the belief stays defined.
+# Log odds of a certain state: far beyond rounding of a probability, and finite, so that removing the message from the
+# belief stays defined.
 CERTAIN = 500.0
 
 
 class Prepared(NamedTuple):
-    """`table`: log f over (batches, width, states...) or over states alone; `positions` of each edge's elements; `present` as in sites."""
+    """A block's data in schedule order.
+
+    `table` is log f over (batches, width, states...) or over states alone; `positions` those of each edge's elements;
+    `present` as in sites.
+    """
 
     table: Any
     positions: tuple[Any, ...]
@@ -91,7 +97,9 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
 def initial(block: Block, prepared: Prepared, scope: Scope) -> tuple[Any, ...]:
     """Uniform messages: log odds of booleans, logits of categories."""
     shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
-    return tuple(jnp.zeros(shape if atom.domain.kind == "boolean" else (*shape, states(atom, scope))) for atom in block.atoms)
+    return tuple(
+        jnp.zeros(shape if atom.domain.kind == "boolean" else (*shape, states(atom, scope))) for atom in block.atoms
+    )
 
 
 def _log_probabilities(boolean: bool, natural: Any) -> Any:
@@ -117,7 +125,10 @@ def _cavities(block: Block, local: Prepared, naturals: dict[str, Any], messages:
 
 def _joint(block: Block, local: Prepared, cavities: list[Any]) -> tuple[Any, list[Any]]:
     rank = len(block.atoms)
-    logs = [_log_probabilities(atom.domain.kind == "boolean", cavity) for atom, cavity in zip(block.atoms, cavities, strict=True)]
+    logs = [
+        _log_probabilities(atom.domain.kind == "boolean", cavity)
+        for atom, cavity in zip(block.atoms, cavities, strict=True)
+    ]
     placed = [_along(log, j, rank) for j, log in enumerate(logs)]
     return block.method.alpha * local.table, placed
 
@@ -168,7 +179,9 @@ def _mask(local: Prepared, change: Any) -> Any:
     return jnp.where(local.present.reshape(local.present.shape + (1,) * (change.ndim - 1)), change, 0.0)
 
 
-def update(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any) -> tuple[dict[str, Any], Any, Any]:
+def update(
+    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any
+) -> tuple[dict[str, Any], Any, Any]:
     """One sweep over the batches."""
 
     def batch(naturals, scanned):
