@@ -32,18 +32,29 @@ def infer(
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
-    `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries of real observations). `method` is "auto", "ep", "vmp",
-    "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell. `tolerance` is the
-    estimated distance from the fixed point in posterior standard deviations. `restarts` starts from several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
-    of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second
-    (default: on a terminal). The compiled program is kept with the model: a second call with the same shapes compiles nothing.
+    `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries
+    of real observations). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a
+    dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell.
+    `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
+    several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
+    of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
+    `progress` shows a line for runs over a second (default: on a terminal). The compiled program is kept with the
+    model: a second call with the same shapes compiles nothing.
 
-    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning, UnsupportedError for a factor that the method cannot serve, all before
-    anything is compiled.
+    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
+    UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
     observed = [name for name in data if name in model.randoms or name in model.lets]
-    key = (frozenset(observed), _hashable(method), _hashable(sizes or {}), options, len(model.randoms), len(model.lets), len(model.constraints))
+    key = (
+        frozenset(observed),
+        _hashable(method),
+        _hashable(sizes or {}),
+        options,
+        len(model.randoms),
+        len(model.lets),
+        len(model.constraints),
+    )
     programs = _PROGRAMS.setdefault(model, {})
     if key not in programs:
         bind(model, data, sizes)
@@ -68,14 +79,23 @@ def compile(
     trace_evidence: bool = True,
     progress: bool | None = None,
 ) -> Program:
-    """A program for `model` with the variables named in `observed` given: `program(data)` infers and never recompiles while shapes stay the same.
+    """A program for `model` with the variables named in `observed` given.
 
-    The other arguments are those of `infer`. Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
+    `program(data)` infers and never recompiles while shapes stay the same. The other arguments are those of `infer`.
+    Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
-    return Program(model, observed, method, sizes, Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress))
+    return Program(
+        model,
+        observed,
+        method,
+        sizes,
+        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress),
+    )
 
 
-def explain(model: Model, data: Mapping[str, Any] | None = None, *, method: Any = "auto", sizes: Mapping[str, int] | None = None) -> str:
+def explain(
+    model: Model, data: Mapping[str, Any] | None = None, *, method: Any = "auto", sizes: Mapping[str, int] | None = None
+) -> str:
     """What the compiler would choose, factor by factor, and why; nothing is compiled or run.
 
     Arguments as for `infer`; without data the model's prior is explained. Prints the text and returns it.
