@@ -178,7 +178,7 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         parts=jax.tree.map(lambda new, old: jnp.where(bad, old, new), parts, carry.parts),
         error=jnp.where(bad | carry.closing, carry.error, error),
         residuals=carry.residuals.at[carry.iteration].set(residual),
-        evidences=carry.evidences.at[carry.iteration].set(jnp.where(bad, jnp.nan, evidence)),
+        evidences=carry.evidences.at[carry.iteration].set(jnp.where(bad | ~jnp.isfinite(evidence), jnp.nan, evidence)),
     )
 
 

@@ -1,7 +1,7 @@
 """The machine of a plan: start, one sweep, and the reading of the result, as pure functions of data.
 
-State is a pytree: `moving` holds, for each variable that VMP updates, the sum of its messages from energies; `messages` those of the EP blocks. A belief is
-the constant messages + the moving ones + the EP ones.
+State is a pytree: `moving` holds, for each variable that VMP updates, the sum of its messages from energies; `messages`
+those of the EP blocks. A belief is the constant messages + the moving ones + the EP ones.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block, Graph
 from ..factors.moments import Real, Vector
 from . import sites, tables
@@ -43,8 +44,12 @@ class Fixed(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """One sweep's result: the new state, the residual in standard deviations, the evidence by factor of the state it began from (with its transient variables brought up to date), whether
-    all beliefs are proper, and how many cavities were floored by block."""
+    """One sweep's result.
+
+    In order: the new state, the residual in standard deviations, the evidence by factor of the state it began from
+    (with its transient variables brought up to date), whether all beliefs are proper, and how many cavities were
+    floored by block.
+    """
 
     state: State
     residual: Any
@@ -60,6 +65,8 @@ class _Run:
     beliefs: Naturals
     moments: dict[str, Any]
     moving: Naturals
+    starts: dict[str, Any]  # moments that replace those of a selector
+    first: Any  # while this is true
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -100,7 +107,10 @@ class Machine:
 
     @cached_property
     def transient(self) -> tuple[str, ...]:
-        """Moving variables whose incoming belief no update reads: they need no place in the state that is accelerated."""
+        """Moving variables whose incoming belief no update reads.
+
+        They need no place in the state that is accelerated.
+        """
         found, updated = [], set()
         for name in self.moving:
             mine = [block for block in self.energies if name in block.latent]
@@ -111,7 +121,7 @@ class Machine:
             updated.add(name)
         return tuple(found)
 
-    # start -------------------------------------------------------------------------------------------------------------------
+    # start ------------------------------------------------------------------------------------------------------------
 
     def prepare(self, data: dict[str, Any], key: Any) -> Fixed:
         """Everything that depends on data only."""
@@ -129,8 +139,12 @@ class Machine:
                 constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
         return Fixed(constant, prepared)
 
-    def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> State:
-        """Beliefs from the priors in order of declaration, then symmetries broken with the random key."""
+    def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> tuple[State, dict[str, Any]]:
+        """Beliefs from the priors in order of declaration, with symmetries broken by the random key.
+
+        Also returns the moments that the selectors of gates have in the first sweep. Those are seeds, or the prior:
+        wiser than what they would be under components so vague that no case but the tightest survives.
+        """
         scope = self.scope(data)
         beliefs, moments = dict(fixed.constant), {}
         multiply = multiplied(self.graph)
@@ -140,40 +154,47 @@ class Machine:
                 beliefs[name] = _add(beliefs[name], self._pull(name, own, scope, moments, placeholder(variable, scope)))
             if name in multiply:
                 beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
-            moments[name] = self.moments_of(name, beliefs[name]) if name not in self.with_ep or own or self._has_prior(name) else placeholder(variable, scope)
+            moments[name] = (
+                self.moments_of(name, beliefs[name])
+                if name not in self.with_ep or own or self._has_prior(name)
+                else placeholder(variable, scope)
+            )
+        selectors = [gate.selector for block in self.energies for gate in block.gates]
+        chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
+        starts = {name: moments[name] for name in self.moving if name in chosen}
         for i, (selector, _) in enumerate(exchangeable_gates(self.graph)):
-            moments[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
-        selectors = {gate.selector.name for block in self.energies for gate in block.gates} & set(self.moving)
-        if selectors:
-            beliefs = self._first_pass(fixed, scope, beliefs, moments, selectors)
+            starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
         moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
         messages = {
-            number: (sites if block.kind == "site" else tables).initial(block, fixed.prepared[number], scope) for number, block in self.ep_blocks.items()
+            number: (sites if block.kind == "site" else tables).initial(block, fixed.prepared[number], scope)
+            for number, block in self.ep_blocks.items()
         }
-        return State(moving, messages)
+        return State(moving, messages), starts
 
     def _has_prior(self, name: str) -> bool:
         return any(block.constant and block.latent == (name,) for block in self.graph.blocks)
 
-    def _first_pass(self, fixed: Fixed, scope: Scope, beliefs: Naturals, moments: dict[str, Any], selectors: set[str]) -> Naturals:
-        """The other variables from the start of the selectors: seeds, or their prior, which is wiser than components so vague that no case but the tightest survives."""
-        beliefs = dict(beliefs)
-        for name in self.moving:
-            if name not in selectors:
-                mine = tuple(block for block in self.energies if name in block.latent)
-                beliefs[name] = _add(fixed.constant[name], self._pull(name, mine, scope, moments, moments[name]))
-                moments[name] = self.moments_of(name, beliefs[name])
-        return beliefs
+    # one sweep --------------------------------------------------------------------------------------------------------
 
-    # one sweep ---------------------------------------------------------------------------------------------------------------
+    def sweep(
+        self,
+        fixed: Fixed,
+        data: dict[str, Any],
+        state: State,
+        step: Any,
+        with_evidence: bool,
+        starts: dict[str, Any],
+        first: Any,
+    ) -> Sweep:
+        """EP blocks forward and back, then the moving variables one after the other.
 
-    def sweep(self, fixed: Fixed, data: dict[str, Any], state: State, step: Any, with_evidence: bool) -> Sweep:
-        """EP blocks forward and back, then the moving variables one after the other; residuals are those of the beliefs."""
+        Residuals are those of the beliefs.
+        """
         scope = self.scope(data)
         before = self.beliefs(fixed, state)
         always = step > 0
         moments = {name: settle(self.moments_of(name, naturals), always) for name, naturals in before.items()}
-        run = _Run(dict(before), moments, dict(state.moving))
+        run = _Run(dict(before), moments, dict(state.moving), starts, first)
         for name in self.transient:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always)
         evidence = self.evidence_parts(fixed, data, run.beliefs, run.moments, state.messages) if with_evidence else {}
@@ -189,7 +210,9 @@ class Machine:
             self._rotate(run, pair, fixed)
         proper = proper & self._all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
-        residual = self._residual(before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched)
+        residual = self._residual(
+            before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
+        )
         return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
 
     def _update(self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any) -> None:
@@ -198,12 +221,22 @@ class Machine:
         target = self._pull(name, mine, scope, run.moments, run.moments[name])
         if any(block.method.name == "ncvmp" for block in mine):
             rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
-            # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o) is not t.
-            target = jax.tree.map(lambda t, o: _spread(rate, t) * t + _spread(1.0 - rate, o) * o, target, run.moving[name])
-        constant = jax.tree.map(jnp.subtract, run.beliefs[name], run.moving[name]) if name in self.with_ep else fixed.constant[name]
+            # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
+            # is not t.
+            target = jax.tree.map(
+                lambda t, o: _spread(rate, t) * t + _spread(1.0 - rate, o) * o, target, run.moving[name]
+            )
+        constant = (
+            jax.tree.map(jnp.subtract, run.beliefs[name], run.moving[name])
+            if name in self.with_ep
+            else fixed.constant[name]
+        )
         run.moving[name] = target
         run.beliefs[name] = _add(constant, target)
-        run.moments[name] = settle(self.moments_of(name, run.beliefs[name]), always)
+        found = self.moments_of(name, run.beliefs[name])
+        if name in run.starts:
+            found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
+        run.moments[name] = settle(found, always)
 
     def _rotate(self, run: _Run, pair: Pair, fixed: Fixed) -> None:
         """Moves two vectors along the symmetry of their inner product to where the bound is best."""
@@ -230,14 +263,19 @@ class Machine:
 
     def beliefs(self, fixed: Fixed, state: State) -> Naturals:
         """The naturals of all beliefs."""
-        beliefs = {name: _add(naturals, state.moving[name]) if name in state.moving else naturals for name, naturals in fixed.constant.items()}
+        beliefs = {
+            name: _add(naturals, state.moving[name]) if name in state.moving else naturals
+            for name, naturals in fixed.constant.items()
+        }
         return self._with_messages(fixed, state.messages, beliefs)
 
     def _with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
         beliefs = dict(beliefs)
         for number, block in self.ep_blocks.items():
             room = sites if block.kind == "site" else tables
-            for name, naturals in room.accumulate(block, fixed.prepared[number], messages[number], self.flat(block, beliefs)).items():
+            for name, naturals in room.accumulate(
+                block, fixed.prepared[number], messages[number], self.flat(block, beliefs)
+            ).items():
                 beliefs[name] = self._shaped(name, naturals)
         return beliefs
 
@@ -280,7 +318,9 @@ class Machine:
         """Pairs of vectors with a symmetry to move along."""
         return pairs(self.graph)
 
-    def _pull(self, name: str, blocks: tuple[Block, ...], scope: Scope, moments: dict[str, Any], here: Any) -> tuple[Any, ...]:
+    def _pull(
+        self, name: str, blocks: tuple[Block, ...], scope: Scope, moments: dict[str, Any], here: Any
+    ) -> tuple[Any, ...]:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
 
         def energy(own):
@@ -299,8 +339,13 @@ class Machine:
             proper = proper & jnp.all(family_of(self.graph.latent[name]).from_naturals(naturals).is_proper())
         return proper
 
-    def _residual(self, before: Naturals, after: Naturals, seen: dict[str, Any], found: dict[str, Any], names: list[str]) -> Any:
-        """The largest change of a belief in its own standard deviations: sqrt of the symmetric divergence (new - old) . (E new - E old)."""
+    def _residual(
+        self, before: Naturals, after: Naturals, seen: dict[str, Any], found: dict[str, Any], names: list[str]
+    ) -> Any:
+        """The largest change of a belief in its own standard deviations.
+
+        That is the square root of the symmetric divergence (new - old) . (E new - E old).
+        """
         worst = jnp.zeros(())
         for name in names:
             plates = len(self.graph.latent[name].plates)
@@ -311,12 +356,15 @@ class Machine:
             worst = jnp.maximum(worst, jnp.max(jnp.where(jnp.isfinite(total), jnp.abs(total), jnp.inf)))
         return jnp.sqrt(worst)
 
-    # evidence ----------------------------------------------------------------------------------------------------------------
+    # evidence ---------------------------------------------------------------------------------------------------------
 
-    def evidence_parts(self, fixed: Fixed, data: dict[str, Any], beliefs: Naturals, moments: dict[str, Any], messages: dict[str, Any]) -> dict[str, Any]:
-        """log evidence by factor: expected log densities, EP terms, and each variable's entropy with the factor that generates it.
+    def evidence_parts(
+        self, fixed: Fixed, data: dict[str, Any], beliefs: Naturals, moments: dict[str, Any], messages: dict[str, Any]
+    ) -> dict[str, Any]:
+        """log evidence by factor: expected log densities, EP terms, and entropies.
 
-        EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f; a variable adds H + EP messages . E t.
+        EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
+        EP messages . E t to the factor that generates it.
         """
         scope = self.scope(data, moments)
         parts: dict[str, Any] = {name: jnp.zeros(()) for name in self.part_names}
@@ -329,9 +377,12 @@ class Machine:
                 add(block.name, block_energy(block, scope))
         for number, block in self.ep_blocks.items():
             add(block.name, self.read_block(fixed, number, beliefs, messages, scope))
-        ep_sums = self._with_messages(fixed, messages, {name: uniform(v, scope) for name, v in self.graph.latent.items() if name in self.with_ep} | {
-            name: beliefs[name] for name in beliefs if name not in self.with_ep
-        })
+        ep_sums = self._with_messages(
+            fixed,
+            messages,
+            {name: uniform(v, scope) for name, v in self.graph.latent.items() if name in self.with_ep}
+            | {name: beliefs[name] for name in beliefs if name not in self.with_ep},
+        )
         for name in self.graph.latent:
             total = self._entropy(name, beliefs[name])
             if name in self.with_ep:
@@ -371,7 +422,10 @@ def _stats(moments: Any) -> tuple[Any, ...]:
 
 
 def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:
-    """By element, the part of an NCVMP step that multiplies no precision by more than a million: the start may be so vague that the step is meaningless."""
+    """By element, the part of an NCVMP step that multiplies no precision by more than a million.
+
+    The start may be so vague that the full step is meaningless.
+    """
     if graph.latent[name].domain.kind not in ("real", "vector"):
         return 1.0
     old, change = belief[1], target[1] - current[1]

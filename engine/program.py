@@ -40,7 +40,10 @@ class Options:
             if not isinstance(value, int) or value < low:
                 raise ModelError(f"{name}= must be a whole number of at least {low}; found {value!r}.")
         if not self.tolerance > 0:
-            raise ModelError(f"tolerance= is in posterior standard deviations and must be positive; found {self.tolerance!r}. Try 1e-6.")
+            raise ModelError(
+                f"tolerance= is in posterior standard deviations and must be positive; found {self.tolerance!r}. "
+                "Try 1e-6."
+            )
 
 
 class Program:
@@ -49,11 +52,21 @@ class Program:
     `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells.
     """
 
-    def __init__(self, model: Model, observed: Sequence[str], method: Any = "auto", sizes: Mapping[str, int] | None = None, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        observed: Sequence[str],
+        method: Any = "auto",
+        sizes: Mapping[str, int] | None = None,
+        options: Options | None = None,
+    ) -> None:
         known = {**model.randoms, **model.lets}
         unknown = [name for name in observed if name not in known and name not in model.inputs]
         if unknown:
-            raise DataError(f"observed= names {unknown[0]!r}, which the model does not have. It has: {', '.join([*model.inputs, *known])}.")
+            raise DataError(
+                f"observed= names {unknown[0]!r}, which the model does not have. It has: "
+                f"{', '.join([*model.inputs, *known])}."
+            )
         self.model, self.method, self.sizes = model, method, dict(sizes or {})
         self.observed = frozenset(name for name in observed if name in known)
         self.options = options or Options()
@@ -70,7 +83,8 @@ class Program:
     def __call__(self, data: Mapping[str, Any], *, seed: int = 0) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
-        Returns a `Posterior`. Raises DataError, before anything is compiled, for data that do not fit the model. The same seed gives the same result.
+        Returns a `Posterior`. Raises DataError, before anything is compiled, for data that do not fit the model. The
+        same seed gives the same result.
         """
         binding = self.bind(data)
         with jax.enable_x64(True):
@@ -89,8 +103,11 @@ class Program:
         if frozenset(binding.observed) != self.observed:
             lacks, extra = sorted(self.observed - set(binding.observed)), sorted(set(binding.observed) - self.observed)
             raise DataError(
-                f"The program was compiled for observations of {', '.join(sorted(self.observed)) or 'nothing'}; the data "
-                + " and ".join([f"lack {', '.join(lacks)}"] * bool(lacks) + [f"also give {', '.join(extra)}"] * bool(extra))
+                f"The program was compiled for observations of {', '.join(sorted(self.observed)) or 'nothing'}; "
+                "the data "
+                + " and ".join(
+                    [f"lack {', '.join(lacks)}"] * bool(lacks) + [f"also give {', '.join(extra)}"] * bool(extra)
+                )
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
@@ -107,7 +124,8 @@ class Program:
     def batch(self, datas: Sequence[Mapping[str, Any]], *, seed: int = 0) -> Batch:
         """Many inferences of equal shapes in one call: a sequence of posteriors, in order.
 
-        All data sets must have the same names and shapes (DataError names the first that differs). They run side by side until the last has converged; no trace of the sweeps is kept.
+        All data sets must have the same names and shapes (DataError names the first that differs). They run side by
+        side until the last has converged; no trace of the sweeps is kept.
         """
         bindings = bind_many(self.model, datas, self.sizes)
         self._check_observed(bindings.first)
@@ -127,7 +145,15 @@ class Program:
 class Batch(Sequence[Posterior]):
     """The posteriors of many data sets; each is made when it is asked for."""
 
-    def __init__(self, program: Program, machine: Machine, bindings: Bindings, arrays: dict[str, Any], outputs: Any, settings: Any) -> None:
+    def __init__(
+        self,
+        program: Program,
+        machine: Machine,
+        bindings: Bindings,
+        arrays: dict[str, Any],
+        outputs: Any,
+        settings: Any,
+    ) -> None:
         self._program, self._machine, self._bindings = program, machine, bindings
         self._arrays, self._outputs, self._settings = arrays, outputs, settings
 
@@ -167,7 +193,14 @@ class Runner:
     def __init__(self, machine: Machine, options: Options, on_trace: Callable[[], None]) -> None:
         self.machine, self.options = machine, options
         monotone = not machine.ep_blocks
-        self.settings = controller.Settings(options.tolerance, options.max_iterations, options.acceleration, monotone, options.trace_evidence or monotone, options.max_iterations)
+        self.settings = controller.Settings(
+            options.tolerance,
+            options.max_iterations,
+            options.acceleration,
+            monotone,
+            options.trace_evidence or monotone,
+            options.max_iterations,
+        )
         self.on_trace = on_trace
         self._whole = jax.jit(self._run_all)
         self._many = jax.jit(jax.vmap(lambda data, key: self._run_all(data, key, trace=1), in_axes=(0, None)))
@@ -190,12 +223,14 @@ class Runner:
         carry = self._start(data, key)
         chunk = 8
         while watcher.running(carry):
-            carry = self._advance(data, key, carry, np.asarray(int(np.min(np.asarray(carry.iteration))) + chunk, np.int32))
+            carry = self._advance(
+                data, key, carry, np.asarray(int(np.min(np.asarray(carry.iteration))) + chunk, np.int32)
+            )
             chunk = watcher.show(carry, chunk)
         watcher.close()
         return self._finish(data, key, carry)
 
-    # traced functions: keys are per restart, data are arguments and never closures ----------------------------------------------
+    # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 
     def _keys(self, key):
         return jax.random.split(jax.random.wrap_key_data(key), self.options.restarts)
@@ -224,7 +259,10 @@ class Runner:
         return self._best(self._over_restarts(lambda k, c: self._task(data, k).finish(c), self._keys(key), carry), key)
 
     def _over_restarts(self, function, *stacked):
-        """Restarts side by side; a single one without the cost of mapping (a mapped loop computes both sides of every choice)."""
+        """Restarts side by side; a single one without the cost of mapping.
+
+        A mapped loop computes both sides of every choice.
+        """
         if self.options.restarts == 1:
             return jax.tree.map(lambda a: a[None], function(*jax.tree.map(lambda a: a[0], stacked)))
         return jax.vmap(function)(*stacked)
@@ -243,7 +281,7 @@ class _Task:
     def __init__(self, machine: Machine, settings: controller.Settings, data: Any, key: Any) -> None:
         self.machine, self.settings, self.data = machine, settings, data
         self.fixed = self.machine.prepare(data, key)
-        self.state = self.machine.start(self.fixed, data, key)
+        self.state, self.starts = self.machine.start(self.fixed, data, key)
 
     def split(self, state: State) -> tuple[Any, Any, Callable[[Any, Any], State]]:
         """The part of the state that is accelerated, as a vector; the rest; and the way back."""
@@ -262,23 +300,29 @@ class _Task:
         x, rest, _ = self.split(self.state)
         floored = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
         parts = {name: jnp.zeros(()) for name in self.machine.part_names} if self.settings.with_evidence else {}
-        return controller.begin(x, rest, floored, parts, self.settings, 1.0)
+        settings = self.settings._replace(seeded=bool(self.starts))
+        return controller.begin(x, rest, floored, parts, settings, 1.0)
 
     def advance(self, carry: controller.Carry, limit: Any) -> controller.Carry:
         _, _, join = self.split(self.state)
 
-        def sweep(x, rest, step):
-            result = self.machine.sweep(self.fixed, self.data, join(x, rest), step, self.settings.with_evidence)
+        def sweep(x, rest, step, first):
+            result = self.machine.sweep(
+                self.fixed, self.data, join(x, rest), step, self.settings.with_evidence, self.starts, first
+            )
             y, rest, _ = self.split(result.state)
             return y, rest, result.residual, result.evidence, result.proper, result.floored
 
-        return controller.advance(sweep, carry, self.settings, limit)
+        settings = self.settings._replace(seeded=bool(self.starts))
+        return controller.advance(sweep, carry, settings, limit)
 
     def finish(self, carry: controller.Carry) -> dict[str, Any]:
         _, _, join = self.split(self.state)
         # With evidence, the answer is the state whose evidence was last seen; without, what the last sweep made of it.
         seen = self.settings.with_evidence
-        state = join(carry.base if seen else jnp.where(carry.code == controller.DIVERGED, carry.base, carry.good), carry.rest)
+        state = join(
+            carry.base if seen else jnp.where(carry.code == controller.DIVERGED, carry.base, carry.good), carry.rest
+        )
         beliefs = self.machine.beliefs(self.fixed, state)
         parts = carry.parts
         if not seen:
