@@ -94,6 +94,8 @@ def _check_term(term: Any, owner: Owner) -> None:
         raise ModelError(
             f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
         )
+    if isinstance(term, Term) and "problem" in term.options:
+        raise ModelError(f"Random variable '{owner.name}': {term.options['problem']}")
     if not isinstance(term, Term):
         raise ModelError(f"Random variable '{owner.name}' is given {_kind_of(term)}. {_term_hint(term)}")
 

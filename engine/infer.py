@@ -10,6 +10,7 @@ from ..compiler.bind import bind
 from ..compiler.explain import explain_plan
 from ..compiler.language import Model
 from ..compiler.plan import make_plan
+from ..factors.errors import DataError, ModelError
 from .posterior import Posterior
 from .program import Options, Program
 
@@ -45,7 +46,7 @@ def infer(
     UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
-    observed = [name for name in data if name in model.randoms or name in model.lets]
+    observed = _observed(model, data)
     key = (
         frozenset(observed),
         _hashable(method),
@@ -60,6 +61,18 @@ def infer(
         bind(model, data, sizes)
         programs[key] = Program(model, observed, method, sizes, options)
     return programs[key](data, seed=seed)
+
+
+def _observed(model: Model, data: Any) -> list[str]:
+    """The names in the data that are not inputs."""
+    if not isinstance(model, Model):
+        raise ModelError(f"The first argument must be a cv.Model; found {type(model).__name__}.")
+    if not isinstance(data, Mapping):
+        raise DataError(
+            f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}. "
+            "Give an empty dictionary to infer the prior."
+        )
+    return [name for name in data if name in model.randoms or name in model.lets]
 
 
 def _hashable(value: Any) -> Any:
@@ -101,7 +114,7 @@ def explain(
     Arguments as for `infer`; without data the model's prior is explained. Prints the text and returns it.
     """
     data = data or {}
-    observed = frozenset(name for name in data if name in model.randoms or name in model.lets)
+    observed = frozenset(_observed(model, data))
     missing = frozenset(bind(model, data, sizes).missing) if data else frozenset()
     text = explain_plan(make_plan(model, observed, missing, method))
     print(text)

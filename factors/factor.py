@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from .domains import Domain
+from .errors import ModelError
 
 
 class Site(NamedTuple):
@@ -78,6 +80,27 @@ class Switch:
     terms: tuple[Term, ...]
 
 
+def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
+    """A builder whose refusals are told where the variable is named.
+
+    The term carries the problem to `Model.random`, which raises it as a ModelError.
+    """
+
+    @functools.wraps(builder)
+    def build(*args: Any, **kwargs: Any) -> Term:
+        try:
+            return builder(*args, **kwargs)
+        except ModelError as problem:
+            return Term(_REFUSED, {}, {"problem": str(problem)})
+
+    return build
+
+
+def _never(*args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("a refused term has no density")
+
+
+_REFUSED = Factor("refused", {}, _never, _never, _never, _never)
 REGISTRY: dict[str, Factor] = {}
 LINKS: dict[str, Link] = {}
 

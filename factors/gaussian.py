@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .domains import real
 from .errors import ModelError
-from .factor import Factor, Site, Term, register
+from .factor import Factor, Site, Term, register, told_with_name
 from .families import Gaussian
 from .moments import Positive, Real
 from .quadrature import HALF_LOG_2PI
@@ -50,12 +50,13 @@ factor = register(
 )
 
 
+@told_with_name
 def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any = None) -> Term:
     """A Gaussian variable: N(x; mean, variance) = exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance).
 
     `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a
     number, an array, an input, or an expression. A random precision is a `gamma` variable or `exp` of a real one;
-    `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`. Raises ModelError when none or
+    `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when none or
     several of the three are given.
     """
     given = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from .domains import vector
 from .errors import ModelError
-from .factor import Factor, Term, register
+from .factor import Factor, Term, register, told_with_name
 from .families import VectorGaussian
 from .moments import PosDef, Vector
 from .quadrature import HALF_LOG_2PI
@@ -50,12 +50,13 @@ factor = register(
 )
 
 
+@told_with_name
 def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None) -> Term:
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
     `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
-    (numbers or a `wishart` variable). Returns a term for `Model.random`. Raises ModelError when none or both are given,
-    or for a matrix that is not symmetric positive definite.
+    (numbers or a `wishart` variable). Returns a term for `Model.random`, which raises
+    ModelError when none or both were given, or for a matrix that is not symmetric positive definite.
     """
     if (covariance is None) == (precision is None):
         raise ModelError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .domains import posdef
 from .errors import ModelError
-from .factor import Factor, Term, register
+from .factor import Factor, Term, register, told_with_name
 from .families import Wishart
 from .moments import PosDef, Positive
 from .special import multivariate_lgamma
@@ -57,12 +57,13 @@ factor = register(
 )
 
 
+@told_with_name
 def wishart(dof: Any, scale: Any) -> Term:
     """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2).
 
     The mean is dof * scale. `dof` > D - 1: a number. `scale`: a symmetric positive definite (D, D) matrix of numbers.
-    Returns a term for `Model.random`. Raises ModelError for a scale that is not positive definite or too few degrees of
-    freedom.
+    Returns a term for `Model.random`, which raises ModelError for a scale that is not positive definite or too few
+    degrees of freedom.
     """
     if hasattr(scale, "domain"):
         raise ModelError("wishart(): scale= takes numbers; a random scale is not part of the vocabulary yet.")
