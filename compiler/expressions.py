@@ -294,6 +294,7 @@ def _array_text(value: np.ndarray) -> str:
 
 
 def over_text(plates: tuple[Plate, ...]) -> str:
+    """The plates of an error message: " over game, player", or nothing where there are none."""
     return f" over {', '.join(plate.name for plate in plates)}" if plates else ""
 
 

@@ -56,8 +56,8 @@ def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any 
 
     `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a
     number, an array, an input, or an expression. A random precision is a `gamma` variable or `exp` of a real one;
-    `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when none or
-    several of the three are given.
+    `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when
+    none or several of the three are given.
     """
     given = {
         name: value
