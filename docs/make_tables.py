@@ -1,0 +1,75 @@
+"""Writes the tables of methods.md from the registries of factors and links and from the plans of tiny models.
+
+Run from a checkout: python docs/make_tables.py
+"""
+
+from pathlib import Path
+
+import cavity as cv
+from cavity.compiler.plan import make_plan
+from cavity.factors import LINKS, REGISTRY
+from cavity.factors.factor import Term
+
+PAGE = Path(__file__).parent / "methods.md"
+BEGIN, END = "<!-- made by make_tables.py: begin -->", "<!-- made by make_tables.py: end -->"
+MADE_BY_LINK = {"exp": "positive", "logistic": "unit", "probit": "unit", "softmax": "simplex"}
+
+
+def site(factor, link):
+    """Operator and accuracy of an EP site, from the plan of a model with one instance."""
+    m = cv.Model()
+    s = m.random("s", cv.gaussian(0.0, variance=1.0))
+    if link == "identity":
+        m.random("y", Term(factor, {"mean": s + m.random("t", cv.gaussian(0.0, variance=1.0)), "precision": 1.0}))
+    else:
+        m.random("y", Term(factor, {next(iter(factor.edges)): getattr(cv, link)(s)}))
+    block = next(b for b in make_plan(m, frozenset({"y"}), frozenset(), "ep").blocks if b.name == "y")
+    return f"{block.operator} [{block.accuracy}]"
+
+
+def row(*cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def table_of_factors():
+    lines = [row("factor", "VMP", "NCVMP, through a link", "EP and power EP", "not supported"), row(*["---"] * 5)]
+    for name, factor in sorted(REGISTRY.items()):
+        links = [
+            f"`{edge}={link}(...)`"
+            for edge, kind in factor.edges.items()
+            for link in LINKS
+            if MADE_BY_LINK.get(link) == kind and edge not in factor.unsupported
+        ]
+        sites = [f"`{link}`: {site(factor, link)}" for link in factor.sites]
+        refused = [f"random `{edge}`: {reason}" for edge, reason in factor.unsupported.items()]
+        lines.append(
+            row(
+                f"`{name}({', '.join(factor.edges)})`",
+                "expected log density [exact]",
+                ", ".join(links) or "-",
+                "; ".join(sites) or "-",
+                "; ".join(refused) or "-",
+            )
+        )
+    return lines
+
+
+def table_of_links():
+    lines = [row("link", "bound", "accuracy of the expectation", "source"), row(*["---"] * 4)]
+    for name, link in sorted(LINKS.items()):
+        for number, (bound, accuracy) in enumerate(link.bounds.items()):
+            default = " (default)" if number == 0 and len(link.bounds) > 1 else ""
+            sources = f"{{cite}}`{link.source.replace(', ', ',')}`" if number == 0 and link.source else ""
+            lines.append(row(f"`{name}`" if number == 0 else "", f"`{bound}`{default}", accuracy, sources))
+    return lines
+
+
+def renewed():
+    """The page with its tables made anew."""
+    text = PAGE.read_text()
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    return "\n\n".join([before, "\n".join(table_of_factors()), "\n".join(table_of_links()), after])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed())
