@@ -13,18 +13,18 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ..factors import LINKS
-from ..factors.domains import boolean, real
+from ..factors.domains import real
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
-from .expressions import Apply, Constant, Expr, Gather, Let, Plate, Random, parents, union_plates
-from .graph import Block, Gate, Graph, LinearForm, LinearTerm
+from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
+from .graph import Block, Gate, Graph, LinearTerm
+from .known import known_in, latent_names
 from .linear import element_of, linear_form
-from .methods import EP, EXACT, NCVMP, VMP, Method
+from .logic import constraint_blocks, ep_or_power, let_block
+from .methods import EXACT, NCVMP, VMP, Method
 
-TRUE = Constant(np.array(True), (), boolean)
 ZERO = Constant(np.array(0.0), (), real)
 MINUS_ONE = Constant(np.array(-1.0), (), real)
-LOGIC = ("and", "or", "not", "xor", "equal")
 
 
 def choose(graph: Graph) -> Graph:
@@ -34,25 +34,12 @@ def choose(graph: Graph) -> Graph:
         if name in graph.needed:
             blocks.extend(_random_blocks(graph, node))
     for name, expression in graph.model.constraints.items():
-        blocks.extend(_constraint_blocks(graph, name, expression))
+        blocks.extend(constraint_blocks(graph, name, expression))
     for name, node in graph.model.lets.items():
         if name in graph.observed and not known_in(graph)(node.expression):
-            blocks.append(_let_block(graph, node))
+            blocks.append(let_block(graph, node))
     lets = _with_their_lets(graph, blocks)
     return dataclasses.replace(graph, blocks=tuple(blocks), latent={**graph.latent, **lets})
-
-
-def known_in(graph: Graph) -> Callable[[Expr], bool]:
-    """Tells whether an expression is data: all random variables and lets below it are observed or fixed."""
-
-    def known(expr: Expr) -> bool:
-        if isinstance(expr, (Random, Let)) and expr.name in graph.observed:
-            return True
-        if isinstance(expr, Random):
-            return False
-        return all(known(child) for child in parents(expr))
-
-    return known
 
 
 def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
@@ -68,7 +55,7 @@ def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
             root = _root(atom)
             if isinstance(root, Let) and root.name not in found and root.name not in graph.observed:
                 found[root.name] = root
-                fresh = _let_block(graph, root)
+                fresh = let_block(graph, root)
                 blocks.append(fresh)
                 queue.append(fresh)
     return found
@@ -129,24 +116,6 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
     return _energy(graph, base, method, known)
 
 
-def latent_names(graph: Graph, roots: list[Expr]) -> tuple[str, ...]:
-    """The random variables below `roots` that are not observed, in declaration order.
-
-    Below means through lets, not through definitions.
-    """
-    found: set[str] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (Random, Let)) and node.name in graph.observed:
-            continue
-        if isinstance(node, Random):
-            found.add(node.name)
-        else:
-            stack.extend(parents(node))
-    return tuple(name for name in graph.model.randoms if name in found)
-
-
 def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gate]:
     """One gate for every random variable that indexes an argument."""
     gates: dict[int, Gate] = {}
@@ -163,10 +132,10 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
 
 def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """One random argument, in the statistics of its own family: the message is the same under every divergence."""
-    random = [arg for arg in (block.out, *block.args.values()) if not known(arg)]
-    if block.gates or len(random) != 1:
+    random = [(edge, arg) for edge, arg in (("out", block.out), *block.args.items()) if not known(arg)]
+    if block.gates or len(random) != 1 or random[0][0] not in block.factor.conjugate:
         return None
-    argument = random[0]
+    argument = random[0][1]
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.kind == "real" else None
@@ -195,7 +164,7 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     return dataclasses.replace(
         block,
         kind="table",
-        method=_ep(method),
+        method=ep_or_power(method),
         operator="sum-product over states",
         accuracy="exact",
         reason="discrete states: EP is belief propagation",
@@ -203,10 +172,6 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
         gates=(),
         plates=block.out.plates,
     )
-
-
-def _ep(method: Method) -> Method:
-    return method if method.name == "power" else EP
 
 
 def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
@@ -228,10 +193,10 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
     return dataclasses.replace(
         block,
         kind="site",
-        method=_ep(method),
+        method=ep_or_power(method),
         operator=f"{block.factor.name}({argument.op}) site, "
         + ("closed form" if closed else "80-point stretched quadrature"),
-        accuracy="exact" if closed else "quadrature",
+        accuracy="exact moments" if closed else "quadrature",
         reason="scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate",
         link=argument.op,
         form=form,
@@ -258,7 +223,7 @@ def _gaussian_site(block: Block, method: Method, known) -> Block | None:
     return dataclasses.replace(
         block,
         kind="site",
-        method=_ep(method),
+        method=ep_or_power(method),
         operator="linear-Gaussian site, closed form",
         accuracy="exact",
         reason="linear in Gaussian variables with known precision: EP is Gaussian belief propagation",
@@ -276,7 +241,8 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     if method.bound is not None and not any(method.bound in LINKS[name].bounds for name in names):
         offers = "; ".join(f"{name}: {', '.join(LINKS[name].bounds)}" for name in sorted(names)) or "no link in it"
         raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. It offers {offers}.")
-    if not links:
+    plain = _not_conjugate(block, known)
+    if not links and not plain:
         why = (
             "gated: the expected log density is weighted by the gate's probabilities"
             if block.gates
@@ -288,19 +254,26 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     bounds = {name: _bound(name, method) for name in sorted(names)}
     accuracy = {LINKS[name].bounds[bound] for name, bound in bounds.items()}
     chosen = ", ".join(f"{name}: {bound}" for name, bound in bounds.items())
-    wide = "softmax" in names
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"
-        if wide
+        if "softmax" in names
+        else f"the factor is not conjugate in {', '.join(plain)}"
+        if plain and not links
         else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all speak EP")
     )
     return dataclasses.replace(
         block,
         method=dataclasses.replace(NCVMP, bound=method.bound),
-        operator=f"{block.factor.name} expected log density ({chosen})",
-        accuracy=", ".join(sorted(accuracy)),
+        operator=f"{block.factor.name} expected log density" + (f" ({chosen})" if chosen else ""),
+        accuracy=", ".join(sorted(accuracy)) or "as its expected log density",
         reason=why,
     )
+
+
+def _not_conjugate(block: Block, known) -> list[str]:
+    """The random edges in which the factor is not declared conjugate."""
+    edges = (("out", block.out), *block.args.items())
+    return [edge for edge, arg in edges if edge not in block.factor.conjugate and not known(arg)]
 
 
 def _bound(link: str, method: Method) -> str:
@@ -340,132 +313,3 @@ def _no_ep(block: Block, links, known) -> str:
         f"'{block.name}' was asked to run under EP, but {why}. "
         f"Use method='auto', or method={{'{block.name}': 'vmp', ...}} for this factor."
     )
-
-
-def _constraint_blocks(graph: Graph, name: str, expression: Expr) -> list[Block]:
-    method = graph.method_of(name)
-    expression = _strip_apply(expression)
-    if known_in(graph)(expression):
-        return []
-    if isinstance(expression, Apply) and expression.op == "and":
-        return [block for part in expression.args for block in _constraint_blocks(graph, name, part)]
-    if method.name in ("vmp", "ncvmp"):
-        raise UnsupportedError(
-            f"'{name}' is a constraint, whose divergence under VMP is infinite: "
-            "a Gaussian belief puts mass where it fails. "
-            f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
-        )
-    return [_boolean_block(graph, name, expression, TRUE, method)]
-
-
-def _strip_apply(expr: Expr) -> Expr:
-    return expr.expression if isinstance(expr, Let) and isinstance(expr.expression, Apply) else expr
-
-
-def _let_block(graph: Graph, node: Let) -> Block:
-    method = graph.method_of(node.name)
-    if node.domain.kind in ("boolean", "category"):
-        if method.name in ("vmp", "ncvmp"):
-            raise UnsupportedError(
-                f"'{node.name}' is a deterministic discrete expression; under VMP its divergence is infinite. "
-                "Use method='auto' or 'ep' for it."
-            )
-        return _boolean_block(graph, node.name, node.expression, node, method)
-    known = known_in(graph)
-    form = linear_form(node.expression, known) if node.domain.kind == "real" else None
-    if form is None:
-        raise UnsupportedError(
-            f"'{node.name}' = {node.expression} is observed, and it is not a linear function of Gaussian variables: "
-            "observing it exactly has no operator. "
-            f"Observe it with noise: m.random('{node.name}', cv.gaussian({node.expression}, variance=small))."
-        )
-    return Block(
-        node.name,
-        "site",
-        _ep(method),
-        "linear-Gaussian site, closed form",
-        "exact",
-        "an exact linear observation",
-        node.plates,
-        latent_names(graph, [node.expression]),
-        node,
-        form=form,
-    )
-
-
-def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method: Method) -> Block:
-    known = known_in(graph)
-    expression = _strip_apply(expression)
-    latent = latent_names(graph, [expression])
-    plates = expression.plates
-    observed = known(out) or out is TRUE
-    if isinstance(expression, Apply) and expression.op == "greater":
-        form = linear_form(expression.args[0] - expression.args[1], known)
-        if form is None:
-            raise UnsupportedError(
-                f"'{name}' compares {expression}, which is not linear in Gaussian variables. "
-                "Give the left-hand side a Gaussian variable of its own: "
-                "m.random('margin', cv.gaussian(..., variance=...))."
-            )
-        return Block(
-            name,
-            "site",
-            _ep(method),
-            "positivity site, closed form",
-            "exact",
-            "a constraint or comparison: infinite divergence under VMP, exact moments under EP",
-            plates,
-            latent,
-            out,
-            link="positive",
-            form=form,
-            atoms=() if observed else (out,),
-        )
-    atoms = discrete_atoms(expression, known)
-    if len(atoms) > 12:
-        raise UnsupportedError(
-            f"'{name}' joins {len(atoms)} discrete variables in one expression; "
-            f"its truth table would have 2^{len(atoms)} rows. Split it with m.let."
-        )
-    return Block(
-        name,
-        "table",
-        _ep(method),
-        "sum-product over the truth table",
-        "exact",
-        "discrete states: EP is belief propagation",
-        plates,
-        latent,
-        out,
-        atoms=(*atoms, *(() if observed else (out,))),
-        expression=expression,
-    )
-
-
-def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:
-    """The random discrete variables that a boolean expression is made of; named expressions are atoms."""
-    from .polynomial import atom_key
-
-    found: dict[tuple, Expr] = {}
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        if known(node):
-            continue
-        if isinstance(node, Apply) and node.op in LOGIC:
-            stack.extend(reversed(node.args))
-        elif isinstance(node, (Random, Let, Gather)) and node.domain.kind in ("boolean", "category"):
-            found.setdefault(_named_key(node, atom_key), node)
-        else:
-            raise UnsupportedError(
-                f"'{node}' inside '{expression}' is a comparison of random real numbers. "
-                f"Name it first, c = m.let('c', {node}), and use c in the expression."
-            )
-    return tuple(found.values())
-
-
-def _named_key(node: Expr, atom_key) -> tuple:
-    return ("let", id(node)) if isinstance(node, Let) else atom_key(node)
-
-
-__all__ = ["LinearForm", "Plate", "choose", "known_in"]

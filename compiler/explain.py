@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import networkx as nx
+
+from .expressions import Gather
 from .graph import Block, Graph
 
 
@@ -27,8 +30,34 @@ def explain_plan(
         lines.append(f"computed forward afterwards (nothing observed depends on them): {', '.join(graph.forward)}")
     if absorbed := graph.absorbed():
         lines.append(f"integrated out inside a factor, recovered afterwards: {', '.join(absorbed)}")
+    if loops := loopy(graph):
+        lines.append(
+            f"loops: {', '.join(loops)} may join in cycles, where EP's means, variances and evidence are approximate. "
+            "Gaussians that meet in one factor are exact as one vector (cv.dot)."
+        )
     lines.append(f"schedule of a sweep: {_schedule(graph)}")
     return "\n".join(lines)
+
+
+def loopy(graph: Graph) -> list[str]:
+    """The EP blocks through which messages may come back to where they began."""
+    blocks = [block for block in graph.blocks if block.kind != "energy"]
+    web = nx.MultiGraph((block.name, element) for block in blocks for element in _elements(block))
+    inside = {block.name for block in blocks if _shared(block) > 1}
+    across = {node for cycle in nx.cycle_basis(nx.Graph(web)) for node in cycle}
+    return [block.name for block in blocks if block.name in inside | across]
+
+
+def _elements(block: Block) -> list[str]:
+    """The variables that a block joins, marked apart from block names."""
+    terms = [f"variable {term.variable.name}" for term in block.form.terms] if block.form else []
+    return terms + [f"variable {atom}" for atom in block.atoms]
+
+
+def _shared(block: Block) -> int:
+    """How many edges of a block lead several of its instances to one element."""
+    edges = [term.element for term in block.form.terms] if block.form else []
+    return sum(set(edge.plates) != set(block.plates) or isinstance(edge, Gather) for edge in (*edges, *block.atoms))
 
 
 def _head(block: Block) -> str:

@@ -78,15 +78,19 @@ def admit(term: Term | Switch, owner: Owner) -> tuple[Term | Switch, tuple[Plate
     plates = union_plates(owner.declared, *(node.plates for node in (*selector, *nodes)))
     array_plates = owner.declared or plates
     admitted = tuple(_with_args(case, owner, array_plates) for case in terms)
-    generated = [_generated(case) for case in admitted]
+    generated = [_generated(case, owner) for case in admitted]
     if isinstance(term, Switch):
         _check_cases(selector[0], admitted, generated, owner)
         return Switch(selector[0], admitted), plates, generated[0]
     return admitted[0], plates, generated[0]
 
 
-def _generated(term: Term) -> Domain:
-    return term.factor.out({name: arg.domain for name, arg in term.args.items()})
+def _generated(term: Term, owner: Owner) -> Domain:
+    """The domain that a term generates; a refusal is told with the name of the variable."""
+    try:
+        return term.factor.out({name: arg.domain for name, arg in term.args.items()})
+    except ModelError as problem:
+        raise ModelError(f"Random variable '{owner.name}': {problem}") from None
 
 
 def _check_term(term: Any, owner: Owner) -> None:

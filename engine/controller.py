@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from .settle import settle
 
-CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING = 0, 1, 2, 3, 4
+CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING, CONTRADICTION = 0, 1, 2, 3, 4, 5
 SMALLEST_STEP = 1e-4
 
 
@@ -123,7 +123,9 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         slack = 1e-10 * (1.0 + jnp.abs(carry.good_evidence))
         bad = bad | (evidence < carry.good_evidence - slack) | ~jnp.isfinite(evidence)
     else:
-        bad = bad | (residual > jnp.where(carry.accelerated, 2.0, 1e6) * carry.good_residual)
+        # Below one standard deviation a rising residual is news that arrives late, not divergence.
+        bad = bad | (carry.accelerated & (residual > 2.0 * jnp.maximum(carry.good_residual, settings.tolerance)))
+        bad = bad | (residual > 1e6 * jnp.maximum(carry.good_residual, 1.0))
     # The very first sweep may start from beliefs that are still improper.
     bad = bad & (carry.iteration > 0)
     # A small step is not a small distance: with contraction rate q what is left is about q / (1 - q) steps, q seen over

@@ -6,14 +6,15 @@ give mixtures, matched in mean and variance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
 
 from ..compiler.choose import index_gates
-from ..compiler.expressions import Apply, Expr, Gather, Let, Random
-from ..compiler.graph import Gate
+from ..compiler.expressions import Apply, Expr, Gather, Let, Random, parents
+from ..compiler.graph import Gate, Graph
+from ..compiler.known import latent_names
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
 from ..factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
@@ -24,13 +25,37 @@ from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
 from .sites import SMALLEST_VARIANCE
 
-Families = Mapping[str, Family]
+Families = Mapping[str, Any]  # families by name
 
 
 def forward(node: Random | Let, scope: Scope, families: Families) -> Family:
     """The marginal of a variable given the families of everything above it, broadcast over the variable's plates."""
     placed = _let(node, scope, families) if isinstance(node, Let) else _random(node, scope, families)
     return spread(placed, node.plates, scope.sizes)
+
+
+def marginals(
+    graph: Graph, names: Iterable[str], sizes: dict[str, int], data: dict[str, Any], families: Families
+) -> dict[str, Any]:
+    """The marginals of the named variables, computed forward with those between them and the given families."""
+    named = {**graph.model.randoms, **graph.model.lets}
+    found = dict(families)
+    scope = Scope(sizes, data, {name: family.moments() for name, family in families.items()})
+
+    def visit(node: Random | Let) -> Any:
+        for name in latent_names(graph, list(parents(node))):
+            if name not in found and name not in data:
+                found[name] = visit(named[name])
+                scope.moments[name] = found[name].moments()
+        return forward(node, scope, found)
+
+    results = {}
+    for name in names:
+        results[name] = visit(named[name])
+        if isinstance(named[name], Random) and name not in found:
+            found[name] = results[name]
+            scope.moments[name] = results[name].moments()
+    return results
 
 
 def _let(node: Let, scope: Scope, families: Families) -> Placed:

@@ -9,6 +9,7 @@ from typing import Any
 from ..compiler.bind import bind
 from ..compiler.explain import explain_plan
 from ..compiler.language import Model
+from ..compiler.methods import Method
 from ..compiler.plan import make_plan
 from ..factors.errors import DataError, ModelError
 from .posterior import Posterior
@@ -76,6 +77,8 @@ def _observed(model: Model, data: Any) -> list[str]:
 
 
 def _hashable(value: Any) -> Any:
+    if not isinstance(value, (str, Method, Mapping)):
+        raise ModelError(f"method= and sizes= take a name, a method or a dictionary; found {value!r}.")
     return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
 
 

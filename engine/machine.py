@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block, Graph
 from ..factors.moments import Real, Vector
-from . import sites, tables
+from . import site_data, sites, tables
 from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeholder, seeds, shape_of, uniform
 from .bilinear import shared_precision
 from .energy import block_energy
@@ -128,7 +128,7 @@ class Machine:
         scope = self.scope(data)
         prepared = {}
         for number, block in self.ep_blocks.items():
-            room = sites if block.kind == "site" else tables
+            room = site_data if block.kind == "site" else tables
             prepared[number] = room.prepare(block, scope, jax.random.fold_in(key, int(number)))
         constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
         for block in self.graph.blocks:
@@ -137,6 +137,9 @@ class Machine:
                 variable = self.graph.latent[name]
                 here = placeholder(variable, scope)
                 constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
+        for name, variable in self.graph.latent.items():
+            if variable.domain.kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
+                constant[name] = (jnp.clip(constant[name][0], -tables.CERTAIN, tables.CERTAIN),)
         return Fixed(constant, prepared)
 
     def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> tuple[State, dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..factors.errors import UnsupportedError
 from ..factors.families import Family
 
 
@@ -67,7 +68,12 @@ class Marginal:
         return self._array(lambda: self.family.sample(key, tuple(np.atleast_1d(shape).tolist()) if shape != () else ()))
 
     def log_density(self, x: Any) -> np.ndarray:
-        """log q(x), element by element over the plates."""
+        """log q(x), element by element over the plates; a class is given by its number.
+
+        Raises UnsupportedError for an observed variable, whose distribution is a point.
+        """
+        if not hasattr(self.family, "log_density"):
+            raise UnsupportedError(f"{self.name!r} is observed: a point has no density. Compare with its `.mean`.")
         return self._array(lambda: self.family.log_density(np.asarray(x)))  # type: ignore[attr-defined]
 
     @staticmethod

@@ -15,10 +15,11 @@ from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Let, Plate, Random
 from ..factors.errors import DataError
 from ..factors.families import Family, Gaussian, Point
-from . import controller, sites
+from . import controller, site_data, sites
 from .beliefs import family_of
+from .completed import Completed
 from .evaluate import Scope
-from .forward import forward
+from .forward import forward, marginals
 from .machine import Machine
 from .marginal import Marginal
 from .placed import Placed, mapped
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class Trace(NamedTuple):
     """What was recorded at each sweep.
 
-    The evidence (NaN where not recorded) and the residual in posterior standard deviations.
+    The evidence (NaN where not recorded, or where the sweep was dropped) and the residual in posterior standard
+    deviations.
     """
 
     evidence: np.ndarray
@@ -88,8 +90,10 @@ class Posterior(Mapping[str, Marginal]):
 
     @property
     def code(self) -> str:
-        """converged, slow, oscillating or diverged."""
-        return ("converged", "slow", "oscillating", "diverged", "running")[int(self._result.number("code"))]
+        """converged, slow, oscillating, diverged or contradiction."""
+        return ("converged", "slow", "oscillating", "diverged", "running", "contradiction")[
+            int(self._result.number("code"))
+        ]
 
     @property
     def iterations(self) -> int:
@@ -124,6 +128,11 @@ class Posterior(Mapping[str, Marginal]):
             return (
                 f"Converged in {self.iterations} sweeps: "
                 f"estimated distance from the fixed point {error:.1e} sd ({care})."
+            )
+        if self.code == "contradiction":
+            return (
+                "Observations and constraints contradict each other: together they have probability zero, and the "
+                "marginals mean nothing. `posterior.evidence` shows the factors at fault with minus infinity."
             )
         if self.code == "diverged":
             return (
@@ -175,7 +184,8 @@ class Posterior(Mapping[str, Marginal]):
                 return self._latent[name]
             if name in self._absorbed:
                 return self._absorbed[name]
-            return self._forward(named[name], self._scope, self._families)
+            graph, data = self._machine.graph, self._arrays
+            return marginals(graph, (name,), self._machine.sizes, data, self._families)[name]
 
     @cached_property
     def _latent(self) -> dict[str, Family]:
@@ -197,18 +207,6 @@ class Posterior(Mapping[str, Marginal]):
         moments = {name: family.moments() for name, family in self._families.items()}
         return Scope(self._machine.sizes, self._arrays, moments)
 
-    def _forward(self, node: Random | Let, scope: Scope, families: dict[str, Any]) -> Any:
-        """A variable that nothing observed depends on, after those above it."""
-        from ..compiler.choose import latent_names
-
-        graph = self._machine.graph
-        above = latent_names(graph, list(_parents(node)))
-        for name in above:
-            if name not in families and name not in scope.data:
-                families[name] = self._forward(self._program.model.randoms[name], scope, families)
-                scope.moments[name] = families[name].moments()
-        return forward(node, scope, families)
-
     def _observed(self, node: Random | Let) -> Any:
         """A point, with the predictive marginal in the place of missing entries."""
         data = self._binding.observed[node.name]
@@ -218,11 +216,7 @@ class Posterior(Mapping[str, Marginal]):
         hidden = {name: array for name, array in self._arrays.items() if name != node.name}
         scope = self._scope
         predicted = forward(node, Scope(scope.sizes, hidden, scope.moments), self._families)
-        mean = np.where(_event(missing, data), predicted.mean(), data)
-        if not isinstance(predicted, Gaussian):
-            return Point(mean)
-        # A known entry is a Gaussian of negligible variance, so that one family covers the whole array.
-        return Gaussian.from_parameters(mean=mean, variance=np.where(missing, predicted.variance(), 1e-300))
+        return Completed(data, missing, predicted)
 
     @cached_property
     def _absorbed(self) -> dict[str, Family]:
@@ -238,7 +232,7 @@ class Posterior(Mapping[str, Marginal]):
         machine = self._machine
         scope = machine.scope(self._arrays)
         key = jax.random.wrap_key_data(jnp.asarray(self._result.outputs["key"]))
-        prepared = sites.prepare(block, scope, jax.random.fold_in(key, int(number)))
+        prepared = site_data.prepare(block, scope, jax.random.fold_in(key, int(number)))
         naturals = {name: tuple(map(jnp.asarray, n)) for name, n in self._result.outputs["beliefs"].items()}
         messages = jax.tree.map(jnp.asarray, self._result.outputs["messages"][number])
         _, cavities, site = sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
@@ -253,10 +247,10 @@ class Posterior(Mapping[str, Marginal]):
         }
         families = {}
         for record in block.absorbed:
-            coefficient = sites.product(record.coefficients, scope)
-            means, variances = [sites.form_offset(record.form, scope)], [sites.form_noise(record.form, scope)]
+            coefficient = site_data.product(record.coefficients, scope)
+            means, variances = [site_data.form_offset(record.form, scope)], [site_data.form_noise(record.form, scope)]
             for term in record.form.terms:
-                c = sites.product(term.coefficients, scope)
+                c = site_data.product(term.coefficients, scope)
                 mean, variance = by_term[(id(term.element), id(term.direction))]
                 means.append(mapped(jnp.multiply, c, mean))
                 variances.append(mapped(lambda c, v: c**2 * v, c, variance))
@@ -323,21 +317,11 @@ class Posterior(Mapping[str, Marginal]):
             for name, family in self._families.items()
             if not changes({**model.randoms, **model.lets}[name])
         }
-        scope = Scope(
-            dict(binding.sizes),
-            {**binding.inputs, **observed},
-            {name: family.moments() for name, family in families.items()},
-        )
-        found = {}
-        for name, node in {**model.randoms, **model.lets}.items():
-            if changes(node) and name in set(self):
-                families_before = dict(families)
-                family = self._forward(node, scope, families_before)
-                if isinstance(node, Random):
-                    families[name] = family
-                    scope.moments[name] = family.moments()
-                found[name] = Marginal(family, name)
-        return found
+        wanted = [name for name, node in {**model.randoms, **model.lets}.items() if changes(node) and name in set(self)]
+        data = {**binding.inputs, **observed}
+        predict = self._program.predictor(tuple(wanted), frozenset(observed), binding.sizes)
+        found = predict(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
+        return {name: Marginal(found[name], name) for name in wanted}
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
@@ -365,16 +349,6 @@ class Posterior(Mapping[str, Marginal]):
             f"<Posterior of {self._program.model.name!r}: {', '.join(self)}; "
             f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
         )
-
-
-def _parents(node: Random | Let) -> tuple[Any, ...]:
-    from ..compiler.expressions import parents
-
-    return parents(node)
-
-
-def _event(mask: np.ndarray, data: np.ndarray) -> np.ndarray:
-    return mask.reshape(mask.shape + (1,) * (data.ndim - mask.ndim))
 
 
 __all__ = ["Plate", "Posterior", "Trace"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,12 +14,17 @@ from jax.flatten_util import ravel_pytree
 
 from ..compiler.bind import Binding, bind
 from ..compiler.bind_many import Bindings, bind_many
+from ..compiler.expressions import Expr
 from ..compiler.graph import Graph
+from ..compiler.known import known_in
 from ..compiler.language import Model
 from ..compiler.plan import make_plan
 from ..factors.errors import DataError, ModelError
 from . import controller
+from .evaluate import Scope, value
+from .forward import marginals
 from .machine import Machine, State
+from .placed import spread
 from .posterior import Posterior, Result
 from .progress import Progress
 
@@ -36,10 +42,10 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < low:
-                raise ModelError(f"{name}= must be a whole number of at least {low}; found {value!r}.")
-        if not self.tolerance > 0:
+            number = getattr(self, name)
+            if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < low:
+                raise ModelError(f"{name}= must be a whole number of at least {low}; found {number!r}.")
+        if not isinstance(self.tolerance, (int, float, np.number)) or not self.tolerance > 0:
             raise ModelError(
                 f"tolerance= is in posterior standard deviations and must be positive; found {self.tolerance!r}. "
                 "Try 1e-6."
@@ -73,7 +79,9 @@ class Program:
         self.traces = 0
         self._plans: dict[frozenset[str], Graph] = {}
         self._runs: dict[Any, tuple[Machine, Callable[..., Any]]] = {}
+        self._predictors: dict[Any, Callable[..., Any]] = {}
         self.plan = self._plan(frozenset())
+        self._fixed = self._expressions_of_data()
 
     def _plan(self, missing: frozenset[str]) -> Graph:
         if missing not in self._plans:
@@ -97,7 +105,29 @@ class Program:
         """Checked data: the names given must be those that the program was compiled for."""
         binding = bind(self.model, data, self.sizes)
         self._check_observed(binding)
+        self._check_known(binding)
         return binding
+
+    def _check_known(self, binding: Binding) -> None:
+        """What the data fix twice, by observing an expression and all that it is made of, must agree."""
+        for name, expr in self._fixed.items():
+            observed = {key: array for key, array in binding.observed.items() if key != name}
+            with jax.enable_x64(True):
+                placed = value(expr, Scope(binding.sizes, {**binding.inputs, **observed}, {}))
+                found = np.asarray(spread(placed, expr.plates, binding.sizes), float)
+            wanted = np.asarray(binding.observed.get(name, True), float)
+            if not np.allclose(found, wanted, rtol=1e-9, atol=1e-12):
+                raise DataError(
+                    f"The data contradict '{name}' = {expr}: its parts are all given and make it {_brief(found)}, "
+                    f"but it is {'observed as ' if name in self.observed else 'constrained to be '}{_brief(wanted)}. "
+                    "Correct the data, or leave one of them out."
+                )
+
+    def _expressions_of_data(self) -> dict[str, Expr]:
+        """Observed lets and constraints whose parts are all observed."""
+        known = known_in(self.plan)
+        lets = {name: node.expression for name, node in self.model.lets.items() if name in self.observed}
+        return {name: expr for name, expr in {**lets, **self.model.constraints}.items() if known(expr)}
 
     def _check_observed(self, binding: Binding) -> None:
         if frozenset(binding.observed) != self.observed:
@@ -134,6 +164,14 @@ class Program:
             arrays = arrays_of(bindings)
             outputs = run.many(arrays, seed)
         return Batch(self, machine, bindings, arrays, outputs, run.settings)
+
+    def predictor(self, names: tuple[str, ...], observed: frozenset[str], sizes: dict[str, int]) -> Callable[..., Any]:
+        """The jitted forward pass to the named variables, for the given plate sizes."""
+        key = (names, observed, tuple(sorted(sizes.items())))
+        if key not in self._predictors:
+            graph = dataclasses.replace(self.plan, observed=observed)
+            self._predictors[key] = jax.jit(lambda data, families: marginals(graph, names, dict(sizes), data, families))
+        return self._predictors[key]
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
@@ -187,6 +225,23 @@ def arrays_of(binding: Binding | Bindings) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _brief(array: np.ndarray) -> str:
+    return np.array2string(array, threshold=6, edgeitems=2)
+
+
+def key_of(seed: Any) -> np.ndarray:
+    """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if isinstance(seed, bool) or not 0 <= number < 2**64:
+        raise ModelError(
+            f"seed= must be a whole number of at least 0; found {seed!r}. The same seed gives the same result."
+        )
+    return np.asarray([number >> 32, number & 0xFFFFFFFF], np.uint32)
+
+
 class Runner:
     """The jitted functions of one machine."""
 
@@ -210,14 +265,14 @@ class Runner:
 
     def __call__(self, data: dict[str, Any], seed: int, progress: bool | None) -> Result:
         """One inference; in chunks when somebody watches."""
-        key = np.asarray([0, seed], np.uint32)
+        key = key_of(seed)
         watcher = Progress.wanted(progress)
         outputs = self._watched(data, key, watcher) if watcher else self._whole(data, key)
         return Result(outputs, self.settings)
 
     def many(self, data: dict[str, Any], seed: int) -> Any:
         """Inferences with stacked data: the outputs, stacked."""
-        return jax.tree.map(np.asarray, self._many(data, np.asarray([0, seed], np.uint32)))
+        return jax.tree.map(np.asarray, self._many(data, key_of(seed)))
 
     def _watched(self, data, key, watcher: Progress) -> Any:
         carry = self._start(data, key)
@@ -328,11 +383,13 @@ class _Task:
         if not seen:
             moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
             parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)
+        evidence = sum(parts.values(), jnp.zeros(()))
         fields = ("iteration", "code", "error", "residuals", "evidences", "rejected", "damped", "floored", "step")
         return {
             "beliefs": beliefs,
             "messages": state.messages,
             "parts": parts,
-            "evidence": sum(parts.values(), jnp.zeros(())),
             **{field: getattr(carry, field) for field in fields},
+            "evidence": evidence,
+            "code": jnp.where(jnp.isneginf(evidence), controller.CONTRADICTION, carry.code),
         }

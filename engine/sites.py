@@ -12,39 +12,19 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..compiler.choose import TRUE
-from ..compiler.expressions import Expr
-from ..compiler.graph import Block, LinearForm
+from ..compiler.graph import Block
 from ..factors.factor import Site
 from ..factors.gaussian import gaussian_site
 from ..factors.probit import positive_site
 from ..factors.special import log_sigmoid, softplus
-from .evaluate import Scope, value
-from .instances import Layout, arranged, count, flat, layout, positions, restored
-from .placed import Placed, mapped
+from .evaluate import Scope
+from .instances import count, restored
+from .site_data import Prepared, Term, per_batch, scanned_parts
 
-FLOOR = 1e-12
+FLOOR = 1e-12  # of a cavity's precision, relative to the belief's
+VAGUEST = 1e-30  # the precision that stands for none
 SMALLEST_VARIANCE = 1e-20
-
-
-class Term(NamedTuple):
-    """One term of the linear form in schedule order: which elements, with which coefficient, along which direction."""
-
-    position: Any
-    coefficient: Any
-    direction: Any
-
-
-class Prepared(NamedTuple):
-    """A block's data in schedule order."""
-
-    terms: tuple[Term, ...]
-    offset: Any
-    noise: Any
-    out: Any
-    out_position: Any
-    present: Any
-    plan: Layout | None
+IMPOSSIBLE = -1e12
 
 
 class Messages(NamedTuple):
@@ -79,98 +59,6 @@ def site_function(block: Block) -> Any:
     return gaussian_site if block.link == "identity" else block.factor.sites[block.link]
 
 
-def product(coefficients: tuple[Expr, ...], scope: Scope, square: bool = False) -> Placed:
-    """The product of data expressions, or its square."""
-    factors = [value(c, scope) for c in coefficients]
-    product = mapped(lambda *c: _prod(c), *factors) if factors else Placed(jnp.asarray(1.0), ())
-    return Placed(product.value**2, product.plates) if square else product
-
-
-def _prod(factors):
-    total = 1.0
-    for factor in factors:
-        total = total * factor
-    return total
-
-
-def _sum(parts: list[Placed]) -> Placed:
-    return mapped(lambda *p: sum(p), *parts) if parts else Placed(jnp.asarray(0.0), ())
-
-
-def form_noise(form: LinearForm, scope: Scope) -> Placed:
-    """The variance of the independent noise of a form."""
-    return _sum([mapped(jnp.divide, product(c, scope, square=True), value(p, scope)) for c, p in form.noise])
-
-
-def form_offset(form: LinearForm, scope: Scope) -> Placed:
-    """The fixed part of a form."""
-    return _sum([product(c, scope) for c in form.offsets])
-
-
-def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
-    """Evaluates everything about the block that depends only on data."""
-    form = block.form
-    edges = tuple(term.element for term in form.terms) + block.atoms
-    plan = layout(block, scope, edges, key)
-
-    def place(placed: Placed) -> Any:
-        return arranged(flat(placed, block, scope), plan)
-
-    terms = tuple(
-        Term(
-            arranged(positions(term.element, block, scope), plan),
-            place(product(term.coefficients, scope)),
-            None if term.direction is None else place(value(term.direction, scope)),
-        )
-        for term in form.terms
-    )
-    terms = _apart(terms, tuple(term.variable for term in form.terms))
-    out, out_position = None, None
-    if block.atoms:
-        out_position = arranged(positions(block.atoms[0], block, scope), plan)
-    else:
-        observed = jnp.asarray(True) if block.out is TRUE else value(block.out, scope)
-        out = place(observed if isinstance(observed, Placed) else Placed(observed, ())).astype(float)
-    present = None if plan is None else plan.present
-    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
-    if mask is not None:
-        here = place(Placed(mask, block.out.plates)) > 0
-        present = here if present is None else present & here
-    noise = form_noise(form, scope)
-    if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
-        noise = Placed(noise.value / block.method.alpha, noise.plates)
-    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
-
-
-def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
-    """Where two terms of an instance meet in one element, the first takes over the second's coefficient.
-
-    One element has one cavity.
-    """
-    merged = list(terms)
-    for j, later in enumerate(variables):
-        for i in range(j):
-            if variables[i] is not later or merged[i].position is None or merged[j].position is None:
-                continue
-            same = merged[i].position == merged[j].position
-            first, second = merged[i], merged[j]
-            if first.direction is None:
-                merged[i] = first._replace(coefficient=first.coefficient + jnp.where(same, second.coefficient, 0.0))
-                merged[j] = second._replace(coefficient=jnp.where(same, 0.0, second.coefficient))
-            else:
-                total = _scaled(first) + jnp.where(same[..., None], _scaled(second), 0.0)
-                merged[i] = first._replace(coefficient=jnp.ones(()), direction=total)
-                merged[j] = second._replace(
-                    coefficient=jnp.ones(()), direction=jnp.where(same[..., None], 0.0, _scaled(second))
-                )
-    return tuple(merged)
-
-
-def _scaled(term: Term) -> Any:
-    coefficient = term.coefficient
-    return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
-
-
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
     """Messages that say nothing."""
     shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
@@ -185,7 +73,7 @@ def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
     shift, precision = message[..., 0], message[..., 1]
     if term.direction is None:
         found = belief[0] if term.position is None else belief[term.position]
-        total = jnp.maximum(found[..., 1], FLOOR)
+        total = jnp.maximum(found[..., 1], VAGUEST)
         left = total - power * precision
         floored = left < FLOOR * total
         left = jnp.where(floored, FLOOR * total, left)
@@ -218,7 +106,7 @@ def readable(term_variable: Any, naturals: Any) -> Any:
     if term_variable.domain.kind == "real":
         return jnp.stack([naturals[0], -2.0 * naturals[1]], axis=-1)
     precision = -2.0 * naturals[1]
-    precision = precision + FLOOR * jnp.eye(precision.shape[-1])
+    precision = precision + VAGUEST * jnp.eye(precision.shape[-1])
     covariance = jnp.linalg.inv(precision)
     return jnp.einsum("eij,ej->ei", covariance, naturals[0]), 0.5 * (covariance + jnp.swapaxes(covariance, -1, -2))
 
@@ -302,26 +190,6 @@ def _scatter(term: Term, naturals: Any, change: Any) -> Any:
     )
 
 
-def _per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
-    """The prepared data with the scanned parts of one batch in place."""
-    terms = tuple(
-        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
-        for j, term in enumerate(prepared.terms)
-    )
-    fields = {
-        name: scanned.get(name, getattr(prepared, name))
-        for name in ("offset", "noise", "out", "out_position", "present")
-    }
-    return Prepared(terms, plan=prepared.plan, **fields)
-
-
-def _scanned(prepared: Prepared) -> dict[str, Any]:
-    """The parts of the data that differ between instances; scalars stay outside the scan."""
-    named = {f"{field}{j}": getattr(term, field) for j, term in enumerate(prepared.terms) for field in Term._fields}
-    named |= {name: getattr(prepared, name) for name in ("offset", "noise", "out", "out_position", "present")}
-    return {name: array for name, array in named.items() if array is not None and jnp.ndim(array) > 0}
-
-
 def update(
     block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any
 ) -> tuple[dict[str, Any], Messages, Any]:
@@ -335,7 +203,7 @@ def update(
     def batch(carry, scanned):
         naturals, floored = carry
         data, old = scanned
-        local = _per_batch(prepared, data)
+        local = per_batch(prepared, data)
         beliefs = {
             term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms
         }
@@ -360,7 +228,7 @@ def update(
         floored = floored + sum(jnp.sum(p.floored) for p in projections)
         return (naturals, floored), Messages(old.terms + change, out)
 
-    (naturals, floored), messages = _loop(batch, (naturals, jnp.zeros((), int)), (_scanned(prepared), messages))
+    (naturals, floored), messages = _loop(batch, (naturals, jnp.zeros((), int)), (scanned_parts(prepared), messages))
     return naturals, messages, floored
 
 
@@ -380,7 +248,7 @@ def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: d
 
     def batch(naturals, scanned):
         data, message = scanned
-        local = _per_batch(prepared, data)
+        local = per_batch(prepared, data)
         naturals = dict(naturals)
         for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
             naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], message.terms[..., j, :])
@@ -393,7 +261,7 @@ def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: d
             )
         return naturals, None
 
-    merged = jax.tree.map(lambda a: a.reshape((1, -1, *a.shape[2:])), (_scanned(prepared), messages))
+    merged = jax.tree.map(lambda a: a.reshape((1, -1, *a.shape[2:])), (scanned_parts(prepared), messages))
     return batch(naturals, jax.tree.map(lambda a: a[0], merged))[0]
 
 
@@ -405,14 +273,16 @@ def read(
     Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
     """
     power = block.method.alpha
-    merge = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (_scanned(prepared), messages))
+    merge = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned_parts(prepared), messages))
     data, flat_messages = merge
-    local = _per_batch(prepared, data)
+    local = per_batch(prepared, data)
     beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
     outcome = _outcome(block)
     odds = None if outcome is None else naturals[outcome.name][0]
     projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, flat_messages)
-    evidence = tilted.site.log_evidence
+    # Constraints that exclude each other drive their cavities apart without end.
+    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link == "positive")
+    evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
     for j, p in enumerate(projections):
         shift, precision = flat_messages.terms[..., j, 0], flat_messages.terms[..., j, 1]
         mean, variance = p.belief

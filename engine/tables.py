@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..compiler.choose import TRUE
 from ..compiler.expressions import Apply, Expr, Gather, Let, Plate
 from ..compiler.graph import Block
+from ..compiler.logic import TRUE
 from ..compiler.polynomial import atom_key
 from ..factors.special import log_sigmoid
 from .evaluate import Scope, gather, point_function, value
@@ -216,6 +216,7 @@ def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: t
     cavities = _cavities(block, local, naturals, flat)
     table, placed = _joint(block, local, cavities)
     evidence = logsumexp(table + sum(placed), axis=tuple(range(1, 1 + len(placed))))
+    evidence = jnp.where(evidence < -0.9 * CERTAIN, -jnp.inf, evidence)  # certain states that exclude each other
     for atom, cavity, message in zip(block.atoms, cavities, flat, strict=True):
         boolean = atom.domain.kind == "boolean"
         logs = _log_probabilities(boolean, cavity)

@@ -39,6 +39,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "probability"}),
         sites={"logistic": logistic_site, "probit": probit_site},
         source="winn2005vmp",
     )

@@ -39,6 +39,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out"}),
         unsupported={"a": _FIXED, "b": _FIXED},
         source="winn2005vmp",
     )

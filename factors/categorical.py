@@ -34,6 +34,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "probability"}),
         source="winn2005vmp",
     )
 )

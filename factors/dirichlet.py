@@ -37,6 +37,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out"}),
         unsupported={
             "concentration": "the Dirichlet normaliser has no closed-form expectation; "
             "give the concentration as numbers or an input"

@@ -34,7 +34,8 @@ class Factor:
     (see `moments.py`) and returns E[log density]: all that VMP and NCVMP need. `predict(**arguments)` takes moments and
     returns the family instance of `out` when nothing below it is observed. `sites` maps the link of the factor's last
     argument to its EP operator: `site(out, m, v, power) -> Site`, where `out` is a point. `conjugate` names the
-    arguments in which the expected log density is linear in the statistics of the matching family.
+    arguments (and `out`) in which the expected log density is linear in the statistics of the matching family, whatever
+    the others are: there VMP is exact and needs no damping; in the others the message is NCVMP's.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Factor:
     log_density: Callable[..., Any]
     expected_log: Callable[..., Any]
     predict: Callable[..., Any]
+    conjugate: frozenset[str] = frozenset()
     sites: Mapping[str, Callable[..., Site]] = dataclasses.field(default_factory=dict)
     unsupported: Mapping[str, str] = dataclasses.field(default_factory=dict)
     source: str = ""

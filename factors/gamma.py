@@ -33,6 +33,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "rate"}),
         unsupported={
             "shape": "E log Gamma(shape) has no closed form for a random shape; "
             "give the shape as a number, an array or an input"

@@ -44,6 +44,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "mean", "precision"}),
         sites={"identity": gaussian_site},
         source="minka2001ep, winn2005vmp",
     )

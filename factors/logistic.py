@@ -9,8 +9,11 @@ import jax.numpy as jnp
 
 from .factor import Link, Site, register
 from .moments import Real, Unit
+from .probit import probit_site
 from .quadrature import bracketed_newton, gaussian_expectation, tilted_site
 from .special import log_sigmoid, ndtr, sigmoid, softplus
+
+_SPREAD = math.pi**2 / 3.0  # the variance of the logistic distribution
 
 
 def logistic_site(out, mean, variance, power=1.0) -> Site:
@@ -25,10 +28,12 @@ def logistic_site(out, mean, variance, power=1.0) -> Site:
     mode = bracketed_newton(derivatives, centre, centre + power * variance, 12)
     scale = jnp.sqrt(variance / -derivatives(mode)[1])
     site = tilted_site(lambda s: power * log_sigmoid(s), centre, variance, peak=(mode, scale))
-    return site._replace(score=sign * site.score)
-
-
-_SPREAD = math.pi**2 / 3.0  # the variance of the logistic distribution
+    site = site._replace(score=sign * site.score)
+    if power != 1.0:
+        return site
+    # Under a very wide cavity the step is a spike to any quadrature, and a probit of equal variance to a wide Gaussian.
+    wide = (variance > 1e3) & (jnp.abs(mean) < 0.02 * variance)
+    return jax.tree.map(lambda a, b: jnp.where(wide, a, b), probit_site(out, mean, variance, noise=_SPREAD), site)
 
 
 def _smoothed_hinge(m, v):

@@ -39,6 +39,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "rate"}),
         sites={"exp": _exp_site},
         source="knowles2011ncvmp",
     )

@@ -24,16 +24,16 @@ def positive_site(out, mean, variance, power=1.0) -> Site:
     return Site(log_ndtr(z), sign * hazard(z) / sd, (1.0 - ratio) / variance, ratio)
 
 
-def probit_site(out, mean, variance, power=1.0) -> Site:
+def probit_site(out, mean, variance, power=1.0, noise=1.0) -> Site:
     """The site of Phi(s)^out Phi(-s)^(1 - out): closed form, by quadrature for a power other than one."""
     sign = 2.0 * out - 1.0
     if power != 1.0:
         return tilted_site(lambda s: power * log_ndtr(sign * s), mean, variance)
-    total = 1.0 + variance
+    total = noise + variance
     z = sign * mean / jnp.sqrt(total)
     shrunk = truncated_variance(z)
     curvature = (1.0 - shrunk) / total
-    return Site(log_ndtr(z), sign * hazard(z) / jnp.sqrt(total), curvature, (1.0 + variance * shrunk) / total)
+    return Site(log_ndtr(z), sign * hazard(z) / jnp.sqrt(total), curvature, (noise + variance * shrunk) / total)
 
 
 def _moments(argument: Real, bound: str = "quadrature") -> Unit:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from .domains import vector
+from .domains import Domain, vector
 from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
 from .families import VectorGaussian
@@ -37,14 +38,25 @@ def _predict(mean: Vector, precision: PosDef) -> VectorGaussian:
     return VectorGaussian.from_parameters(mean=mean.mean, covariance=mean.covariance + jnp.linalg.inv(precision.mean))
 
 
+def _out(domains: Mapping[str, Domain]) -> Domain:
+    mean, precision = domains["mean"].size, domains["precision"].size
+    if None not in (mean, precision) and mean != precision:
+        raise ModelError(
+            f"vector_gaussian(): the mean has {mean} coordinates, but the covariance or precision is {precision} x "
+            f"{precision}. Give both the same dimension."
+        )
+    return vector(mean or precision)
+
+
 factor = register(
     Factor(
         name="vector_gaussian",
         edges={"mean": "vector", "precision": "posdef"},
-        out=lambda domains: vector(domains["mean"].size or domains["precision"].size),
+        out=_out,
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "mean", "precision"}),
         source="winn2005vmp",
     )
 )

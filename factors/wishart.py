@@ -48,6 +48,7 @@ factor = register(
         log_density=_log_density,
         expected_log=_expected_log,
         predict=_predict,
+        conjugate=frozenset({"out", "rate"}),
         unsupported={
             "dof": "the multivariate Gamma function has no closed-form expectation; "
             "give the degrees of freedom as a number"

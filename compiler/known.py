@@ -1,0 +1,39 @@
+"""What a plan knows of an expression: whether it is data, and which random variables it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .expressions import Expr, Let, Random, parents
+from .graph import Graph
+
+
+def known_in(graph: Graph) -> Callable[[Expr], bool]:
+    """Tells whether an expression is data: all random variables and lets below it are observed or fixed."""
+
+    def known(expr: Expr) -> bool:
+        if isinstance(expr, (Random, Let)) and expr.name in graph.observed:
+            return True
+        if isinstance(expr, Random):
+            return False
+        return all(known(child) for child in parents(expr))
+
+    return known
+
+
+def latent_names(graph: Graph, roots: list[Expr]) -> tuple[str, ...]:
+    """The random variables below `roots` that are not observed, in declaration order.
+
+    Below means through lets, not through definitions.
+    """
+    found: set[str] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Random, Let)) and node.name in graph.observed:
+            continue
+        if isinstance(node, Random):
+            found.add(node.name)
+        else:
+            stack.extend(parents(node))
+    return tuple(name for name in graph.model.randoms if name in found)

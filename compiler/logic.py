@@ -1,0 +1,149 @@
+"""Blocks of constraints and of deterministic expressions that are observed or discrete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..factors.domains import boolean
+from ..factors.errors import UnsupportedError
+from .expressions import Apply, Constant, Expr, Gather, Let, Random
+from .graph import Block, Graph
+from .known import known_in, latent_names
+from .linear import linear_form
+from .methods import EP, Method
+
+TRUE = Constant(np.array(True), (), boolean)
+LOGIC = ("and", "or", "not", "xor", "equal")
+
+
+def ep_or_power(method: Method) -> Method:
+    """Power EP where it was asked for, else EP."""
+    return method if method.name == "power" else EP
+
+
+def constraint_blocks(graph: Graph, name: str, expression: Expr) -> list[Block]:
+    method = graph.method_of(name)
+    expression = _strip_apply(expression)
+    if known_in(graph)(expression):
+        return []
+    if isinstance(expression, Apply) and expression.op == "and":
+        return [block for part in expression.args for block in constraint_blocks(graph, name, part)]
+    if method.name in ("vmp", "ncvmp"):
+        raise UnsupportedError(
+            f"'{name}' is a constraint, whose divergence under VMP is infinite: "
+            "a Gaussian belief puts mass where it fails. "
+            f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
+        )
+    return [_boolean_block(graph, name, expression, TRUE, method)]
+
+
+def _strip_apply(expr: Expr) -> Expr:
+    return expr.expression if isinstance(expr, Let) and isinstance(expr.expression, Apply) else expr
+
+
+def let_block(graph: Graph, node: Let) -> Block:
+    method = graph.method_of(node.name)
+    if node.domain.kind in ("boolean", "category"):
+        if method.name in ("vmp", "ncvmp"):
+            raise UnsupportedError(
+                f"'{node.name}' is a deterministic discrete expression; under VMP its divergence is infinite. "
+                "Use method='auto' or 'ep' for it."
+            )
+        return _boolean_block(graph, node.name, node.expression, node, method)
+    known = known_in(graph)
+    form = linear_form(node.expression, known) if node.domain.kind == "real" else None
+    if form is None:
+        raise UnsupportedError(
+            f"'{node.name}' = {node.expression} is observed, and it is not a linear function of Gaussian variables: "
+            "observing it exactly has no operator. "
+            f"Observe it with noise: m.random('{node.name}', cv.gaussian({node.expression}, variance=small))."
+        )
+    return Block(
+        node.name,
+        "site",
+        ep_or_power(method),
+        "linear-Gaussian site, closed form",
+        "exact",
+        "an exact linear observation",
+        node.plates,
+        latent_names(graph, [node.expression]),
+        node,
+        form=form,
+    )
+
+
+def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method: Method) -> Block:
+    known = known_in(graph)
+    expression = _strip_apply(expression)
+    latent = latent_names(graph, [expression])
+    plates = expression.plates
+    observed = known(out) or out is TRUE
+    if isinstance(expression, Apply) and expression.op == "greater":
+        form = linear_form(expression.args[0] - expression.args[1], known)
+        if form is None:
+            raise UnsupportedError(
+                f"'{name}' compares {expression}, which is not linear in Gaussian variables. "
+                "Give the left-hand side a Gaussian variable of its own: "
+                "m.random('margin', cv.gaussian(..., variance=...))."
+            )
+        return Block(
+            name,
+            "site",
+            ep_or_power(method),
+            "positivity site, closed form",
+            "exact moments",
+            "a constraint or comparison: infinite divergence under VMP, exact moments under EP",
+            plates,
+            latent,
+            out,
+            link="positive",
+            form=form,
+            atoms=() if observed else (out,),
+        )
+    atoms = discrete_atoms(expression, known)
+    if len(atoms) > 12:
+        raise UnsupportedError(
+            f"'{name}' joins {len(atoms)} discrete variables in one expression; "
+            f"its truth table would have 2^{len(atoms)} rows. Split it with m.let."
+        )
+    return Block(
+        name,
+        "table",
+        ep_or_power(method),
+        "sum-product over the truth table",
+        "exact",
+        "discrete states: EP is belief propagation",
+        plates,
+        latent,
+        out,
+        atoms=(*atoms, *(() if observed else (out,))),
+        expression=expression,
+    )
+
+
+def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:
+    """The random discrete variables that a boolean expression is made of; named expressions are atoms."""
+    from .polynomial import atom_key
+
+    found: dict[tuple, Expr] = {}
+    stack = [expression]
+    while stack:
+        node = stack.pop()
+        if known(node):
+            continue
+        if isinstance(node, Apply) and node.op in LOGIC:
+            stack.extend(reversed(node.args))
+        elif isinstance(node, (Random, Let, Gather)) and node.domain.kind in ("boolean", "category"):
+            found.setdefault(_named_key(node, atom_key), node)
+        else:
+            raise UnsupportedError(
+                f"'{node}' inside '{expression}' is a comparison of random real numbers. "
+                f"Name it first, c = m.let('c', {node}), and use c in the expression."
+            )
+    return tuple(found.values())
+
+
+def _named_key(node: Expr, atom_key) -> tuple:
+    return ("let", id(node)) if isinstance(node, Let) else atom_key(node)

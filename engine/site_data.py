@@ -1,0 +1,146 @@
+"""The data of an EP site block in schedule order: everything about its instances that does not change in a run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from ..compiler.expressions import Expr
+from ..compiler.graph import Block, LinearForm
+from ..compiler.logic import TRUE
+from .evaluate import Scope, value
+from .instances import Layout, arranged, flat, layout, positions
+from .placed import Placed, mapped
+
+
+class Term(NamedTuple):
+    """One term of the linear form in schedule order: which elements, with which coefficient, along which direction."""
+
+    position: Any
+    coefficient: Any
+    direction: Any
+
+
+class Prepared(NamedTuple):
+    """A block's data in schedule order."""
+
+    terms: tuple[Term, ...]
+    offset: Any
+    noise: Any
+    out: Any
+    out_position: Any
+    present: Any
+    plan: Layout | None
+
+
+def product(coefficients: tuple[Expr, ...], scope: Scope, square: bool = False) -> Placed:
+    """The product of data expressions, or its square."""
+    factors = [value(c, scope) for c in coefficients]
+    product = mapped(lambda *c: _prod(c), *factors) if factors else Placed(jnp.asarray(1.0), ())
+    return Placed(product.value**2, product.plates) if square else product
+
+
+def _prod(factors):
+    total = 1.0
+    for factor in factors:
+        total = total * factor
+    return total
+
+
+def _sum(parts: list[Placed]) -> Placed:
+    return mapped(lambda *p: sum(p), *parts) if parts else Placed(jnp.asarray(0.0), ())
+
+
+def form_noise(form: LinearForm, scope: Scope) -> Placed:
+    """The variance of the independent noise of a form."""
+    return _sum([mapped(jnp.divide, product(c, scope, square=True), value(p, scope)) for c, p in form.noise])
+
+
+def form_offset(form: LinearForm, scope: Scope) -> Placed:
+    """The fixed part of a form."""
+    return _sum([product(c, scope) for c in form.offsets])
+
+
+def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
+    """Evaluates everything about the block that depends only on data."""
+    form = block.form
+    edges = tuple(term.element for term in form.terms) + block.atoms
+    plan = layout(block, scope, edges, key)
+
+    def place(placed: Placed) -> Any:
+        return arranged(flat(placed, block, scope), plan)
+
+    terms = tuple(
+        Term(
+            arranged(positions(term.element, block, scope), plan),
+            place(product(term.coefficients, scope)),
+            None if term.direction is None else place(value(term.direction, scope)),
+        )
+        for term in form.terms
+    )
+    terms = _apart(terms, tuple(term.variable for term in form.terms))
+    out, out_position = None, None
+    if block.atoms:
+        out_position = arranged(positions(block.atoms[0], block, scope), plan)
+    else:
+        observed = jnp.asarray(True) if block.out is TRUE else value(block.out, scope)
+        out = place(observed if isinstance(observed, Placed) else Placed(observed, ())).astype(float)
+    present = None if plan is None else plan.present
+    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
+    if mask is not None:
+        here = place(Placed(mask, block.out.plates)) > 0
+        present = here if present is None else present & here
+    noise = form_noise(form, scope)
+    if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
+        noise = Placed(noise.value / block.method.alpha, noise.plates)
+    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
+
+
+def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
+    """Where two terms of an instance meet in one element, the first takes over the second's coefficient.
+
+    One element has one cavity.
+    """
+    merged = list(terms)
+    for j, later in enumerate(variables):
+        for i in range(j):
+            if variables[i] is not later or merged[i].position is None or merged[j].position is None:
+                continue
+            same = merged[i].position == merged[j].position
+            first, second = merged[i], merged[j]
+            if first.direction is None:
+                merged[i] = first._replace(coefficient=first.coefficient + jnp.where(same, second.coefficient, 0.0))
+                merged[j] = second._replace(coefficient=jnp.where(same, 0.0, second.coefficient))
+            else:
+                total = _scaled(first) + jnp.where(same[..., None], _scaled(second), 0.0)
+                merged[i] = first._replace(coefficient=jnp.ones(()), direction=total)
+                merged[j] = second._replace(
+                    coefficient=jnp.ones(()), direction=jnp.where(same[..., None], 0.0, _scaled(second))
+                )
+    return tuple(merged)
+
+
+def _scaled(term: Term) -> Any:
+    coefficient = term.coefficient
+    return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
+
+
+def per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
+    """The prepared data with the scanned parts of one batch in place."""
+    terms = tuple(
+        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
+        for j, term in enumerate(prepared.terms)
+    )
+    fields = {
+        name: scanned.get(name, getattr(prepared, name))
+        for name in ("offset", "noise", "out", "out_position", "present")
+    }
+    return Prepared(terms, plan=prepared.plan, **fields)
+
+
+def scanned_parts(prepared: Prepared) -> dict[str, Any]:
+    """The parts of the data that differ between instances; scalars stay outside the scan."""
+    named = {f"{field}{j}": getattr(term, field) for j, term in enumerate(prepared.terms) for field in Term._fields}
+    named |= {name: getattr(prepared, name) for name in ("offset", "noise", "out", "out_position", "present")}
+    return {name: array for name, array in named.items() if array is not None and jnp.ndim(array) > 0}
