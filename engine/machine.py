@@ -75,6 +75,7 @@ class Machine:
 
     graph: Graph
     sizes: dict[str, int]
+    apart: bool = False  # whether the data are known to give no instance one element twice
 
     def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
         """What expressions may look up."""
@@ -128,8 +129,7 @@ class Machine:
         scope = self.scope(data)
         prepared = {}
         for number, block in self.ep_blocks.items():
-            room = site_data if block.kind == "site" else tables
-            prepared[number] = room.prepare(block, scope, jax.random.fold_in(key, int(number)))
+            prepared[number] = self.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
         constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
         for block in self.graph.blocks:
             if block.constant and block.latent:
@@ -141,6 +141,12 @@ class Machine:
             if variable.domain.kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
                 constant[name] = (jnp.clip(constant[name][0], -tables.CERTAIN, tables.CERTAIN),)
         return Fixed(constant, prepared)
+
+    def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
+        """One EP block's data in schedule order."""
+        if block.kind == "site":
+            return site_data.prepare(block, scope, key, self.apart)
+        return tables.prepare(block, scope, key)
 
     def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> tuple[State, dict[str, Any]]:
         """Beliefs from the priors in order of declaration, with symmetries broken by the random key.

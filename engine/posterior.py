@@ -232,7 +232,7 @@ class Posterior(Mapping[str, Marginal]):
         machine = self._machine
         scope = machine.scope(self._arrays)
         key = jax.random.wrap_key_data(jnp.asarray(self._result.outputs["key"]))
-        prepared = site_data.prepare(block, scope, jax.random.fold_in(key, int(number)))
+        prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
         naturals = {name: tuple(map(jnp.asarray, n)) for name, n in self._result.outputs["beliefs"].items()}
         messages = jax.tree.map(jnp.asarray, self._result.outputs["messages"][number])
         _, cavities, site = sites.read(block, prepared, machine.flat(block, naturals), messages, scope)

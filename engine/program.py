@@ -27,6 +27,7 @@ from .machine import Machine, State
 from .placed import spread
 from .posterior import Posterior, Result
 from .progress import Progress
+from .site_data import all_apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Program:
         self.options = options or Options()
         self.traces = 0
         self._plans: dict[frozenset[str], Graph] = {}
-        self._runs: dict[Any, tuple[Machine, Callable[..., Any]]] = {}
+        self._runs: dict[Any, tuple[Machine, Runner]] = {}
         self._predictors: dict[Any, Callable[..., Any]] = {}
         self.plan = self._plan(frozenset())
         self._fixed = self._expressions_of_data()
@@ -96,7 +97,7 @@ class Program:
         """
         binding = self.bind(data)
         with jax.enable_x64(True):
-            machine, run = self._run(binding)
+            machine, run = self._run(binding, binding.inputs)
             arrays = arrays_of(binding)
             result = run(arrays, seed, self.options.progress)
         return Posterior(machine, arrays, binding, result, self)
@@ -141,10 +142,12 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
-    def _run(self, binding: Binding) -> tuple[Machine, Callable[..., Any]]:
-        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)))
+    def _run(self, binding: Binding, inputs: Mapping[str, np.ndarray]) -> tuple[Machine, Runner]:
+        plan = self._plan(frozenset(binding.missing))
+        apart = all(all_apart(block, inputs) for block in plan.blocks if block.kind == "site")
+        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart)
         if signature not in self._runs:
-            machine = Machine(self._plan(frozenset(binding.missing)), dict(binding.sizes))
+            machine = Machine(plan, dict(binding.sizes), apart)
             self._runs[signature] = machine, Runner(machine, self.options, self._count)
         return self._runs[signature]
 
@@ -160,7 +163,7 @@ class Program:
         bindings = bind_many(self.model, datas, self.sizes)
         self._check_observed(bindings.first)
         with jax.enable_x64(True):
-            machine, run = self._run(bindings.first)
+            machine, run = self._run(bindings.first, bindings.inputs)
             arrays = arrays_of(bindings)
             outputs = run.many(arrays, seed)
         return Batch(self, machine, bindings, arrays, outputs, run.settings)

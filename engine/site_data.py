@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
-from ..compiler.expressions import Expr
+from ..compiler.expressions import Expr, Gather, Input
 from ..compiler.graph import Block, LinearForm
 from ..compiler.logic import TRUE
 from .evaluate import Scope, value
@@ -62,7 +65,7 @@ def form_offset(form: LinearForm, scope: Scope) -> Placed:
     return _sum([product(c, scope) for c in form.offsets])
 
 
-def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
+def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepared:
     """Evaluates everything about the block that depends only on data."""
     form = block.form
     edges = tuple(term.element for term in form.terms) + block.atoms
@@ -79,7 +82,8 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
         )
         for term in form.terms
     )
-    terms = _apart(terms, tuple(term.variable for term in form.terms))
+    if not apart:
+        terms = _apart(terms, tuple(term.variable for term in form.terms))
     out, out_position = None, None
     if block.atoms:
         out_position = arranged(positions(block.atoms[0], block, scope), plan)
@@ -95,6 +99,18 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
     if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
         noise = Placed(noise.value / block.method.alpha, noise.plates)
     return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
+
+
+def all_apart(block: Block, inputs: Mapping[str, np.ndarray]) -> bool:
+    """True when the index data show that no instance meets one element in two of its terms."""
+    for first, second in itertools.combinations(block.form.terms, 2):
+        if first.variable is not second.variable:
+            continue
+        indices = [term.element.index for term in (first, second) if isinstance(term.element, Gather)]
+        arrays = [inputs[index.name] for index in indices if isinstance(index, Input)]
+        if len(arrays) < 2 or arrays[0].shape != arrays[1].shape or np.any(arrays[0] == arrays[1]):
+            return False
+    return True
 
 
 def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
