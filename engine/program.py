@@ -269,7 +269,7 @@ class Runner:
     def __call__(self, data: dict[str, Any], seed: int, progress: bool | None) -> Result:
         """One inference; in chunks when somebody watches."""
         key = key_of(seed)
-        watcher = Progress.wanted(progress)
+        watcher = Progress.wanted(progress, sum(np.size(array) for array in data.values()))
         outputs = self._watched(data, key, watcher) if watcher else self._whole(data, key)
         return Result(outputs, self.settings)
 
@@ -323,6 +323,8 @@ class Runner:
         """
         if self.options.restarts == 1:
             return jax.tree.map(lambda a: a[None], function(*jax.tree.map(lambda a: a[0], stacked)))
+        if jax.default_backend() == "cpu":  # one after the other compiles faster, and none waits for the slowest
+            return jax.lax.map(lambda arguments: function(*arguments), stacked)
         return jax.vmap(function)(*stacked)
 
     def _best(self, outputs, key):

@@ -11,6 +11,9 @@ import numpy as np
 from .controller import RUNNING
 
 
+ENOUGH = 20_000  # numbers in the data
+
+
 class Progress:
     """Watches a run from outside, between chunks of sweeps: no callback inside the compiled loop."""
 
@@ -20,10 +23,13 @@ class Progress:
         self.shown = False
 
     @staticmethod
-    def wanted(progress: bool | None) -> Progress | None:
-        """A watcher when asked for, or when standard error is a terminal and nobody said no."""
+    def wanted(progress: bool | None, numbers: int) -> Progress | None:
+        """A watcher when asked for; or when standard error is a terminal, nobody said no, and there are enough data.
+
+        A run in chunks compiles three functions instead of one: a small problem is done before the line would show.
+        """
         if progress is None:
-            progress = sys.stderr.isatty()
+            progress = numbers >= ENOUGH and sys.stderr.isatty()
         return Progress() if progress else None
 
     def running(self, carry: Any) -> bool:
