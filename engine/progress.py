@@ -10,7 +10,6 @@ import numpy as np
 
 from .controller import RUNNING
 
-
 ENOUGH = 20_000  # numbers in the data
 
 
