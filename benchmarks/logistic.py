@@ -186,7 +186,9 @@ def contest(rows, columns, arguments):
     def ours(name, method):
         import cavity as cv
 
-        program = cv.compile(model(cv, columns), observed=["y"], method=method, sizes={"row": rows})
+        program = cv.compile(
+            model(cv, columns), observed=["y"], method=method, sizes={"row": rows}, trace_evidence=False
+        )
 
         def run():
             belief = program({"x": x, "y": y})["w"]
