@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import networkx as nx
-
 from .expressions import Gather
 from .graph import Block, Graph
 
@@ -41,6 +39,8 @@ def explain_plan(
 
 def loopy(graph: Graph) -> list[str]:
     """The EP blocks through which messages may come back to where they began."""
+    import networkx as nx  # here: only the explanation needs it
+
     blocks = [block for block in graph.blocks if block.kind != "energy"]
     web = nx.MultiGraph((block.name, element) for block in blocks for element in _elements(block))
     inside = {block.name for block in blocks if _shared(block) > 1}

@@ -7,7 +7,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
 from ..moments import Boolean
 from ..special import sigmoid, softplus
@@ -94,6 +93,8 @@ class Bernoulli(ExponentialFamily):
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
         """False is below true: shaped as the levels, then plates, of booleans."""
+        import scipy.special  # here: it takes a third of a second to import
+
         return levels(level, len(self.plates)) > scipy.special.expit(-host(self.logit)[0])
 
     def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:

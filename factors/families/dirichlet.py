@@ -7,7 +7,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jax.scipy.special import xlogy
 
 from ..moments import Simplex
@@ -94,6 +93,8 @@ class Dirichlet(ExponentialFamily):
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
         """The quantile of each coordinate (its marginal is a Beta), shaped as the levels, then plates + (K,)."""
+        import scipy.special  # here: it takes a third of a second to import
+
         concentration = 1.0 + host(self.concentration_minus_one)[0]
         rest = concentration.sum(axis=-1, keepdims=True) - concentration
         return scipy.special.betaincinv(concentration, rest, levels(level, len(self.plates) + 1))

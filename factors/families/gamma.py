@@ -7,7 +7,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jax.scipy.special import xlogy
 
 from ..moments import Positive
@@ -103,6 +102,8 @@ class Gamma(ExponentialFamily):
         return gradient.mean, gradient.log
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        import scipy.special  # here: it takes a third of a second to import
+
         negative_rate, shape_minus_one = host(*self.naturals())
         return scipy.special.gammaincinv(1.0 + shape_minus_one, levels(level, len(self.plates))) / -negative_rate
 

@@ -8,7 +8,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
 from ..moments import Real
 from .base import Array, ExponentialFamily, Naturals, floating, host, levels
@@ -97,6 +96,8 @@ class Gaussian(ExponentialFamily):
         return gradient.mean - 2.0 * moments.mean * gradient.variance, gradient.variance
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        import scipy.special  # here: it takes a third of a second to import
+
         linear, quadratic = host(*self.naturals())
         score = scipy.special.ndtri(levels(level, len(self.plates)))
         return -0.5 * linear / quadratic + score / np.sqrt(-2.0 * quadratic)

@@ -7,7 +7,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
 from ..moments import Count
 from ..special import lgamma
@@ -96,6 +95,8 @@ class Poisson(ExponentialFamily):
         return (gradient.mean,)
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
+        import scipy.special  # here: it takes a third of a second to import
+
         rate = np.exp(host(self.log_rate)[0])
         level = levels(level, len(self.plates))
         count = np.ceil(scipy.special.pdtrik(level, rate))

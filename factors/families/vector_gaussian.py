@@ -8,7 +8,6 @@ from typing import ClassVar, Self, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 
 from ..moments import Vector
 from .base import Array, ExponentialFamily, Naturals, floating, host, levels
@@ -111,6 +110,8 @@ class VectorGaussian(ExponentialFamily):
 
     def quantile(self, level: float | np.ndarray) -> np.ndarray:
         """The quantile of each coordinate, shaped as the levels, then plates + (D,)."""
+        import scipy.special  # here: it takes a third of a second to import
+
         linear, quadratic = host(*self.naturals())
         covariance = np.linalg.inv(-2.0 * quadratic)
         mean = np.einsum("...ij,...j->...i", covariance, linear)
