@@ -141,3 +141,17 @@ def seeds(selector: Random, scope: Scope, key: Any) -> Any:
     instances = math.prod(shape)
     chosen = jax.random.choice(key, instances, (k,), replace=instances < k)
     return Category(jnp.zeros((instances, k)).at[chosen, jnp.arange(k)].add(1.0).reshape((*shape, k)))
+
+
+def first_element(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
+    """The naturals of the first element."""
+    return tuple(n[(0,) * plates] for n in naturals)
+
+
+def stats_from_moments(moments: Any) -> tuple[Any, ...]:
+    """Expected statistics from moments: the same numbers, except that Gaussians keep variances."""
+    if isinstance(moments, Real):
+        return moments.mean, moments.mean**2 + moments.variance
+    if isinstance(moments, Vector):
+        return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
+    return tuple(moments)

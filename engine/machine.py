@@ -16,13 +16,24 @@ import jax.numpy as jnp
 
 from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block, Graph
-from ..factors.moments import Real, Vector
+from ..factors.moments import Vector
 from . import site_data, sites, tables
-from .beliefs import exchangeable_gates, family_of, jittered, multiplied, placeholder, seeds, shape_of, uniform
+from .beliefs import (
+    exchangeable_gates,
+    family_of,
+    first_element,
+    jittered,
+    multiplied,
+    placeholder,
+    seeds,
+    shape_of,
+    stats_from_moments,
+    uniform,
+)
 from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
-from .placed import Placed
+from .evidence import evidence_parts
 from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
 
@@ -206,7 +217,7 @@ class Machine:
         run = _Run(dict(before), moments, dict(state.moving), starts, first)
         for name in self.transient:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always)
-        evidence = self.evidence_parts(fixed, data, run.beliefs, run.moments, state.messages) if with_evidence else {}
+        evidence = evidence_parts(self, fixed, scope, run.beliefs, run.moments, state.messages) if with_evidence else {}
         seen = dict(run.moments)
         proper = self._all_proper(before, self.with_ep)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, state.messages, step)
@@ -276,9 +287,10 @@ class Machine:
             name: _add(naturals, state.moving[name]) if name in state.moving else naturals
             for name, naturals in fixed.constant.items()
         }
-        return self._with_messages(fixed, state.messages, beliefs)
+        return self.with_messages(fixed, state.messages, beliefs)
 
-    def _with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
+    def with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
+        """The naturals plus all messages of EP blocks."""
         beliefs = dict(beliefs)
         for number, block in self.ep_blocks.items():
             room = sites if block.kind == "site" else tables
@@ -308,14 +320,8 @@ class Machine:
         if name not in self.shared:
             return family.from_naturals(naturals).moments()
         plates = len(self.graph.latent[name].plates)
-        covariance = family.from_naturals(_first(naturals, plates)).moments().covariance
+        covariance = family.from_naturals(first_element(naturals, plates)).moments().covariance
         return Vector(naturals[0] @ covariance, jnp.broadcast_to(covariance, naturals[1].shape))
-
-    def _entropy(self, name: str, naturals: tuple[Any, ...]) -> Any:
-        family, plates = family_of(self.graph.latent[name]), self.plates_shape(name)
-        if name in self.shared:  # a Gaussian's entropy depends on its precision alone
-            return math.prod(plates) * family.from_naturals(_first(naturals, len(plates))).entropy()
-        return jnp.sum(family.from_naturals(naturals).entropy())
 
     @cached_property
     def shared(self) -> frozenset[str]:
@@ -344,7 +350,7 @@ class Machine:
             naturals = beliefs[name]
             if name in self.shared:
                 proper = proper & jnp.all(jnp.isfinite(naturals[0]))
-                naturals = _first(naturals, len(self.graph.latent[name].plates))
+                naturals = first_element(naturals, len(self.graph.latent[name].plates))
             proper = proper & jnp.all(family_of(self.graph.latent[name]).from_naturals(naturals).is_proper())
         return proper
 
@@ -359,75 +365,17 @@ class Machine:
         for name in names:
             plates = len(self.graph.latent[name].plates)
             total = 0.0
-            for a, b, s, t in zip(before[name], after[name], _stats(seen[name]), _stats(found[name]), strict=True):
+            for a, b, s, t in zip(
+                before[name], after[name], stats_from_moments(seen[name]), stats_from_moments(found[name]), strict=True
+            ):
                 product = (b - a) * (t - s)
                 total = total + product.sum(axis=tuple(range(plates, product.ndim)))
             worst = jnp.maximum(worst, jnp.max(jnp.where(jnp.isfinite(total), jnp.abs(total), jnp.inf)))
         return jnp.sqrt(worst)
 
-    # evidence ---------------------------------------------------------------------------------------------------------
-
-    def evidence_parts(
-        self, fixed: Fixed, data: dict[str, Any], beliefs: Naturals, moments: dict[str, Any], messages: dict[str, Any]
-    ) -> dict[str, Any]:
-        """log evidence by factor: expected log densities, EP terms, and entropies.
-
-        EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
-        EP messages . E t to the factor that generates it.
-        """
-        scope = self.scope(data, moments)
-        parts: dict[str, Any] = {name: jnp.zeros(()) for name in self.part_names}
-
-        def add(name: str, value: Any) -> None:
-            parts[name] = parts[name] + value
-
-        for block in self.graph.blocks:
-            if block.kind == "energy":
-                add(block.name, block_energy(block, scope))
-        for number, block in self.ep_blocks.items():
-            add(block.name, self.read_block(fixed, number, beliefs, messages, scope))
-        ep_sums = self._with_messages(
-            fixed,
-            messages,
-            {name: uniform(v, scope) for name, v in self.graph.latent.items() if name in self.with_ep}
-            | {name: beliefs[name] for name in beliefs if name not in self.with_ep},
-        )
-        for name in self.graph.latent:
-            total = self._entropy(name, beliefs[name])
-            if name in self.with_ep:
-                total = total + sum(jnp.sum(e * s) for e, s in zip(ep_sums[name], _stats(moments[name]), strict=True))
-            add(name, total)
-        return parts
-
-    @cached_property
-    def part_names(self) -> tuple[str, ...]:
-        """The names that the evidence is split by."""
-        return tuple(dict.fromkeys([block.name for block in self.graph.blocks] + list(self.graph.latent)))
-
-    def read_block(self, fixed: Fixed, number: str, beliefs: Naturals, messages: dict[str, Any], scope: Scope) -> Any:
-        """The evidence of one EP block."""
-        block = self.ep_blocks[number]
-        if block.kind == "site":
-            return sites.read(block, fixed.prepared[number], self.flat(block, beliefs), messages[number], scope)[0]
-        return tables.read(block, fixed.prepared[number], self.flat(block, beliefs), messages[number])
-
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
         return shape_of(self.graph.latent[name], Scope(self.sizes, {}, {}))
-
-
-def _first(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
-    """The naturals of the first element."""
-    return tuple(n[(0,) * plates] for n in naturals)
-
-
-def _stats(moments: Any) -> tuple[Any, ...]:
-    """Expected statistics from moments: the same numbers, except that Gaussians keep variances."""
-    if isinstance(moments, Real):
-        return moments.mean, moments.mean**2 + moments.variance
-    if isinstance(moments, Vector):
-        return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
-    return tuple(moments)
 
 
 def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:
@@ -456,6 +404,3 @@ def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return jax.tree.map(jnp.subtract, tuple(a), tuple(b))
-
-
-__all__ = ["Machine", "Placed", "State"]

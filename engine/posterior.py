@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..compiler.bind import Binding, bind
-from ..compiler.expressions import Let, Plate, Random
+from ..compiler.expressions import Let, Random
 from ..factors.errors import DataError
 from ..factors.families import Family, Gaussian, Point
 from . import controller, site_data, sites
@@ -349,6 +349,3 @@ class Posterior(Mapping[str, Marginal]):
             f"<Posterior of {self._program.model.name!r}: {', '.join(self)}; "
             f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
         )
-
-
-__all__ = ["Plate", "Posterior", "Trace"]

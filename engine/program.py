@@ -22,6 +22,7 @@ from ..compiler.plan import make_plan
 from ..factors.errors import DataError, ModelError
 from . import controller
 from .evaluate import Scope, value
+from .evidence import evidence_parts, part_names
 from .forward import marginals
 from .machine import Machine, State
 from .placed import spread
@@ -359,7 +360,7 @@ class _Task:
     def begin(self) -> controller.Carry:
         x, rest, _ = self.split(self.state)
         floored = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
-        parts = {name: jnp.zeros(()) for name in self.machine.part_names} if self.settings.with_evidence else {}
+        parts = {name: jnp.zeros(()) for name in part_names(self.machine)} if self.settings.with_evidence else {}
         settings = self.settings._replace(seeded=bool(self.starts))
         return controller.begin(x, rest, floored, parts, settings, 1.0)
 
@@ -387,7 +388,9 @@ class _Task:
         parts = carry.parts
         if not seen:
             moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
-            parts = self.machine.evidence_parts(self.fixed, self.data, beliefs, moments, state.messages)
+            parts = evidence_parts(
+                self.machine, self.fixed, self.machine.scope(self.data), beliefs, moments, state.messages
+            )
         evidence = sum(parts.values(), jnp.zeros(()))
         fields = ("iteration", "code", "error", "residuals", "evidences", "rejected", "damped", "floored", "step")
         return {

@@ -1,0 +1,67 @@
+"""The evidence, by factor."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+
+from . import sites, tables
+from .beliefs import family_of, first_element, stats_from_moments, uniform
+from .energy import block_energy
+from .evaluate import Scope
+
+if TYPE_CHECKING:
+    from .machine import Fixed, Machine
+
+
+def part_names(machine: Machine) -> tuple[str, ...]:
+    """The names that the evidence is split by."""
+    return tuple(dict.fromkeys([block.name for block in machine.graph.blocks] + list(machine.graph.latent)))
+
+
+def evidence_parts(
+    machine: Machine,
+    fixed: Fixed,
+    scope: Scope,
+    beliefs: dict[str, Any],
+    moments: dict[str, Any],
+    messages: dict[str, Any],
+) -> dict[str, Any]:
+    """log evidence by factor: expected log densities, EP terms, and entropies.
+
+    EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
+    EP messages . E t to the factor that generates it.
+    """
+    scope = Scope(scope.sizes, scope.data, moments)
+    parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
+    for block in machine.graph.blocks:
+        if block.kind == "energy":
+            parts[block.name] = parts[block.name] + block_energy(block, scope)
+    for number, block in machine.ep_blocks.items():
+        parts[block.name] = parts[block.name] + _read(machine, fixed, number, beliefs, messages, scope)
+    latent = machine.graph.latent
+    silent = {name: uniform(latent[name], scope) if name in machine.with_ep else beliefs[name] for name in latent}
+    sums = machine.with_messages(fixed, messages, silent)
+    for name in latent:
+        total = _entropy(machine, name, beliefs[name])
+        if name in machine.with_ep:
+            stats = stats_from_moments(moments[name])
+            total = total + sum(jnp.sum(message * stat) for message, stat in zip(sums[name], stats, strict=True))
+        parts[name] = parts[name] + total
+    return parts
+
+
+def _read(machine: Machine, fixed: Fixed, number: str, beliefs: Any, messages: dict[str, Any], scope: Scope) -> Any:
+    block = machine.ep_blocks[number]
+    if block.kind == "site":
+        return sites.read(block, fixed.prepared[number], machine.flat(block, beliefs), messages[number], scope)[0]
+    return tables.read(block, fixed.prepared[number], machine.flat(block, beliefs), messages[number])
+
+
+def _entropy(machine: Machine, name: str, naturals: tuple[Any, ...]) -> Any:
+    family, plates = family_of(machine.graph.latent[name]), machine.plates_shape(name)
+    if name in machine.shared:  # a Gaussian's entropy depends on its precision alone
+        return math.prod(plates) * family.from_naturals(first_element(naturals, len(plates))).entropy()
+    return jnp.sum(family.from_naturals(naturals).entropy())
