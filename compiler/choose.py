@@ -18,7 +18,7 @@ from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
-from .known import known_in, latent_names
+from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
 from .logic import constraint_blocks, ep_or_power, let_block
 from .methods import EXACT, NCVMP, VMP, Method
@@ -52,19 +52,13 @@ def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
     while queue:
         block = queue.pop(0)
         for atom in (*block.atoms, *(gate.selector for gate in block.gates if block.kind != "energy")):
-            root = _root(atom)
+            root = ungathered(atom)
             if isinstance(root, Let) and root.name not in found and root.name not in graph.observed:
                 found[root.name] = root
                 fresh = let_block(graph, root)
                 blocks.append(fresh)
                 queue.append(fresh)
     return found
-
-
-def _root(atom: Expr) -> Expr:
-    while isinstance(atom, Gather):
-        atom = atom.source
-    return atom
 
 
 def _random_blocks(graph: Graph, node: Random) -> list[Block]:

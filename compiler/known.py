@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .expressions import Expr, Let, Random, parents
+from .expressions import Expr, Gather, Let, Random, parents
 from .graph import Graph
 
 
@@ -19,6 +19,13 @@ def known_in(graph: Graph) -> Callable[[Expr], bool]:
         return all(known(child) for child in parents(expr))
 
     return known
+
+
+def ungathered(expr: Expr) -> Expr:
+    """What an element is gathered from, through all gathers."""
+    while isinstance(expr, Gather):
+        expr = expr.source
+    return expr
 
 
 def latent_names(graph: Graph, roots: list[Expr]) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Gather, Let, Plate, Random, parents
+from ..compiler.expressions import Apply, Expr, Let, Plate, Random, parents
 from ..compiler.graph import Block, Graph
+from ..compiler.known import ungathered
 from ..factors.families import FOR_DOMAIN
 from ..factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Unit, Vector
 from .evaluate import Scope
@@ -122,11 +123,9 @@ def _components(graph: Graph, block: Block, axis: Plate) -> bool:
     """True when latent variables live on `axis` and no fixed argument of their definitions varies over it."""
     variables = [graph.latent[name] for name in block.latent if axis in graph.latent[name].plates]
     arguments = [arg for v in variables if isinstance(v, Random) for arg in parents(v)]
-    return bool(variables) and not any(axis in arg.plates and not isinstance(_base(arg), Random) for arg in arguments)
-
-
-def _base(expr: Expr) -> Expr:
-    return _base(expr.source) if isinstance(expr, Gather) else expr
+    return bool(variables) and not any(
+        axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments
+    )
 
 
 def seeds(selector: Random, scope: Scope, key: Any) -> Any:

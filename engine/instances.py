@@ -29,14 +29,14 @@ class Layout(NamedTuple):
     present: Any
 
 
-def count(block: Block, sizes: dict[str, int]) -> int:
-    """Number of instances."""
-    return math.prod(sizes[plate.name] for plate in block.plates)
+def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
+    """Number of instances of a block, or of elements of a variable."""
+    return math.prod(sizes[plate.name] for plate in owner.plates)
 
 
-def elements(variable: Random | Let, sizes: dict[str, int]) -> int:
-    """Number of elements of a variable."""
-    return math.prod(sizes[plate.name] for plate in variable.plates)
+def schedule_shape(plan: Layout | None, block: Block, sizes: dict[str, int]) -> tuple[int, int]:
+    """(batches, width) of everything that travels in schedule order."""
+    return plan.order.shape if plan is not None else (1, count(block, sizes))
 
 
 def root(expr: Expr) -> Any:
@@ -53,7 +53,7 @@ def root(expr: Expr) -> Any:
 def positions(element: Expr, block: Block, scope: Scope) -> Any:
     """The flat position of each instance's element in its variable; None when the variable has a single element."""
     variable = root(element)
-    size = elements(variable, scope.sizes)
+    size = count(variable, scope.sizes)
     if size == 1:
         return None
     numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])

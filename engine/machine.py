@@ -310,8 +310,7 @@ class Machine:
         return flat
 
     def _shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
-        variable = self.graph.latent[name]
-        shape = tuple(self.sizes[plate.name] for plate in variable.plates)
+        shape = self.plates_shape(name)
         return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
 
     def moments_of(self, name: str, naturals: tuple[Any, ...]) -> Any:
@@ -375,7 +374,7 @@ class Machine:
 
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
-        return shape_of(self.graph.latent[name], Scope(self.sizes, {}, {}))
+        return shape_of(self.graph.latent[name], self.scope({}))
 
 
 def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:

@@ -18,7 +18,7 @@ from ..factors.gaussian import gaussian_site
 from ..factors.probit import positive_site
 from ..factors.special import log_sigmoid, softplus
 from .evaluate import Scope
-from .instances import count, restored
+from .instances import count, restored, schedule_shape
 from .site_data import Prepared, Term, per_batch, scanned_parts
 
 FLOOR = 1e-12  # of a cavity's precision, relative to the belief's
@@ -61,7 +61,7 @@ def site_function(block: Block) -> Any:
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
     """Messages that say nothing."""
-    shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
+    shape = schedule_shape(prepared.plan, block, scope.sizes)
     return Messages(jnp.zeros((*shape, len(block.form.terms), 2)), jnp.zeros(shape) if block.atoms else None)
 
 

@@ -17,7 +17,7 @@ from ..compiler.logic import TRUE
 from ..compiler.polynomial import atom_key
 from ..factors.special import log_sigmoid
 from .evaluate import Scope, gather, point_function, value
-from .instances import Layout, arranged, count, layout, positions, root
+from .instances import Layout, arranged, count, layout, positions, root, schedule_shape
 from .placed import Placed, arrange, mapped, spread
 
 logsumexp = jax.scipy.special.logsumexp
@@ -96,7 +96,7 @@ def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> tuple[Any, ...]:
     """Uniform messages: log odds of booleans, logits of categories."""
-    shape = prepared.plan.order.shape if prepared.plan is not None else (1, count(block, scope.sizes))
+    shape = schedule_shape(prepared.plan, block, scope.sizes)
     return tuple(
         jnp.zeros(shape if atom.domain.kind == "boolean" else (*shape, states(atom, scope))) for atom in block.atoms
     )
