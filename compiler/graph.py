@@ -65,8 +65,9 @@ class Block:
     """All instances of one factor over `plates`, with the way in which their messages are computed.
 
     `kind` is "energy" (VMP and NCVMP: the gradient of an expected log density), "site" (EP for a scalar function of a
-    linear form) or "table" (EP over discrete states). `latent` names the random variables that it touches. `operator`,
-    `accuracy` and `reason` are what `explain` prints.
+    linear form), "table" (EP over discrete states) or another of the engine's kinds of blocks with messages. `latent`
+    names the random variables that it touches, `parameters` those among them that a block with messages meets through
+    their moments, as VMP does. `operator`, `accuracy` and `reason` are what `explain` prints.
     """
 
     name: str
@@ -87,6 +88,8 @@ class Block:
     atoms: tuple[Expr, ...] = ()
     expression: Any = None  # the boolean expression of a table
     constant: bool = False  # its message does not change during inference
+    parameters: tuple[str, ...] = ()
+    details: Any = None  # what only blocks of this kind know of themselves
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

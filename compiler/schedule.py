@@ -16,5 +16,6 @@ def schedule(graph: Graph) -> Graph:
     forward = [i for i, block in enumerate(graph.blocks) if block.kind != "energy"]
     ep_order = tuple(forward + forward[-2::-1])
     energies = {name for block in graph.blocks if block.kind == "energy" for name in block.latent}
-    order = tuple(name for name in reversed(list(graph.latent)) if name in energies)
+    parameters = {name for block in graph.blocks for name in block.parameters}
+    order = tuple(name for name in reversed(list(graph.latent)) if name in energies | parameters)
     return dataclasses.replace(graph, order=order, ep_order=ep_order)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
-from . import sites, tables
 from .beliefs import family_of, first_element, stats_from_moments, uniform
 from .energy import block_energy
 from .evaluate import Scope
+from .kinds import KINDS
 
 if TYPE_CHECKING:
     from .machine import Fixed, Machine
@@ -55,9 +55,8 @@ def evidence_parts(
 
 def _read(machine: Machine, fixed: Fixed, number: str, beliefs: Any, messages: dict[str, Any], scope: Scope) -> Any:
     block = machine.ep_blocks[number]
-    if block.kind == "site":
-        return sites.read(block, fixed.prepared[number], machine.flat(block, beliefs), messages[number], scope)[0]
-    return tables.read(block, fixed.prepared[number], machine.flat(block, beliefs), messages[number])
+    kind, flat = KINDS[block.kind], machine.flat(block, beliefs)
+    return kind.evidence(block, fixed.prepared[number], flat, messages[number], scope)
 
 
 def _entropy(machine: Machine, name: str, naturals: tuple[Any, ...]) -> Any:

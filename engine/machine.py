@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import jax.numpy as jnp
 from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block, Graph
 from ..factors.moments import Vector
-from . import site_data, sites, tables
+from . import tables
 from .beliefs import (
     exchangeable_gates,
     family_of,
@@ -34,6 +35,7 @@ from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
+from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
 
@@ -105,7 +107,7 @@ class Machine:
     @cached_property
     def moving(self) -> tuple[str, ...]:
         """Variables that these touch, those with most elements first: the first ones need no place in the state."""
-        touched = {name for block in self.energies for name in block.latent}
+        touched = {name for block in self.energies for name in block.latent} | set(self.partners)
         order = [name for name in self.graph.order if name in touched]
         return tuple(sorted(order, key=lambda name: -math.prod(self.plates_shape(name))))
 
@@ -114,8 +116,18 @@ class Machine:
         """Variables that EP blocks touch."""
         names = set()
         for block in self.ep_blocks.values():
-            names |= set(block.latent) | {getattr(tables.root(atom), "name", "") for atom in block.atoms}
+            names |= set(block.latent) - set(block.parameters)
+            names |= {getattr(tables.root(atom), "name", "") for atom in block.atoms}
         return frozenset(name for name in names if name in self.graph.latent)
+
+    @cached_property
+    def partners(self) -> dict[str, tuple[str, ...]]:
+        """The parameters of blocks with messages, with the numbers of those blocks."""
+        found: dict[str, tuple[str, ...]] = {}
+        for number, block in self.ep_blocks.items():
+            for name in block.parameters:
+                found[name] = (*found.get(name, ()), number)
+        return found
 
     @cached_property
     def transient(self) -> tuple[str, ...]:
@@ -128,7 +140,8 @@ class Machine:
             mine = [block for block in self.energies if name in block.latent]
             reads_itself = any(block.method.name == "ncvmp" for block in mine)
             readers = {other for block in mine for other in block.latent}
-            if name not in self.with_ep and not reads_itself and not (readers & updated):
+            alone = name not in self.with_ep and name not in self.partners
+            if alone and not reads_itself and not (readers & updated):
                 found.append(name)
             updated.add(name)
         return tuple(found)
@@ -155,9 +168,7 @@ class Machine:
 
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
         """One EP block's data in schedule order."""
-        if block.kind == "site":
-            return site_data.prepare(block, scope, key, self.apart)
-        return tables.prepare(block, scope, key)
+        return KINDS[block.kind].prepare(block, scope, key, self.apart)
 
     def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> tuple[State, dict[str, Any]]:
         """Beliefs from the priors in order of declaration, with symmetries broken by the random key.
@@ -186,7 +197,7 @@ class Machine:
             starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
         moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
         messages = {
-            number: (sites if block.kind == "site" else tables).initial(block, fixed.prepared[number], scope)
+            number: KINDS[block.kind].initial(block, fixed.prepared[number], scope)
             for number, block in self.ep_blocks.items()
         }
         return State(moving, messages), starts
@@ -220,12 +231,12 @@ class Machine:
         evidence = evidence_parts(self, fixed, scope, run.beliefs, run.moments, state.messages) if with_evidence else {}
         seen = dict(run.moments)
         proper = self._all_proper(before, self.with_ep)
-        run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, state.messages, step)
+        run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
         for name in self.moving:
             if name not in self.transient:
-                self._update(run, name, fixed, scope, step, always)
+                self._update(run, name, fixed, scope, step, always, messages)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
         proper = proper & self._all_proper(run.beliefs, run.beliefs)
@@ -235,10 +246,13 @@ class Machine:
         )
         return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
 
-    def _update(self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any) -> None:
+    def _update(
+        self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any, messages: Any = None
+    ) -> None:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
-        target = self._pull(name, mine, scope, run.moments, run.moments[name])
+        others = self._partner_energies(name, fixed, run.beliefs, messages)
+        target = self._pull(name, mine, scope, run.moments, run.moments[name], others)
         if any(block.method.name == "ncvmp" for block in mine):
             rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
             # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
@@ -258,6 +272,17 @@ class Machine:
             found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
         run.moments[name] = settle(found, always)
 
+    def _partner_energies(self, name: str, fixed: Fixed, beliefs: Naturals, messages: Any) -> list[Any]:
+        """The energies of the blocks with messages that have the variable for a parameter, as functions of a scope."""
+
+        def energy(number):
+            block = self.ep_blocks[number]
+            flat = self.flat(block, beliefs)
+            function: Any = KINDS[block.kind].energy
+            return lambda inside: function(block, fixed.prepared[number], flat, messages[number], inside)
+
+        return [energy(number) for number in self.partners.get(name, ())]
+
     def _rotate(self, run: _Run, pair: Pair, fixed: Fixed) -> None:
         """Moves two vectors along the symmetry of their inner product to where the bound is best."""
         matrix = rotation(pair, run.moments[pair.left], run.moments[pair.right])
@@ -268,14 +293,16 @@ class Machine:
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
             run.moving[name] = _subtract(run.beliefs[name], fixed.constant[name])
 
-    def _ep_pass(self, fixed, scope, beliefs, messages, step):
+    def _ep_pass(self, fixed, scope, beliefs, moments, messages, step):
         messages, floored = dict(messages), {}
+        scope = Scope(scope.sizes, scope.data, moments)
         beliefs = dict(beliefs)
         for number in map(str, self.graph.ep_order):
             block, prepared = self.ep_blocks[number], fixed.prepared[number]
-            room = sites if block.kind == "site" else tables
             flat = self.flat(block, beliefs)
-            flat, messages[number], count = room.update(block, prepared, flat, messages[number], step)
+            flat, messages[number], count = KINDS[block.kind].update(
+                block, prepared, flat, messages[number], step, scope
+            )
             for name, naturals in flat.items():
                 beliefs[name] = self._shaped(name, naturals)
             floored[number] = floored.get(number, 0) + count
@@ -293,16 +320,17 @@ class Machine:
         """The naturals plus all messages of EP blocks."""
         beliefs = dict(beliefs)
         for number, block in self.ep_blocks.items():
-            room = sites if block.kind == "site" else tables
-            for name, naturals in room.accumulate(
-                block, fixed.prepared[number], messages[number], self.flat(block, beliefs)
-            ).items():
+            for name, naturals in (
+                KINDS[block.kind]
+                .accumulate(block, fixed.prepared[number], messages[number], self.flat(block, beliefs))
+                .items()
+            ):
                 beliefs[name] = self._shaped(name, naturals)
         return beliefs
 
     def flat(self, block: Block, beliefs: Naturals) -> Naturals:
         """The naturals of the block's variables with all plates in one axis."""
-        names = {*block.latent, *(tables.root(atom).name for atom in block.atoms)}
+        names = {*block.latent, *(tables.root(atom).name for atom in block.atoms)} - set(block.parameters)
         flat = {}
         for name in sorted(names & set(self.graph.latent)):
             plates = len(self.graph.latent[name].plates)
@@ -333,13 +361,19 @@ class Machine:
         return pairs(self.graph)
 
     def _pull(
-        self, name: str, blocks: tuple[Block, ...], scope: Scope, moments: dict[str, Any], here: Any
+        self,
+        name: str,
+        blocks: tuple[Block, ...],
+        scope: Scope,
+        moments: dict[str, Any],
+        here: Any,
+        others: Sequence[Callable[[Scope], Any]] = (),
     ) -> tuple[Any, ...]:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
 
         def energy(own):
             inside = Scope(scope.sizes, scope.data, {**moments, name: own})
-            return sum(block_energy(block, inside) for block in blocks)
+            return sum(block_energy(block, inside) for block in blocks) + sum(other(inside) for other in others)
 
         return family_of(self.graph.latent[name]).pull(here, jax.grad(energy)(here))
 

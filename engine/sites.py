@@ -191,7 +191,7 @@ def _scatter(term: Term, naturals: Any, change: Any) -> Any:
 
 
 def update(
-    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any
+    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any, scope: Scope
 ) -> tuple[dict[str, Any], Messages, Any]:
     """One sweep over the batches.
 

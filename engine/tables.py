@@ -80,7 +80,7 @@ def log_table(block: Block, scope: Scope) -> tuple[Placed, tuple[Plate, ...]]:
     return mapped(lambda p, x: jnp.log(p[x]), probability, outcome), axes
 
 
-def prepare(block: Block, scope: Scope, key: Any) -> Prepared:
+def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepared:
     """Evaluates the table and the index arrays once."""
     plan = layout(block, scope, block.atoms, key)
     table, axes = log_table(block, scope)
@@ -180,7 +180,7 @@ def _mask(local: Prepared, change: Any) -> Any:
 
 
 def update(
-    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any
+    block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any, scope: Scope
 ) -> tuple[dict[str, Any], Any, Any]:
     """One sweep over the batches."""
 
@@ -210,7 +210,7 @@ def accumulate(block: Block, prepared: Prepared, messages: tuple[Any, ...], natu
     return _add(naturals, block, local, flat)
 
 
-def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...]) -> Any:
+def read(block: Block, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], scope: Scope) -> Any:
     """The block's evidence: sum of (log sum f^power cavities + sum of A(cavity) - A(belief)) / power."""
     local, flat = _flattened(block, prepared, messages)
     cavities = _cavities(block, local, naturals, flat)

@@ -1,0 +1,94 @@
+"""The kinds of blocks that keep messages: what the machine asks of each.
+
+Every function takes the block first. `naturals` are those of the beliefs that the block sends messages to, with all
+plates of a variable in one axis; a variable that the block meets through its moments (a parameter of a chain under VMP)
+stands in `scope.moments` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from . import site_data, sites, tables
+from .evaluate import Scope
+
+
+class Kind(NamedTuple):
+    """The functions of one kind of block.
+
+    `prepare(block, scope, key, apart)` evaluates what depends on data only; `initial(block, prepared, scope)` gives
+    messages that say nothing; `update(block, prepared, naturals, messages, step, scope)` returns the naturals, the
+    messages and how many cavities were floored; `accumulate(block, prepared, messages, naturals)` adds the messages;
+    `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
+    `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
+    moments is the message to them.
+    """
+
+    prepare: Callable[..., Any]
+    initial: Callable[..., Any]
+    update: Callable[..., Any]
+    accumulate: Callable[..., Any]
+    evidence: Callable[..., Any]
+    energy: Callable[..., Any] | None = None
+
+
+def _site_evidence(block: Any, prepared: Any, naturals: Any, messages: Any, scope: Scope) -> Any:
+    return sites.read(block, prepared, naturals, messages, scope)[0]
+
+
+KINDS: dict[str, Kind] = {
+    "site": Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
+    "table": Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),
+}
+
+
+def exact_kind(
+    prepare: Callable[..., Any], solve: Callable[..., tuple[Any, dict[str, Any]]], family_of: Callable[..., Any]
+) -> Kind:
+    """The kind of a block that treats its variables jointly and exactly, given the messages of all other blocks.
+
+    `solve(block, prepared, cavities, scope)` takes the cavities' naturals by variable and returns log Z, the logarithm
+    of the integral of f * prod_j exp(eta_j . t_j), and the naturals of the marginals by variable. Its log Z must be
+    differentiable in `scope.moments`. Its messages are the marginals minus the cavities: one update is exact.
+    """
+
+    def cavities(naturals, messages):
+        return {name: _subtract(naturals[name], messages[name]) for name in messages}
+
+    def initial(block, prepared, scope):
+        return {name: prepared.silent[name] for name in prepared.silent}
+
+    def update(block, prepared, naturals, messages, step, scope):
+        outside = cavities(naturals, messages)
+        _, found = solve(block, prepared, outside, scope)
+        change = {
+            name: jax.tree.map(lambda a: step * a, _subtract(_subtract(found[name], outside[name]), messages[name]))
+            for name in messages
+        }
+        naturals = {**naturals, **{name: _add(naturals[name], change[name]) for name in messages}}
+        return naturals, {name: _add(messages[name], change[name]) for name in messages}, jax.numpy.zeros((), int)
+
+    def accumulate(block, prepared, messages, naturals):
+        return {**naturals, **{name: _add(naturals[name], messages[name]) for name in messages}}
+
+    def evidence(block, prepared, naturals, messages, scope):
+        log_z, _ = solve(block, prepared, cavities(naturals, messages), scope)
+        partitions = (family_of(block, name).from_naturals(naturals[name]).log_partition().sum() for name in messages)
+        return log_z - sum(partitions)
+
+    def energy(block, prepared, naturals, messages, scope):
+        outside = jax.lax.stop_gradient(cavities(naturals, messages))
+        return solve(block, prepared, outside, scope)[0]
+
+    return Kind(prepare, initial, update, accumulate, evidence, energy)
+
+
+def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return jax.tree.map(jax.numpy.add, tuple(a), tuple(b))
+
+
+def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return jax.tree.map(jax.numpy.subtract, tuple(a), tuple(b))
