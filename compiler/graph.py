@@ -93,12 +93,20 @@ class Block:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Joint:
+    """Gaussian variables that share one belief: the vector `variable` holds the elements of all `members` in turn."""
+
+    variable: Random
+    members: tuple[Random, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Graph:
     """A model with what is observed of it, and what the passes have found so far.
 
     `needed` are the nodes that an observation or a constraint depends on; `latent` the random variables (and discrete
     lets) that get a belief; `forward` those that nothing observed depends on: their marginals follow from the others.
-    `order` is the order of the updates in a sweep.
+    `order` is the order of the updates in a sweep. `given` names the variables whose prior is a belief among the data.
     """
 
     model: Any
@@ -112,6 +120,10 @@ class Graph:
     blocks: tuple[Block, ...] = ()
     order: tuple[str, ...] = ()
     ep_order: tuple[int, ...] = ()
+    given: frozenset[str] = frozenset()
+    sizes: Mapping[str, int] | None = None  # of the plates, where they are known
+    accuracy: str = "default"
+    joints: tuple[Joint, ...] = ()
 
     def method_of(self, *names: str) -> Method:
         """The method asked for under the first of `names` that has one, else the default."""

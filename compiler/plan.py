@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .absorb import absorb
 from .choose import choose
+from .given import given as given_priors
 from .graph import Graph
+from .join import join
 from .language import Model, check_graph
 from .methods import resolve
 from .roles import roles
@@ -19,19 +22,26 @@ def check(graph: Graph) -> Graph:
     return graph
 
 
-PASSES = (check, roles, choose, absorb, schedule)
+PASSES = (check, roles, choose, given_priors, absorb, join, schedule)
 
 
 def make_plan(
-    model: Model, observed: frozenset[str], missing: frozenset[str] = frozenset(), method: Any = "auto"
+    model: Model,
+    observed: frozenset[str],
+    missing: frozenset[str] = frozenset(),
+    method: Any = "auto",
+    given: frozenset[str] = frozenset(),
+    sizes: Mapping[str, int] | None = None,
+    accuracy: str = "default",
 ) -> Graph:
     """The plan of `model` given the names of what is observed: the graph after all passes.
 
-    `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these.
-    Raises ModelError and UnsupportedError before anything is compiled.
+    `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
+    `given` names the variables whose prior is a belief among the data; `sizes` are those of the plates, where they are
+    known; `accuracy` is "default" or "best". Raises ModelError and UnsupportedError before anything is compiled.
     """
     default, methods = resolve(method, {**model.randoms, **model.lets, **model.constraints})
-    graph = Graph(model, observed, missing, methods, default)
+    graph = Graph(model, observed, missing, methods, default, given=given, sizes=sizes, accuracy=accuracy)
     for step in PASSES:
         graph = step(graph)
     return graph

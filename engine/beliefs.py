@@ -123,9 +123,9 @@ def _components(graph: Graph, block: Block, axis: Plate) -> bool:
     """True when latent variables live on `axis` and no fixed argument of their definitions varies over it."""
     variables = [graph.latent[name] for name in block.latent if axis in graph.latent[name].plates]
     arguments = [arg for v in variables if isinstance(v, Random) for arg in parents(v)]
-    return bool(variables) and not any(
-        axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments
-    )
+    if not variables or any(v.name in graph.given for v in variables):  # earlier data have told them apart
+        return False
+    return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
 
 
 def seeds(selector: Random, scope: Scope, key: Any) -> Any:

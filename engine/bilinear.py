@@ -83,7 +83,7 @@ def shared_precision(graph: Graph) -> frozenset[str]:
 def _plain(block: Block, variable: Any, graph: Graph) -> bool:
     """A block whose message to the variable has a precision without plates."""
     if block.out is variable and block.constant:
-        return not block.args["precision"].plates
+        return variable.name not in graph.given and not block.args["precision"].plates
     pair = inner_product(block)
     if pair is None or variable not in set(pair) or block.out.name in graph.missing:
         return False

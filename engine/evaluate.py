@@ -14,11 +14,14 @@ import jax
 import jax.numpy as jnp
 
 from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Random, parents
+from ..compiler.graph import Joint
+from ..compiler.join import Direction, with_directions
 from ..compiler.polynomial import atom_key, monomials
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.families import FOR_DOMAIN
 from ..factors.moments import BY_KIND, Boolean, Positive, Real, Vector
+from .joint import direction_value, member_moments
 from .placed import Placed, mapped, to_event
 
 
@@ -30,6 +33,20 @@ class Scope:
     data: dict[str, Any]
     moments: dict[str, Any]
     bound: str | None = None
+    joints: tuple[Joint, ...] = ()
+
+    def with_data(self, extra: dict[str, Any]) -> Scope:
+        """The same scope with more data."""
+        return dataclasses.replace(self, data={**self.data, **extra})
+
+    def with_moments(self, moments: dict[str, Any]) -> Scope:
+        """The same scope with other moments."""
+        return dataclasses.replace(self, moments=moments)
+
+    def joint_of(self, variable: Any) -> Joint | None:
+        """The joint belief that a variable is a member of, if its moments are there."""
+        held = (joint for joint in self.joints if joint.variable.name in self.moments)
+        return next((joint for joint in held if variable in set(joint.members)), None)
 
     def size(self, size: Any) -> int:
         """A number of classes, where it may be a plate."""
@@ -55,7 +72,10 @@ def value(expr: Expr, scope: Scope) -> Placed:
     if isinstance(expr, Constant):
         return Placed(jnp.asarray(expr.value), expr.plates)
     if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
-        return Placed(scope.data[expr.name], expr.plates)
+        found = scope.data[expr.name]
+        return found if isinstance(found, Placed) else Placed(found, expr.plates)
+    if isinstance(expr, Direction):
+        return direction_value(expr, lambda e, extra: value(e, scope.with_data(extra)), scope.sizes)
     if isinstance(expr, Let):
         return value(expr.expression, scope)
     if isinstance(expr, Gather):
@@ -80,7 +100,9 @@ def point_function(expr: Apply) -> Any:
 
 
 def gather(source: Placed, index: Placed, expr: Gather) -> Placed:
-    """source[index] on placed values."""
+    """source[index] on placed values; a source that is the same along the axis stays."""
+    if expr.axis not in set(source.plates):
+        return source
     position = jnp.asarray(index.value).astype(jnp.int32)
     return mapped(
         lambda s, i: jax.tree.map(lambda a: a[i], s),
@@ -95,6 +117,8 @@ def point(kind: str, placed: Placed, size: int | None = None) -> Placed:
     if kind in ("concentration", "vector"):
         zeros = jnp.zeros((*placed.value.shape, placed.value.shape[-1]))
         return Placed(Vector(placed.value, zeros), placed.plates)
+    if kind == "natural":  # parameters of a given belief, which are no values of a variable
+        return placed
     family: Any = FOR_DOMAIN[kind]
     if kind == "category":
         return Placed(family.moments_at(placed.value, size), placed.plates)
@@ -108,6 +132,9 @@ def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
     A gather by a random index keeps the plate it chooses from.
     """
     kind = kind or expr.domain.kind
+    if isinstance(expr, Random) and (joint := scope.joint_of(expr)) is not None:
+        own = member_moments(expr, joint, scope.moments[joint.variable.name], scope.sizes)
+        return Placed(_cast(own, kind, expr), expr.plates)
     if isinstance(expr, (Random, Let)) and expr.name in scope.moments:
         return Placed(_cast(scope.moments[expr.name], kind, expr), expr.plates)
     if known(expr, scope):
@@ -251,6 +278,8 @@ def _atom(expr: Expr, scope: Scope) -> Placed:
 def _real(expr: Expr, scope: Scope) -> Placed:
     """Mean and variance of a polynomial in independent scalars, each of first degree in every monomial."""
     terms = monomials(expr, lambda e: known(e, scope))
+    if scope.joints:
+        terms = with_directions(terms, scope.joint_of, lambda e: known(e, scope))
     found: dict[tuple, Placed] = {}
     parts = []
     for coefficients, atoms in terms:

@@ -24,6 +24,7 @@ def infer(
     *,
     method: Any = "auto",
     sizes: Mapping[str, int] | None = None,
+    prior: Any = None,
     seed: int = 0,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
@@ -37,6 +38,9 @@ def infer(
     `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries
     of real observations). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a
     dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell.
+    `prior` is what earlier data taught: a posterior of the same model, whose variables on plates without data
+    (`posterior.carried`) then start from their beliefs there instead of the priors that the model declares; or a
+    dictionary of marginals by name.
     `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
@@ -61,7 +65,7 @@ def infer(
     if key not in programs:
         bind(model, data, sizes)
         programs[key] = Program(model, observed, method, sizes, options)
-    return programs[key](data, seed=seed)
+    return programs[key](data, seed=seed, prior=prior)
 
 
 def _observed(model: Model, data: Any) -> list[str]:

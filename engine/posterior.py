@@ -13,9 +13,10 @@ import numpy as np
 
 from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Let, Random
+from ..compiler.language import Model
 from ..factors.errors import DataError
 from ..factors.families import Family, Gaussian, Point
-from . import controller, site_data, sites
+from . import controller, site_data, sites, stream
 from .beliefs import family_of
 from .completed import Completed
 from .evaluate import Scope
@@ -23,6 +24,7 @@ from .forward import forward, marginals
 from .machine import Machine
 from .marginal import Marginal
 from .placed import Placed, mapped
+from .stream import Beliefs, Contribution
 
 if TYPE_CHECKING:
     from .program import Program
@@ -322,6 +324,44 @@ class Posterior(Mapping[str, Marginal]):
         predict = self._program.predictor(tuple(wanted), frozenset(observed), binding.sizes)
         found = predict(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
         return {name: Marginal(found[name], name) for name in wanted}
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self._program.model
+
+    @property
+    def observed(self) -> dict[str, np.ndarray]:
+        """The observations by name."""
+        return self._binding.observed
+
+    @property
+    def beliefs(self) -> dict[str, Any]:
+        """The families of the random variables that inference gave a belief, by name."""
+        return {name: family for name, family in self._families.items() if name in self.model.randoms}
+
+    def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of a variable's prior; UnsupportedError where it depends on other variables."""
+        return stream.prior_naturals(self._machine, self._arrays, name)
+
+    @property
+    def carried(self) -> Beliefs:
+        """What the next batch starts from: the beliefs of all variables on plates without data, by name."""
+        return stream.carried(self)
+
+    @property
+    def contribution(self) -> Contribution:
+        """What this run's data added to the carried variables over their priors: beliefs divided by priors.
+
+        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
+        """
+        return stream.contribution(self)
+
+    def __add__(self, other: Contribution) -> Beliefs:
+        return self.carried + other
+
+    def __sub__(self, other: Contribution) -> Beliefs:
+        return self.carried - other
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""

@@ -29,6 +29,7 @@ from .placed import spread
 from .posterior import Posterior, Result
 from .progress import Progress
 from .site_data import all_apart
+from .stream import given_arrays, given_beliefs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,27 +80,28 @@ class Program:
         self.observed = frozenset(name for name in observed if name in known)
         self.options = options or Options()
         self.traces = 0
-        self._plans: dict[frozenset[str], Graph] = {}
+        self._plans: dict[Any, Graph] = {}
         self._runs: dict[Any, tuple[Machine, Runner]] = {}
         self._predictors: dict[Any, Callable[..., Any]] = {}
         self.plan = self._plan(frozenset())
         self._fixed = self._expressions_of_data()
 
-    def _plan(self, missing: frozenset[str]) -> Graph:
-        if missing not in self._plans:
-            self._plans[missing] = make_plan(self.model, self.observed, missing, self.method)
-        return self._plans[missing]
+    def _plan(self, missing: frozenset[str], given: frozenset[str] = frozenset()) -> Graph:
+        if (missing, given) not in self._plans:
+            self._plans[missing, given] = make_plan(self.model, self.observed, missing, self.method, given)
+        return self._plans[missing, given]
 
-    def __call__(self, data: Mapping[str, Any], *, seed: int = 0) -> Posterior:
+    def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
-        Returns a `Posterior`. Raises DataError, before anything is compiled, for data that do not fit the model. The
-        same seed gives the same result.
+        `prior` is what an earlier posterior knows (see `infer`). Returns a `Posterior`. Raises DataError, before
+        anything is compiled, for data that do not fit the model. The same seed gives the same result.
         """
         binding = self.bind(data)
+        beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
-            machine, run = self._run(binding, binding.inputs)
-            arrays = arrays_of(binding)
+            machine, run = self._run(binding, binding.inputs, frozenset(beliefs))
+            arrays = {**arrays_of(binding), **given_arrays(self.model, beliefs)}
             result = run(arrays, seed, self.options.progress)
         return Posterior(machine, arrays, binding, result, self)
 
@@ -143,10 +145,10 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
-    def _run(self, binding: Binding, inputs: Mapping[str, np.ndarray]) -> tuple[Machine, Runner]:
-        plan = self._plan(frozenset(binding.missing))
+    def _run(self, binding: Binding, inputs: Any, given: frozenset[str] = frozenset()) -> tuple[Machine, Runner]:
+        plan = self._plan(frozenset(binding.missing), given)
         apart = all(all_apart(block, inputs) for block in plan.blocks if block.kind == "site")
-        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart)
+        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
         if signature not in self._runs:
             machine = Machine(plan, dict(binding.sizes), apart)
             self._runs[signature] = machine, Runner(machine, self.options, self._count)
