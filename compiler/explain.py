@@ -28,6 +28,9 @@ def explain_plan(
         lines.append(f"computed forward afterwards (nothing observed depends on them): {', '.join(graph.forward)}")
     if absorbed := graph.absorbed():
         lines.append(f"integrated out inside a factor, recovered afterwards: {', '.join(absorbed)}")
+    for joint in graph.joints:
+        members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
+        lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
     if loops := loopy(graph):
         lines.append(
             f"loops: {', '.join(loops)} may join in cycles, where EP's means, variances and evidence are approximate. "

@@ -24,7 +24,7 @@ def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
         if not atoms:
             offsets.append(coefficients)
             continue
-        term = _term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
         if term is None:
             return None
         terms.append(term)
@@ -57,7 +57,8 @@ def _total(parts: list) -> Expr:
     return functools.reduce(operator.add, parts)
 
 
-def _term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
+def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
+    """The atom as an element of a Gaussian variable, or its inner product with data; None for anything else."""
     direction = None
     if isinstance(atom, Apply) and atom.op == "dot":
         left, right = atom.args

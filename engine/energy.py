@@ -7,6 +7,7 @@ ever stored.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -20,7 +21,7 @@ from .placed import Placed, mapped
 
 def block_energy(block: Block, scope: Scope) -> Any:
     """Sum over all instances of gate probability * E log f."""
-    scope = Scope(scope.sizes, scope.data, scope.moments, block.method.bound)
+    scope = dataclasses.replace(scope, bound=block.method.bound)
     if (total := bilinear_energy(block, scope)) is not None:
         return total
     edges = list(block.args)

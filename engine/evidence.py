@@ -34,7 +34,7 @@ def evidence_parts(
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
     EP messages . E t to the factor that generates it.
     """
-    scope = Scope(scope.sizes, scope.data, moments)
+    scope = scope.with_moments(moments)
     parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
     for block in machine.graph.blocks:
         if block.kind == "energy":

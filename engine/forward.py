@@ -40,7 +40,8 @@ def marginals(
     """The marginals of the named variables, computed forward with those between them and the given families."""
     named = {**graph.model.randoms, **graph.model.lets}
     found = dict(families)
-    scope = Scope(sizes, data, {name: family.moments() for name, family in families.items()})
+    moments = {name: family.moments() for name, family in families.items()}
+    scope = Scope(sizes, data, moments, joints=graph.joints)
 
     def visit(node: Random | Let) -> Any:
         for name in latent_names(graph, list(parents(node))):

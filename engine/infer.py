@@ -32,6 +32,7 @@ def infer(
     acceleration: int = 5,
     trace_evidence: bool = True,
     progress: bool | None = None,
+    accuracy: str = "default",
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -44,13 +45,15 @@ def infer(
     `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
-    `progress` shows a line for runs over a second (default: on a terminal). The compiled program is kept with the
+    `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and exactly
+    what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small treewidth,
+    also where a method was asked for; "default" does so for small ones under method "auto". The compiled program is kept with the
     model: a second call with the same shapes compiles nothing.
 
     Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
     UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
     """
-    options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
+    options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy)
     observed = _observed(model, data)
     key = (
         frozenset(observed),
@@ -98,6 +101,7 @@ def compile(
     acceleration: int = 5,
     trace_evidence: bool = True,
     progress: bool | None = None,
+    accuracy: str = "default",
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
@@ -109,12 +113,17 @@ def compile(
         observed,
         method,
         sizes,
-        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress),
+        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy),
     )
 
 
 def explain(
-    model: Model, data: Mapping[str, Any] | None = None, *, method: Any = "auto", sizes: Mapping[str, int] | None = None
+    model: Model,
+    data: Mapping[str, Any] | None = None,
+    *,
+    method: Any = "auto",
+    sizes: Mapping[str, int] | None = None,
+    accuracy: str = "default",
 ) -> str:
     """What the compiler would choose, factor by factor, and why; nothing is compiled or run.
 
@@ -122,7 +131,11 @@ def explain(
     """
     data = data or {}
     observed = frozenset(_observed(model, data))
-    missing = frozenset(bind(model, data, sizes).missing) if data else frozenset()
-    text = explain_plan(make_plan(model, observed, missing, method))
+    options = Options(accuracy=accuracy)
+    binding = bind(model, data, sizes) if data else None
+    missing = frozenset(binding.missing) if binding else frozenset()
+    known_sizes = binding.sizes if binding else {name: size for name, (size, _) in model.sizes.items()}
+    plan = make_plan(model, observed, missing, method, sizes=known_sizes, accuracy=options.accuracy)
+    text = explain_plan(plan)
     print(text)
     return text

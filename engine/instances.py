@@ -57,7 +57,7 @@ def positions(element: Expr, block: Block, scope: Scope) -> Any:
     if size == 1:
         return None
     numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])
-    inside = Scope(scope.sizes, {**scope.data, variable.name: numbers}, scope.moments)
+    inside = scope.with_data({variable.name: numbers})
     return flat(value(element, inside), block, scope)
 
 

@@ -35,6 +35,7 @@ from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
+from .joint import joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
@@ -92,7 +93,7 @@ class Machine:
 
     def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
         """What expressions may look up."""
-        return Scope(self.sizes, data, moments or {})
+        return Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
 
     @cached_property
     def ep_blocks(self) -> dict[str, Block]:
@@ -180,9 +181,10 @@ class Machine:
         beliefs, moments = dict(fixed.constant), {}
         multiply = multiplied(self.graph)
         for i, (name, variable) in enumerate(self.graph.latent.items()):
-            own = tuple(block for block in self.energies if block.out is variable)
+            own = tuple(block for block in self.energies if block.out is variable or self._joins(block, name))
             if own:
-                beliefs[name] = _add(beliefs[name], self._pull(name, own, scope, moments, placeholder(variable, scope)))
+                around = {n: placeholder(v, scope) for n, v in self.graph.latent.items()} | moments
+                beliefs[name] = _add(beliefs[name], self._pull(name, own, scope, around, placeholder(variable, scope)))
             if name in multiply:
                 beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
             moments[name] = (
@@ -201,6 +203,10 @@ class Machine:
             for number, block in self.ep_blocks.items()
         }
         return State(moving, messages), starts
+
+    def _joins(self, block: Block, name: str) -> bool:
+        """Whether a block adds to a joint belief, whose precision may need all of them to be proper."""
+        return name in block.latent and any(joint.variable.name == name for joint in self.graph.joints)
 
     def _has_prior(self, name: str) -> bool:
         return any(block.constant and block.latent == (name,) for block in self.graph.blocks)
@@ -295,7 +301,7 @@ class Machine:
 
     def _ep_pass(self, fixed, scope, beliefs, moments, messages, step):
         messages, floored = dict(messages), {}
-        scope = Scope(scope.sizes, scope.data, moments)
+        scope = scope.with_moments(moments)
         beliefs = dict(beliefs)
         for number in map(str, self.graph.ep_order):
             block, prepared = self.ep_blocks[number], fixed.prepared[number]
@@ -372,7 +378,7 @@ class Machine:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
 
         def energy(own):
-            inside = Scope(scope.sizes, scope.data, {**moments, name: own})
+            inside = scope.with_moments({**moments, name: own})
             return sum(block_energy(block, inside) for block in blocks) + sum(other(inside) for other in others)
 
         return family_of(self.graph.latent[name]).pull(here, jax.grad(energy)(here))

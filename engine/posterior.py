@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Let, Random
 from ..compiler.language import Model
 from ..factors.errors import DataError
-from ..factors.families import Family, Gaussian, Point
-from . import controller, site_data, sites, stream
+from ..factors.families import Family, Point
+from . import controller, stream
 from .beliefs import family_of
 from .completed import Completed
 from .evaluate import Scope
 from .forward import forward, marginals
+from .joint import member_families
 from .machine import Machine
 from .marginal import Marginal
-from .placed import Placed, mapped
+from .recover import recover
 from .stream import Beliefs, Contribution
+from .trace import Trace
 
 if TYPE_CHECKING:
     from .program import Program
-
-
-class Trace(NamedTuple):
-    """What was recorded at each sweep.
-
-    The evidence (NaN where not recorded, or where the sweep was dropped) and the residual in posterior standard
-    deviations.
-    """
-
-    evidence: np.ndarray
-    residual: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,10 +185,15 @@ class Posterior(Mapping[str, Marginal]):
         """The beliefs as families of NumPy arrays."""
         graph = self._machine.graph
         beliefs = self._result.outputs["beliefs"]
-        return {
+        found = {
             name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
             for name, naturals in beliefs.items()
         }
+        with jax.enable_x64(True):
+            for joint in graph.joints:
+                members = member_families(joint, found[joint.variable.name], self._machine.sizes)
+                found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
+        return found
 
     @cached_property
     def _families(self) -> dict[str, Any]:
@@ -207,7 +203,7 @@ class Posterior(Mapping[str, Marginal]):
     @property
     def _scope(self) -> Scope:
         moments = {name: family.moments() for name, family in self._families.items()}
-        return Scope(self._machine.sizes, self._arrays, moments)
+        return Scope(self._machine.sizes, self._arrays, moments, joints=self._machine.graph.joints)
 
     def _observed(self, node: Random | Let) -> Any:
         """A point, with the predictive marginal in the place of missing entries."""
@@ -217,63 +213,18 @@ class Posterior(Mapping[str, Marginal]):
             return Point(data)
         hidden = {name: array for name, array in self._arrays.items() if name != node.name}
         scope = self._scope
-        predicted = forward(node, Scope(scope.sizes, hidden, scope.moments), self._families)
+        predicted = forward(node, dataclasses.replace(scope, data=hidden), self._families)
         return Completed(data, missing, predicted)
 
     @cached_property
     def _absorbed(self) -> dict[str, Family]:
-        """Marginals of variables that were integrated out inside a factor, recovered from its cavities and site."""
+        """Marginals of variables that were integrated out inside a factor."""
         found: dict[str, Family] = {}
         with jax.enable_x64(True):
             for number, block in self._machine.ep_blocks.items():
                 if block.absorbed:
-                    found |= self._recover(number, block)
+                    found |= recover(self._machine, self._result.outputs, self._arrays, number)
         return found
-
-    def _recover(self, number: str, block: Any) -> dict[str, Family]:
-        machine = self._machine
-        scope = machine.scope(self._arrays)
-        key = jax.random.wrap_key_data(jnp.asarray(self._result.outputs["key"]))
-        prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-        naturals = {name: tuple(map(jnp.asarray, n)) for name, n in self._result.outputs["beliefs"].items()}
-        messages = jax.tree.map(jnp.asarray, self._result.outputs["messages"][number])
-        _, cavities, site = sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
-        shape = [machine.sizes[plate.name] for plate in block.plates]
-
-        def placed(array):
-            return Placed(jnp.reshape(array, shape), block.plates)
-
-        by_term = {
-            (id(t.element), id(t.direction)): tuple(map(placed, c))
-            for t, c in zip(block.form.terms, cavities, strict=True)
-        }
-        families = {}
-        for record in block.absorbed:
-            coefficient = site_data.product(record.coefficients, scope)
-            means, variances = [site_data.form_offset(record.form, scope)], [site_data.form_noise(record.form, scope)]
-            for term in record.form.terms:
-                c = site_data.product(term.coefficients, scope)
-                mean, variance = by_term[(id(term.element), id(term.direction))]
-                means.append(mapped(jnp.multiply, c, mean))
-                variances.append(mapped(lambda c, v: c**2 * v, c, variance))
-
-            def posterior(c, score, curvature, *parts):
-                half = len(parts) // 2
-                mean, variance = sum(parts[:half]), sum(parts[half:])
-                return Gaussian.from_parameters(
-                    mean=mean + variance * c * score, variance=variance - (variance * c) ** 2 * curvature
-                )
-
-            families[record.variable.name] = mapped(
-                posterior,
-                coefficient,
-                placed(site.score),
-                placed(site.curvature),
-                *means,
-                *variances,
-                order=record.variable.plates,
-            ).value
-        return families
 
     # use --------------------------------------------------------------------------------------------------------------
 
@@ -306,22 +257,19 @@ class Posterior(Mapping[str, Marginal]):
     def _predict(self, binding: Binding, fresh: set[str]) -> dict[str, Marginal]:
         model = self._program.model
 
-        def changes(node: Any) -> bool:
-            return bool(fresh & {plate.name for plate in node.plates})
+        named = {**model.randoms, **model.lets}
+        joints = {joint.variable.name: joint for joint in self._machine.graph.joints}
 
-        observed = {
-            name: array
-            for name, array in self._binding.observed.items()
-            if not changes({**model.randoms, **model.lets}[name])
-        }
-        families = {
-            name: family
-            for name, family in self._families.items()
-            if not changes({**model.randoms, **model.lets}[name])
-        }
-        wanted = [name for name, node in {**model.randoms, **model.lets}.items() if changes(node) and name in set(self)]
+        def changes(name: str) -> bool:
+            """Whether a variable, or a member of a joint belief, lives on a plate of the new data."""
+            nodes = joints[name].members if name in joints else (named[name],)
+            return bool(fresh & {plate.name for node in nodes for plate in node.plates})
+
+        observed = {name: array for name, array in self._binding.observed.items() if not changes(name)}
+        families = {name: family for name, family in self._families.items() if not changes(name)}
+        wanted = [name for name in named if changes(name) and name in set(self)]
         data = {**binding.inputs, **observed}
-        predict = self._program.predictor(tuple(wanted), frozenset(observed), binding.sizes)
+        predict = self._program.predictor(self._machine.graph, tuple(wanted), frozenset(observed), binding.sizes)
         found = predict(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
         return {name: Marginal(found[name], name) for name in wanted}
 
@@ -362,6 +310,22 @@ class Posterior(Mapping[str, Marginal]):
 
     def __sub__(self, other: Contribution) -> Beliefs:
         return self.carried - other
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the posterior to a file that `cv.load(path, model)` reads: arrays and JSON, nothing that runs."""
+        from .store import save
+
+        save(self, path)
+
+    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> Any:
+        """Independent draws from the marginals, with the data, in the form that ArviZ reads. Needs the extra `arviz`.
+
+        A DataTree with ArviZ 1, an InferenceData before: groups posterior, observed_data and constant_data, dimensions
+        named as the plates. The draws of different variables are independent: compare no two of them.
+        """
+        from .to_arviz import to_arviz
+
+        return to_arviz(self, draws, seed)
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""

@@ -42,8 +42,14 @@ class Options:
     acceleration: int = 5
     trace_evidence: bool = True
     progress: bool | None = None
+    accuracy: str = "default"
 
     def __post_init__(self) -> None:
+        if self.accuracy not in ("default", "best"):
+            raise ModelError(
+                f"accuracy= is 'default' or 'best'; found {self.accuracy!r}. 'best' treats jointly and exactly what is "
+                "affordable, also where a method was asked for."
+            )
         for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
             number = getattr(self, name)
             if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < low:
@@ -83,13 +89,19 @@ class Program:
         self._plans: dict[Any, Graph] = {}
         self._runs: dict[Any, tuple[Machine, Runner]] = {}
         self._predictors: dict[Any, Callable[..., Any]] = {}
-        self.plan = self._plan(frozenset())
+        self.plan = self._plan(frozenset(), self._sizes_so_far())
         self._fixed = self._expressions_of_data()
 
-    def _plan(self, missing: frozenset[str], given: frozenset[str] = frozenset()) -> Graph:
-        if (missing, given) not in self._plans:
-            self._plans[missing, given] = make_plan(self.model, self.observed, missing, self.method, given)
-        return self._plans[missing, given]
+    def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[str] = frozenset()) -> Graph:
+        key = missing, given, tuple(sorted(sizes.items()))
+        if key not in self._plans:
+            accuracy = self.options.accuracy
+            self._plans[key] = make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
+        return self._plans[key]
+
+    def _sizes_so_far(self) -> dict[str, int]:
+        """The sizes of plates that are known before any data."""
+        return {**{name: size for name, (size, _) in self.model.sizes.items()}, **self.sizes}
 
     def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
@@ -146,7 +158,7 @@ class Program:
             )
 
     def _run(self, binding: Binding, inputs: Any, given: frozenset[str] = frozenset()) -> tuple[Machine, Runner]:
-        plan = self._plan(frozenset(binding.missing), given)
+        plan = self._plan(frozenset(binding.missing), binding.sizes, given)
         apart = all(all_apart(block, inputs) for block in plan.blocks if block.kind == "site")
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
         if signature not in self._runs:
@@ -171,11 +183,13 @@ class Program:
             outputs = run.many(arrays, seed)
         return Batch(self, machine, bindings, arrays, outputs, run.settings)
 
-    def predictor(self, names: tuple[str, ...], observed: frozenset[str], sizes: dict[str, int]) -> Callable[..., Any]:
+    def predictor(
+        self, plan: Graph, names: tuple[str, ...], observed: frozenset[str], sizes: dict[str, int]
+    ) -> Callable[..., Any]:
         """The jitted forward pass to the named variables, for the given plate sizes."""
-        key = (names, observed, tuple(sorted(sizes.items())))
+        key = (id(plan), names, observed, tuple(sorted(sizes.items())))
         if key not in self._predictors:
-            graph = dataclasses.replace(self.plan, observed=observed)
+            graph = dataclasses.replace(plan, observed=observed)
             self._predictors[key] = jax.jit(lambda data, families: marginals(graph, names, dict(sizes), data, families))
         return self._predictors[key]
 

@@ -1,0 +1,79 @@
+"""Joint Gaussian beliefs: where their members stand in the vector, and what the members' moments are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..compiler.expressions import Random
+from ..compiler.graph import Graph, Joint
+from ..compiler.join import Direction, dimension
+from ..factors.families import Gaussian, VectorGaussian
+from ..factors.moments import Real, Vector
+from .placed import Placed, mapped
+
+
+def joint_sizes(graph: Graph) -> dict[str, int]:
+    """The dimensions of the joint beliefs, as sizes of the plates that stand for them."""
+    axes = [joint.variable.domain.size for joint in graph.joints]
+    return {axis.name: axis.size for axis in axes}
+
+
+def offsets(joint: Joint, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The first position of every member."""
+    found, total = {}, 0
+    for member in joint.members:
+        found[member.name] = total
+        total += dimension(member, sizes)
+    return found
+
+
+def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
+    """The vector of a direction; `evaluate(expr, extra)` gives the value of an expression with extra data by name."""
+    start = offsets(expr.joint, sizes)
+    total = sum(dimension(member, sizes) for member in expr.joint.members)
+    parts = []
+    for term in expr.terms:
+        shape = tuple(sizes[plate.name] for plate in term.variable.plates)
+        numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
+        position = evaluate(term.element, {term.variable.name: numbers})
+        coefficients = [evaluate(c, {}) for c in term.coefficients]
+        along = Placed(jnp.ones(1), ()) if term.direction is None else evaluate(term.direction, {})
+        first, width = start[term.variable.name], term.variable.domain.size or 1
+
+        def vector(position, along, *coefficients, first=first, width=width):
+            places = first + position * width + jnp.arange(width)
+            return jnp.zeros(total).at[places].set(along * math.prod(coefficients, start=jnp.ones(())))
+
+        parts.append(mapped(vector, position, along, *coefficients))
+    return mapped(lambda *vectors: sum(vectors), *parts, order=expr.plates)
+
+
+def member_moments(member: Random, joint: Joint, moments: Vector, sizes: Mapping[str, int]) -> Real | Vector:
+    """The moments of all elements of a member, from those of the joint belief."""
+    first, count = offsets(joint, sizes)[member.name], dimension(member, sizes)
+    shape = tuple(sizes[plate.name] for plate in member.plates)
+    mean = moments.mean[first : first + count]
+    covariance = moments.covariance[first : first + count, first : first + count]
+    if member.domain.kind == "real":
+        return Real(mean.reshape(shape), jnp.diagonal(covariance).reshape(shape))
+    width = member.domain.size
+    blocks = covariance.reshape(count // width, width, count // width, width)
+    own = jnp.einsum("aiaj->aij", blocks)
+    return Vector(mean.reshape((*shape, width)), own.reshape((*shape, width, width)))
+
+
+def member_families(joint: Joint, family: VectorGaussian, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The marginals of the members."""
+    moments = family.moments()
+    found: dict[str, Any] = {}
+    for member in joint.members:
+        own = member_moments(member, joint, moments, sizes)
+        if isinstance(own, Real):
+            found[member.name] = Gaussian.from_parameters(mean=own.mean, variance=own.variance)
+        else:
+            found[member.name] = VectorGaussian.from_parameters(mean=own.mean, covariance=own.covariance)
+    return found
