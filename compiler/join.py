@@ -8,6 +8,7 @@ Gaussian over all of them costs little and makes that part of the model exact.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 
@@ -112,12 +113,13 @@ Meeting = frozenset  # of variables that meet in one linear form
 
 
 def _candidates(graph: Graph) -> set[Random]:
-    found = set()
-    for node in graph.latent.values():
-        if isinstance(node, Random) and isinstance(node.term, Term) and node.term.factor.name in GAUSSIAN:
-            if node.domain.kind == "real" or isinstance(node.domain.size, int):
-                found.add(node)
-    return found
+    """The Gaussian variables that a joint belief could hold."""
+
+    def fits(node: Random | Let) -> bool:
+        generated = isinstance(node, Random) and isinstance(node.term, Term) and node.term.factor.name in GAUSSIAN
+        return generated and (node.domain.kind == "real" or isinstance(node.domain.size, int))
+
+    return {node for node in graph.latent.values() if isinstance(node, Random) and fits(node)}
 
 
 def _uses(graph: Graph, block: Block) -> list[Meeting] | None:
@@ -184,7 +186,7 @@ def _components(graph: Graph, uses: list[list[Meeting] | None]) -> list[tuple[Ra
         for form in forms or []:
             members = [variable for variable in form if variable in candidates]
             web.add_nodes_from(members)
-            web.add_edges_from(zip(members, members[1:], strict=False))
+            web.add_edges_from(itertools.pairwise(members))
     groups = []
     for component in nx.connected_components(web):
         apart = all(sum(bool(form & component) for form in forms) <= 1 for forms in uses if forms is not None)

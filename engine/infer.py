@@ -45,10 +45,10 @@ def infer(
     `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
-    `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and exactly
-    what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small treewidth,
-    also where a method was asked for; "default" does so for small ones under method "auto". The compiled program is kept with the
-    model: a second call with the same shapes compiles nothing.
+    `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
+    exactly what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
+    treewidth, also where a method was asked for; "default" does so for small ones under method "auto". The compiled
+    program is kept with the model: a second call with the same shapes compiles nothing.
 
     Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
     UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
