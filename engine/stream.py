@@ -17,13 +17,16 @@ import numpy as np
 from ..compiler.bind import Binding
 from ..compiler.expressions import Random, parents
 from ..compiler.given import names as given_names
-from ..compiler.graph import Graph
+from ..compiler.graph import Block, Graph
 from ..compiler.known import latent_names
 from ..compiler.language import Model
+from ..compiler.methods import EXACT
 from ..factors.errors import DataError, UnsupportedError
+from ..factors.factor import Term
 from ..factors.families import FOR_DOMAIN, ExponentialFamily
 from . import tables
 from .beliefs import placeholder
+from .energy import block_energy
 from .marginal import Marginal
 
 if TYPE_CHECKING:
@@ -77,6 +80,16 @@ class Beliefs(Mapping[str, Marginal]):
 
     def __sub__(self, other: Contribution) -> Beliefs:
         return self._with(other, -1.0)
+
+    def over(self, priors: Mapping[str, Naturals]) -> Contribution:
+        """What leads from priors with these natural parameters to these beliefs."""
+        return Contribution(
+            {name: type(family) for name, family in self.families.items()},
+            {
+                name: tuple(a - b for a, b in zip(family.naturals(), priors[name], strict=True))
+                for name, family in self.families.items()
+            },
+        )
 
     def _with(self, other: Any, sign: float) -> Beliefs:
         if not isinstance(other, Contribution):
@@ -149,15 +162,8 @@ def _data_plates(model: Model, observed: Mapping[str, Any]) -> set[str]:
 
 def contribution(posterior: Posterior) -> Contribution:
     """Naturals of the carried beliefs minus those of their priors."""
-    families = carried(posterior).families
-    priors = {name: posterior.prior_naturals(name) for name in families}
-    return Contribution(
-        {name: type(family) for name, family in families.items()},
-        {
-            name: tuple(a - b for a, b in zip(family.naturals(), priors[name], strict=True))
-            for name, family in families.items()
-        },
-    )
+    beliefs = carried(posterior)
+    return beliefs.over({name: posterior.prior_naturals(name) for name in beliefs.families})
 
 
 def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Naturals:
@@ -166,17 +172,27 @@ def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Natura
     variable = graph.model.randoms[name]
     if name in graph.given:
         return tuple(np.asarray(arrays[key]) for key in given_names(variable))
-    own = [b for b in graph.blocks if b.out is variable and b.constant and b.latent == (name,)]
-    if not own:
-        above = ", ".join(latent_names(graph, list(parents(variable))))
-        raise UnsupportedError(
-            f"The contribution to '{name}' has no baseline: its prior depends on {above or 'other variables'}, which "
-            "the data change too. Give both beliefs of their own at the start: start = cv.infer(model, {}); "
-            f"cv.infer(model, data, prior={{'{name}': start['{name}'], ...}})."
+    above = latent_names(graph, list(parents(variable)))
+    if above or not isinstance(variable.term, Term):
+        why = (
+            f"its prior depends on {', '.join(above)}, which the data change too" if above else "its prior is a switch"
         )
+        raise UnsupportedError(
+            f"The contribution to '{name}' has no baseline: {why}. Give it a belief of its own at the start: "
+            f"start = cv.infer(model, {{}}), then cv.infer(model, data, prior={{'{name}': start['{name}'], ...}})."
+        )
+    factor, args = variable.term.factor, variable.term.args
+    if "out" not in factor.conjugate:
+        raise UnsupportedError(
+            f"The contribution to '{name}' has no baseline: its prior ({factor.name}) is not of the family of its "
+            f"beliefs. Give it one at the start: prior={{'{name}': ...}}."
+        )
+    block = Block(name, "energy", EXACT, "", "", "", variable.plates, (name,), variable, factor, args, constant=True)
     with jax.enable_x64(True):
         scope = machine.scope(arrays)
-        naturals = machine._pull(name, tuple(own), scope, {}, placeholder(variable, scope))
+        here = placeholder(variable, scope)
+        gradient = jax.grad(lambda own: block_energy(block, machine.scope(arrays, {name: own})))(here)
+        naturals = FOR_DOMAIN[variable.domain.kind].pull(here, gradient)
         if variable.domain.kind in ("boolean", "category"):
             naturals = (np.clip(naturals[0], -tables.CERTAIN, tables.CERTAIN),)
         return tuple(np.asarray(natural) for natural in naturals)

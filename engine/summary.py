@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..factors.families import Point
+from .completed import Completed
+
 if TYPE_CHECKING:
     from .posterior import Posterior
+    from .saved import Saved
 
 
-def summary(posterior: Posterior, elements: int = 4) -> str:
+def summary(posterior: Posterior | Saved, elements: int = 4) -> str:
     """Name, family, shape, and mean +- sd of the first elements of every marginal that inference gave a belief."""
     rows = []
     for name in posterior:
-        if name in posterior._binding.observed:
-            continue
         marginal = posterior[name]
+        if isinstance(marginal.family, (Point, Completed)):
+            continue
         mean, sd = np.ravel(marginal.mean), np.ravel(marginal.sd)
         shown = ", ".join(f"{m:.4g} ± {s:.2g}" for m, s in zip(mean[:elements], sd[:elements], strict=True))
         more = ", ..." if mean.size > elements else ""
