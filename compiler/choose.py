@@ -16,12 +16,14 @@ from ..factors import LINKS
 from ..factors.domains import real
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
+from ..factors.gaussian_process import NAME as PROCESS
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
 from .logic import constraint_blocks, ep_or_power, let_block
 from .methods import EXACT, NCVMP, VMP, Method
+from .processes import process_block
 
 ZERO = Constant(np.array(0.0), (), real)
 MINUS_ONE = Constant(np.array(-1.0), (), real)
@@ -94,6 +96,8 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
     latent = latent_names(graph, [node, *term.args.values(), *(gate.selector for gate in gates)])
     plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = Block(node.name, "energy", VMP, "", "", "", plates, latent, node, term.factor, term.args, gates)
+    if term.factor.name == PROCESS:
+        return process_block(base)
     if not latent:
         return dataclasses.replace(
             base,

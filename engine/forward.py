@@ -18,11 +18,13 @@ from ..compiler.known import latent_names
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
 from ..factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
+from ..factors.gaussian_process import NAME as PROCESS
 from ..factors.probit import positive_site
 from ..factors.softmax import expected_softmax
 from .energy import gate_weight
 from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
+from .processes import predicted
 from .sites import SMALLEST_VARIANCE
 
 Families = Mapping[str, Any]  # families by name
@@ -92,6 +94,8 @@ def _random(node: Random, scope: Scope, families: Families) -> Placed:
         stacked = mapped(lambda *p: _stack(p), *parts)
         weight = mapped(lambda *w: jnp.stack(w), *weights)
         return mapped(_mixture, stacked, weight, order=node.plates)
+    if node.term.factor.name == PROCESS:
+        return predicted(node, scope)
     return _mixed(node.term, scope, families)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from . import site_data, sites, tables
+from . import processes, site_data, sites, tables
 from .evaluate import Scope
 
 
@@ -92,3 +92,6 @@ def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return jax.tree.map(jax.numpy.subtract, tuple(a), tuple(b))
+
+
+KINDS["process"] = exact_kind(processes.prepare, processes.solve, processes.family)

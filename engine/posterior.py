@@ -24,6 +24,7 @@ from .forward import forward, marginals
 from .joint import member_families
 from .machine import Machine
 from .marginal import Marginal
+from .processes import anchors
 from .recover import recover
 from .stream import Beliefs, Contribution
 from .trace import Trace
@@ -268,7 +269,9 @@ class Posterior(Mapping[str, Marginal]):
         observed = {name: array for name, array in self._binding.observed.items() if not changes(name)}
         families = {name: family for name, family in self._families.items() if not changes(name)}
         wanted = [name for name in named if changes(name) and name in set(self)]
-        data = {**binding.inputs, **observed}
+        machine, outputs = self._machine, self._result.outputs
+        functions = anchors(machine.ep_blocks, outputs, machine.flat, machine.scope(self._arrays), fresh)
+        data = {**binding.inputs, **observed, **functions}
         predict = self._program.predictor(self._machine.graph, tuple(wanted), frozenset(observed), binding.sizes)
         found = predict(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
         return {name: Marginal(found[name], name) for name in wanted}
