@@ -1,0 +1,261 @@
+"""How far to trust a posterior: its beliefs against weighted draws of the model's own joint density.
+
+Three witnesses. Weighted draws of the posterior (see `reference`), where their Pareto k allows, give means and standard
+deviations to compare with. Where it does not, the curvature of the log density at the beliefs gives standard
+deviations. The skewness of the tilted distributions tells which EP factors are far from Gaussian.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ..factors.errors import CavityError, UnsupportedError
+from .log_density import LogDensity
+from .psis import smoothed
+from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
+from .tilted import Shape, tilted_shapes
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
+
+LEVELS = ("unchecked", "good", "doubtful", "poor")
+SHIFT = (0.1, 0.5)  # of a mean, in standard deviations of the reference: doubtful, poor
+RATIO = (1.1, 1.5)  # of standard deviations, either way
+CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact reference
+CURVATURE_SHIFT = (0.5, 2.0)
+PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One variable: its worst element's mean shift in standard deviations, and sd over that of the reference."""
+
+    name: str
+    level: str
+    witness: str
+    shift: float
+    ratio: float
+    partner: str = ""
+    correlation: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with it."""
+        wrong = []
+        if self.ratio < 1.0:
+            wrong.append(f"sds {self.ratio:.2g} times what they should be (too narrow)")
+        elif self.ratio > 1.0:
+            wrong.append(f"sds {self.ratio:.2g} times what they should be (too wide)")
+        wrong.append(f"means off by up to {self.shift:.2g} sd")
+        tied = f"; correlated {self.correlation:.2f} with '{self.partner}'" if self.partner else ""
+        return f"'{self.name}' ({', '.join(wrong)}{tied})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trust:
+    """A verdict on a posterior. `print` it, or read `level`: good, doubtful, poor or unchecked.
+
+    `findings` has one entry for each latent variable that was compared; `pareto_k` is the shape of the importance
+    weights of draws from the product of the beliefs (below 0.7 these draws can be reweighted to the posterior; it says
+    little about marginals of a strongly correlated posterior, which may be right although their product is not),
+    `reference_k` that of the reference; `tilted` has skewness and excess kurtosis by EP factor; `notes` tell what could
+    not be checked. `ok` is true when the level is good.
+    """
+
+    level: str
+    findings: tuple[Finding, ...]
+    pareto_k: float
+    reference_k: float
+    effective: float
+    tilted: dict[str, Shape]
+    notes: tuple[str, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the posterior."""
+        return self.level == "good"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: the level, the variables and what to do."""
+        bad = sorted((f for f in self.findings if f.level in LEVELS[2:]), key=lambda f: -LEVELS.index(f.level))
+        if not bad:
+            return f"{self.level}: " + (" ".join(self.notes) or "means and sds agree with the model's joint density.")
+        named = "; ".join(f.sentence for f in bad[:3]) + (f"; and {len(bad) - 3} more" if len(bad) > 3 else "")
+        tied = any(f.partner for f in bad)
+        remedy = (
+            "Make correlated variables one vector (cv.vector_gaussian, cv.dot), centre the inputs, or reparametrise; "
+            if tied
+            else "Try another method (method='ep'), or reparametrise; "
+        )
+        return f"{self.level}: {named}. {remedy}posterior.check() runs NUTS beside it."
+
+    def __str__(self) -> str:
+        lines = [f"{'variable':<16}{'verdict':<11}{'mean shift':>11}{'sd ratio':>10}  against"]
+        lines += [f"{f.name:<16}{f.level:<11}{f.shift:>11.3f}{f.ratio:>10.3f}  {f.witness}" for f in self.findings]
+        lines += [
+            f"factor {name}: tilted skewness up to {s.skewness:.2f}, excess kurtosis {s.kurtosis:.2f}"
+            for name, s in self.tilted.items()
+        ]
+        lines.append(f"Pareto k of the beliefs {self.pareto_k:.2f}, of the reference {self.reference_k:.2f}")
+        lines += [note for note in self.notes if note not in self.verdict]
+        return "\n".join([*lines, f"Verdict: {self.verdict}"])
+
+    __repr__ = __str__
+
+
+def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
+    """Compares the beliefs of `posterior` with the model's own joint log density; see `Trust`.
+
+    `seed` decides the draws. It costs a few seconds, most of them to compile, and some twenty thousand evaluations of
+    the log density. A posterior whose model has no joint log density is "unchecked", with the reason.
+    Source: vehtari2024psis, yao2018yes.
+    """
+    start = time.perf_counter()
+    tilted = tilted_shapes(posterior)
+    notes = [] if posterior.converged else [posterior.diagnosis]
+    try:
+        density = LogDensity(posterior._program.model, posterior._binding)
+        if density.hard:
+            raise UnsupportedError(
+                f"The constraint '{density.hard[0]}' makes the density jump to zero, which neither weights nor "
+                "curvature can follow."
+            )
+        if not density.names:
+            raise UnsupportedError("All latent variables are discrete; compare with exact enumeration.")
+        with jax.enable_x64(True):
+            findings, numbers, more = _compare(posterior, density, functions(density), seed)
+    except CavityError as reason:
+        level = "unchecked" if posterior.converged else "doubtful"
+        nan = float("nan")
+        return Trust(level, (), nan, nan, 0.0, tilted, (*notes, str(reason)), time.perf_counter() - start)
+    if density.summed:
+        more.append(f"Not compared, because summed out: {', '.join(density.summed)}.")
+    level = max((f.level for f in findings), key=LEVELS.index)
+    if notes and level == "good":
+        level = "doubtful"
+    return Trust(level, tuple(findings), *numbers, tilted, (*notes, *more), time.perf_counter() - start)
+
+
+def _compare(posterior: Posterior, density: LogDensity, call: Functions, seed: int) -> Any:
+    draws = belief_draws(density, call, posterior, seed)
+    product = smoothed(np.nan_to_num(call.log_density(draws.z) - draws.log_q, nan=-np.inf))
+    if density.dimension > LARGEST_DENSE:
+        note = (
+            f"{density.dimension} coordinates are too many for weighted draws: curvature at the beliefs was solved "
+            f"for {PROBED} of them."
+        )
+        findings = _by_probes(density, call, draws)
+        return findings, (product.k, float("nan"), product.effective), [note]
+    mean = centred(call, draws.z.mean(0))
+    covariance, proper = spread_of(-call.hessian(mean))
+    found = reference(call, draws, covariance, mean, seed)
+    if found.usable:
+        findings = _by_draws(density, call, posterior, found)
+        return findings, (product.k, found.weighted.k, found.weighted.effective), []
+    note = "The posterior is too far from Gaussian for weighted draws: sds are compared with curvature."
+    findings = _by_curvature(density, call, draws.z, proper)
+    return findings, (product.k, found.weighted.k, found.weighted.effective), [note]
+
+
+def _by_draws(density: LogDensity, call: Functions, posterior: Posterior, found: Reference) -> list[Finding]:
+    """Means and sds of the values against weighted draws, with two standard errors of the latter allowed."""
+    values, weights = call.constrain(found.z), found.weighted.weights
+    error = 2.0 / np.sqrt(found.weighted.effective)
+    centred_z = found.z - weights @ found.z
+    scale = np.sqrt(weights @ centred_z**2)
+    correlation = (weights[:, None] * centred_z).T @ centred_z / np.outer(scale, scale)
+    findings = []
+    for name in density.names:
+        flat = values[name].reshape(len(weights), -1)
+        mean = weights @ flat
+        sd = np.sqrt(weights @ (flat - mean) ** 2)
+        shift, ratio = (posterior[name].mean.ravel() - mean) / sd, posterior[name].sd.ravel() / sd
+        findings.append(_finding(name, "weighted draws", shift, ratio, SHIFT, RATIO, error, correlation, density))
+    return findings
+
+
+def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: bool) -> list[Finding]:
+    """Unconstrained means and sds against a Newton step from the beliefs' mean, and the curvature there."""
+    mean, sd = z.mean(0), z.std(0)
+    covariance, here = spread_of(-call.hessian(mean))
+    laplace = np.sqrt(np.diagonal(covariance))
+    shift, ratio = covariance @ call.gradient(mean) / laplace, sd / laplace
+    correlation = covariance / np.outer(laplace, laplace)
+    findings = []
+    for name, part in density.slices.items():
+        finding = _finding(
+            name, "curvature", shift[part], ratio[part], CURVATURE_SHIFT, CURVATURE_RATIO, 0.0, correlation, density
+        )
+        # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
+        level = finding.level if here and proper else LEVELS[max(LEVELS.index(finding.level), 2)]
+        findings.append(dataclasses.replace(finding, level=level))
+    return findings
+
+
+def _by_probes(density: LogDensity, call: Functions, draws: Any) -> list[Finding]:
+    """The same for some coordinates of many, each solved for by conjugate gradients; global variables come first."""
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    mean, sd = draws.z.mean(0), draws.z.std(0)
+    size = density.dimension
+    operator = LinearOperator((size, size), matvec=lambda v: -call.hessian_times(mean, v), dtype=float)
+    scale = LinearOperator((size, size), matvec=lambda v: sd**2 * v, dtype=float)
+    step, _ = cg(operator, call.gradient(mean), rtol=1e-4, maxiter=400, M=scale)
+    findings, left = [], PROBED
+    for name, part in sorted(density.slices.items(), key=lambda item: item[1].stop - item[1].start):
+        coordinates = np.arange(part.start, part.stop)
+        chosen = np.random.default_rng(0).choice(coordinates, min(len(coordinates), max(left, 4)), replace=False)
+        left -= len(chosen)
+        solved = [cg(operator, np.eye(1, size, i)[0], rtol=1e-4, maxiter=400, M=scale) for i in chosen]
+        variance = np.array([x[i] for (x, _), i in zip(solved, chosen, strict=True)])
+        proper = bool(np.all(variance > 0)) and not any(code for _, code in solved)
+        laplace = np.sqrt(np.abs(variance))
+        finding = _finding(
+            name, "curvature", step[chosen] / laplace, sd[chosen] / laplace, CURVATURE_SHIFT, CURVATURE_RATIO, 0.0
+        )
+        level = finding.level if proper else LEVELS[max(LEVELS.index(finding.level), 2)]
+        findings.append(dataclasses.replace(finding, level=level))
+    return findings
+
+
+def _finding(
+    name: str,
+    witness: str,
+    shift: np.ndarray,
+    ratio: np.ndarray,
+    shifts: tuple[float, float],
+    ratios: tuple[float, float],
+    error: float,
+    correlation: np.ndarray | None = None,
+    density: LogDensity | None = None,
+) -> Finding:
+    """The worst element of a variable; coordinates without spread (a corner of a matrix) are left out."""
+    spread = np.isfinite(ratio) & (ratio > 0)
+    moved = float(np.max(np.abs(shift[spread]), initial=0.0))
+    logs = np.log(ratio[spread]) if spread.any() else np.zeros(1)
+    off = float(logs[np.argmax(np.abs(logs))])
+    levels = [
+        1 + sum(moved > limit + error for limit in shifts),
+        1 + sum(abs(off) > np.log(limit) + error for limit in ratios),
+    ]
+    level = LEVELS[max(levels)]
+    partner, size = "", 0.0
+    if level != "good" and correlation is not None and density is not None:
+        mine = density.slices[name]
+        others = {
+            other: float(correlation[mine, part].ravel()[np.argmax(np.abs(correlation[mine, part]))])
+            for other, part in density.slices.items()
+            if other != name
+        }
+        block = np.tril(correlation[mine, mine], -1)
+        others[name] = float(block.ravel()[np.argmax(np.abs(block))])
+        partner, size = max(others.items(), key=lambda item: abs(item[1]))
+        partner = partner if abs(size) > 0.3 else ""
+    return Finding(name, level, witness, moved, float(np.exp(off)), partner, size)
