@@ -21,7 +21,7 @@ from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, un
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
-from .logic import constraint_blocks, ep_or_power, let_block
+from .logic import constraint_blocks, discrete_atoms, ep_or_power, let_block
 from .methods import EXACT, NCVMP, VMP, Method
 from .processes import process_block
 
@@ -158,7 +158,8 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
         node = node.source
     if not indices or not known(node) or any(gate.axis is None for gate in block.gates):
         return None
-    atoms = tuple(dict.fromkeys(indices)) + (() if known(block.out) else (block.out,))
+    found = dict.fromkeys(atom for index in indices for atom in discrete_atoms(index, known))
+    atoms = (*found, *(() if known(block.out) else (block.out,)))
     return dataclasses.replace(
         block,
         kind="table",

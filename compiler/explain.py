@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from .expressions import Gather
 from .graph import Block, Graph
+from .loops import short_loops
 
 
 def explain_plan(
@@ -36,6 +37,11 @@ def explain_plan(
             f"loops: {', '.join(loops)} may join in cycles, where EP's means, variances and evidence are approximate. "
             "Gaussians that meet in one factor are exact as one vector (cv.dot)."
         )
+    if short := short_loops(graph):
+        lines.append(
+            f"short loops: {'; '.join(' - '.join(loop) for loop in short)}. Belief propagation counts what comes back "
+            "through them twice: its probabilities may be far off. accuracy='best' sums small networks out exactly."
+        )
     lines.append(f"schedule of a sweep: {_schedule(graph)}")
     return "\n".join(lines)
 
@@ -46,7 +52,7 @@ def loopy(graph: Graph) -> list[str]:
 
     blocks = [block for block in graph.blocks if block.kind != "energy"]
     web = nx.MultiGraph((block.name, element) for block in blocks for element in _elements(block))
-    inside = {block.name for block in blocks if _shared(block) > 1}
+    inside = {block.name for block in blocks if block.kind != "network" and _shared(block) > 1}
     across = {node for cycle in nx.cycle_basis(nx.Graph(web)) for node in cycle}
     return [block.name for block in blocks if block.name in inside | across]
 

@@ -16,6 +16,8 @@ from .methods import EP, Method
 
 TRUE = Constant(np.array(True), (), boolean)
 LOGIC = ("and", "or", "not", "xor", "equal")
+INTEGER = ("greater", "add", "subtract")  # operations on classes as numbers
+AGGREGATES = ("sum", "all", "any")
 
 
 def ep_or_power(method: Method) -> Method:
@@ -80,7 +82,7 @@ def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method:
     latent = latent_names(graph, [expression])
     plates = expression.plates
     observed = known(out) or out is TRUE
-    if isinstance(expression, Apply) and expression.op == "greater":
+    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
         form = linear_form(expression.args[0] - expression.args[1], known)
         if form is None:
             raise UnsupportedError(
@@ -123,8 +125,15 @@ def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method:
     )
 
 
+def _of_classes(expression: Apply) -> bool:
+    return any(arg.domain.kind == "category" for arg in expression.args)
+
+
 def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:
-    """The random discrete variables that a boolean expression is made of; named expressions are atoms."""
+    """The random discrete variables that a discrete expression is made of; named expressions are atoms.
+
+    An element chosen by a random index is made of the index and of all it may choose.
+    """
     from .polynomial import atom_key
 
     found: dict[tuple, Expr] = {}
@@ -133,8 +142,14 @@ def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Exp
         node = stack.pop()
         if known(node):
             continue
-        if isinstance(node, Apply) and node.op in LOGIC:
+        if isinstance(node, Apply) and (
+            node.op in LOGIC
+            or (node.op in INTEGER and (_of_classes(node) or node.domain.kind == "category"))
+            or (node.op in AGGREGATES and node.domain.kind in ("boolean", "category"))
+        ):
             stack.extend(reversed(node.args))
+        elif isinstance(node, Gather) and not known(node.index):
+            stack += [node.index, node.source]
         elif isinstance(node, (Random, Let, Gather)) and node.domain.kind in ("boolean", "category"):
             found.setdefault(_named_key(node, atom_key), node)
         else:

@@ -12,6 +12,7 @@ from .graph import Graph
 from .join import join
 from .language import Model, check_graph
 from .methods import resolve
+from .networks import networks
 from .roles import roles
 from .schedule import schedule
 
@@ -22,7 +23,7 @@ def check(graph: Graph) -> Graph:
     return graph
 
 
-PASSES = (check, roles, choose, given_priors, absorb, join, schedule)
+PASSES = (check, roles, choose, given_priors, absorb, join, networks, schedule)
 
 
 def make_plan(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from . import processes, site_data, sites, tables
+from . import networks, processes, site_data, sites, tables
 from .evaluate import Scope
 
 
@@ -95,3 +95,4 @@ def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 KINDS["process"] = exact_kind(processes.prepare, processes.solve, processes.family)
+KINDS["network"] = exact_kind(networks.prepare, networks.solve, networks.family)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Gather, Let, Plate
+from ..compiler.expressions import Apply, Expr, Gather, Let, Plate, Random
 from ..compiler.graph import Block
-from ..compiler.logic import TRUE
+from ..compiler.logic import INTEGER, LOGIC, TRUE
 from ..compiler.polynomial import atom_key
 from ..factors.special import log_sigmoid
 from .evaluate import Scope, gather, point_function, value
@@ -44,20 +44,27 @@ def states(expr: Expr, scope: Scope) -> int:
     return 2 if expr.domain.kind == "boolean" else scope.size(expr.domain.size)
 
 
-def _key(atom: Expr) -> tuple:
+def key_of(atom: Expr) -> tuple:
+    """Equal for atoms that are the same discrete variable in every instance."""
     return ("let", id(atom)) if isinstance(atom, Let) else atom_key(atom)
 
 
-def _evaluate(expr: Expr, scope: Scope, atoms: dict[tuple, Placed]) -> Placed:
+def evaluate(expr: Expr, scope: Scope, atoms: dict[tuple, Placed]) -> Placed:
     """The value of an expression with its random atoms at all their states."""
-    if _key(expr) in atoms:
-        return atoms[_key(expr)]
+    if key_of(expr) in atoms:
+        return atoms[key_of(expr)]
+    if isinstance(expr, (Random, Let)) and expr.name in scope.data:
+        return value(expr, scope)
     if isinstance(expr, Let):
-        return _evaluate(expr.expression, scope, atoms)
+        return evaluate(expr.expression, scope, atoms)
     if isinstance(expr, Gather):
-        return gather(_evaluate(expr.source, scope, atoms), _evaluate(expr.index, scope, atoms), expr)
-    if isinstance(expr, Apply) and expr.op in ("and", "or", "not", "xor", "equal"):
-        return mapped(point_function(expr), *(_evaluate(arg, scope, atoms) for arg in expr.args))
+        return gather(evaluate(expr.source, scope, atoms), evaluate(expr.index, scope, atoms), expr)
+    if isinstance(expr, Apply) and expr.op in LOGIC:
+        return mapped(point_function(expr), *(evaluate(arg, scope, atoms) for arg in expr.args))
+    if isinstance(expr, Apply) and expr.op in INTEGER:
+        function = point_function(expr)
+        args = [evaluate(arg, scope, atoms) for arg in expr.args]
+        return mapped(lambda *numbers: function(*(number * 1 for number in numbers)), *args)  # truth counts as 0, 1
     return value(expr, scope)
 
 
@@ -67,17 +74,26 @@ def log_table(block: Block, scope: Scope) -> tuple[Placed, tuple[Plate, ...]]:
     grids = {}
     for atom, axis in zip(block.atoms, axes, strict=True):
         numbers = jnp.arange(axis.size)
-        grids[_key(atom)] = Placed(numbers > 0 if atom.domain.kind == "boolean" else numbers, (axis,))
-    out_axis = grids.get(_key(block.out)) if block.out is not TRUE else None
+        grids[key_of(atom)] = Placed(numbers > 0 if atom.domain.kind == "boolean" else numbers, (axis,))
+    return log_density(block, scope, grids), axes
+
+
+def log_density(block: Block, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
+    """log f with the random atoms at the values that `grids` has for them; zero where the outcome is missing."""
+    outcome = grids.get(key_of(block.out)) if block.out is not TRUE else Placed(jnp.asarray(True), ())
+    outcome = value(block.out, scope) if outcome is None else outcome
     if block.expression is not None:
-        truth = _evaluate(block.expression, scope, grids)
-        wanted = Placed(jnp.asarray(True), ()) if block.out is TRUE else (out_axis or value(block.out, scope))
-        return mapped(lambda a, b: jnp.where(a == b, 0.0, -jnp.inf), truth, wanted), axes
-    probability = _evaluate(next(iter(block.args.values())), scope, grids)
-    outcome = out_axis or value(block.out, scope)
+        truth = evaluate(block.expression, scope, grids)
+        return mapped(lambda a, b: jnp.where(a == b, 0.0, -jnp.inf), truth, outcome)
+    probability = evaluate(next(iter(block.args.values())), scope, grids)
     if block.factor.name == "bernoulli":
-        return mapped(lambda p, x: jnp.log(jnp.where(x, p, 1.0 - p)), probability, outcome), axes
-    return mapped(lambda p, x: jnp.log(p[x]), probability, outcome), axes
+        found = mapped(lambda p, x: jnp.log(jnp.where(x, p, 1.0 - p)), probability, outcome)
+    else:
+        found = mapped(lambda p, x: jnp.log(p[x]), probability, outcome)
+    present = scope.data.get(f"{block.out.name} present")
+    if present is None:
+        return found
+    return mapped(lambda f, p: jnp.where(p > 0, f, 0.0), found, Placed(present, block.out.plates))
 
 
 def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepared:
