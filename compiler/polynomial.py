@@ -33,7 +33,7 @@ def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
 
     `known` tells what counts as data. Raises UnsupportedError for powers of an atom and for atoms that are dependent.
     """
-    found = _expand(expr, known)
+    found = expand(expr, known)
     for _, atoms in found:
         keys = [atom_key(atom) for atom in atoms]
         if len(keys) != len(set(keys)):
@@ -45,23 +45,24 @@ def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
     return found
 
 
-def _expand(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
+def expand(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
+    """`expr` as a list of monomials, whatever their powers and however their atoms depend on each other."""
     if known(expr):
         return [((expr,), ())]
     if isinstance(expr, Let):
-        return _expand(expr.expression, known)
+        return expand(expr.expression, known)
     if not isinstance(expr, Apply):
         return [((), (expr,))]
     if expr.op == "add":
-        return _expand(expr.args[0], known) + _expand(expr.args[1], known)
+        return expand(expr.args[0], known) + expand(expr.args[1], known)
     if expr.op == "subtract":
-        return _expand(expr.args[0], known) + _scaled(MINUS_ONE, _expand(expr.args[1], known))
+        return expand(expr.args[0], known) + _scaled(MINUS_ONE, expand(expr.args[1], known))
     if expr.op == "negate":
-        return _scaled(MINUS_ONE, _expand(expr.args[0], known))
+        return _scaled(MINUS_ONE, expand(expr.args[0], known))
     if expr.op == "divide" and known(expr.args[1]):
-        return _scaled(1.0 / expr.args[1], _expand(expr.args[0], known))
+        return _scaled(1.0 / expr.args[1], expand(expr.args[0], known))
     if expr.op == "multiply":
-        left, right = (_expand(arg, known) for arg in expr.args)
+        left, right = (expand(arg, known) for arg in expr.args)
         return [(c + d, a + b) for c, a in left for d, b in right]
     if expr.op == "power" and expr.option("exponent") > 0:
         return [((), (expr.args[0],) * expr.option("exponent"))]
