@@ -3,7 +3,7 @@
 Declare a model as a factor graph in a small language, call `infer()`, read posterior marginals.
 """
 
-from .compiler.functions import dot, exp, log, logistic, probit, softmax, sum
+from .compiler.functions import all, any, dot, exp, log, logistic, probit, softmax, sum
 from .compiler.language import Model
 from .compiler.methods import ncvmp, power
 from .engine.infer import compile, explain, infer
@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CavityError", "DataError", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
     "UnsupportedError",
-    "bernoulli", "beta", "boolean", "categorical", "category", "compile", "count", "dirichlet", "dot", "exp", "explain",
+    "all", "any", "bernoulli", "beta", "boolean", "categorical", "category", "compile", "count", "dirichlet", "dot", "exp", "explain",
     "gamma", "gaussian", "gaussian_process", "index", "infer", "kernels", "load", "log", "log_density", "logistic",
     "ncvmp", "poisson", "posdef", "positive", "power", "probit", "real", "simplex", "softmax", "sum", "switch", "unit", "vector", "vector_gaussian", "wishart",
 ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from ..factors import domains
 from ..factors.errors import ModelError
-from .expressions import Apply, Expr, Plate
+from .expressions import Apply, Expr, Plate, is_data
 from .operators import apply
+from .signatures import CLASSES, classes
 
 
 def dot(left: Any, right: Any) -> Expr:
@@ -51,23 +53,71 @@ def softmax(value: Any, over: Plate) -> Expr:
         raise ModelError(
             f"`softmax` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain})."
         )
-    plates = tuple(plate for plate in value.plates if plate is not over)
-    return Apply("softmax", (value,), (("over", over),), plates, domains.simplex(over))
+    return Apply("softmax", (value,), (("over", over),), _without(over, value), domains.simplex(over))
 
 
 def sum(value: Any, over: Plate) -> Expr:
-    """The sum of an expression over one of its plates.
+    """The sum of an expression over one of its plates; of booleans the number that are true.
 
-    `value`: a numeric or vector expression that has the plate `over`. Returns an expression of the same domain without
-    that plate. ModelError when `value` cannot be added or has no such plate.
+    `value`: a numeric or vector expression, or a random boolean or category, that has the plate `over`. Returns an
+    expression of the same domain without that plate; for discrete variables the plate must have a declared size, and
+    the result is a category with as many classes as the sum has values. ModelError when `value` cannot be added or has
+    no such plate.
     """
     (value,) = _with_node("sum", value)
     _check_over("sum", value, over)
+    if value.domain.kind in CLASSES and not is_data(value):
+        return _counted(value, over)
     return apply("sum", value, over=over)
 
 
+def all(value: Any, over: Plate) -> Expr:
+    """True where a boolean expression is true for every element of one of its plates.
+
+    `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
+    when `value` is not boolean or has no such plate.
+    """
+    return _quantified("all", value, over)
+
+
+def any(value: Any, over: Plate) -> Expr:
+    """True where a boolean expression is true for some element of one of its plates.
+
+    `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
+    when `value` is not boolean or has no such plate.
+    """
+    return _quantified("any", value, over)
+
+
+def _counted(value: Expr, over: Plate) -> Expr:
+    def refuse(wanted: str, hint: str) -> ModelError:
+        return ModelError(f"`sum` takes {wanted}; found '{value}' ({value.domain}). {hint}")
+
+    if over.size is None:
+        raise refuse(
+            f"discrete variables over a plate of declared size, not '{over.name}'",
+            f'The size is the number of values of the sum: m.plate("{over.name}", 8).',
+        )
+    values = over.size * (classes(value.domain, refuse) - 1) + 1
+    return Apply("sum", (value,), (("over", over),), _without(over, value), domains.category(values))
+
+
+def _quantified(op: str, value: Any, over: Plate) -> Expr:
+    (value,) = _with_node(op, value)
+    _check_over(op, value, over)
+    if value.domain.kind != "boolean":
+        raise ModelError(
+            f"`{op}` takes booleans; found '{value}' ({value.domain}). Make booleans by comparing (`a > b`, `z == 2`)."
+        )
+    return Apply(op, (value,), (("over", over),), _without(over, value), domains.boolean)
+
+
+def _without(over: Plate, value: Expr) -> tuple[Plate, ...]:
+    return tuple(plate for plate in value.plates if plate is not over)
+
+
 def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
-    if not any(isinstance(operand, Expr) for operand in operands):
+    if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "
             f"{', '.join(type(o).__name__ for o in operands)}. "

@@ -112,7 +112,7 @@ def add(left: Any, right: Any) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return right
-    return apply("add", left, right)
+    return apply("add", *_classes(left, right))
 
 
 def subtract(left: Any, right: Any) -> Expr:
@@ -121,8 +121,21 @@ def subtract(left: Any, right: Any) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return negate(right)
-    node = apply("subtract", left, right)
+    node = apply("subtract", *_classes(left, right))
     return _in_unit(node) if is_number(left, 1) and right.domain.kind == "unit" else node
+
+
+def _classes(left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands, a whole number beside a category as one of its classes: classes are added as numbers."""
+
+    def class_of(value: Any, other: Any) -> Any:
+        beside = isinstance(other, Expr) and other.domain.kind == "category" and is_number(value)
+        if not beside or _number(value) < 0 or _number(value) != int(_number(value)):
+            return value
+        number = int(_number(value))
+        return Constant(np.array(number, np.int32), (), domains.category(number + 1))
+
+    return class_of(left, right), class_of(right, left)
 
 
 def multiply(left: Any, right: Any) -> Expr:
@@ -185,10 +198,10 @@ def power(base: Expr, exponent: Any) -> Expr:
 
 def at_least(left: Any, right: Any) -> Expr:
     """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
-    counts.
+    counts and classes.
     """
     kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
-    if kinds == {"count"}:
+    if kinds == {"count"} or "category" in kinds:
         return apply("not", apply("greater", right, left))
     return apply("greater", left, right)
 

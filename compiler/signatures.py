@@ -12,6 +12,7 @@ NUMERIC = frozenset({"real", "positive", "unit", "count"})
 ARITHMETIC = frozenset(
     {"add", "subtract", "multiply", "divide", "negate", "power", "greater", "exp", "logistic", "probit", "sum"}
 )
+CLASSES = frozenset({"category", "boolean"})
 _ABOVE_ZERO = frozenset({"positive", "unit"})
 
 Refuse = Callable[..., ModelError]
@@ -47,15 +48,30 @@ def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     kinds = _kinds(operands)
     if kinds == {"vector"}:
         return _same_vector(operands, refuse)
+    if kinds <= CLASSES:
+        return domains.category(1 + sum(classes(operand, refuse) - 1 for operand in operands))
     _scalars(operands, refuse)
     if kinds == {"count"}:
         return domains.count
     return domains.positive if kinds & _ABOVE_ZERO and "real" not in kinds else domains.real
 
 
+def classes(domain: Domain, refuse: Refuse) -> int:
+    """Number of values of a category or a boolean, as far as it is declared."""
+    size = 2 if domain.kind == "boolean" else domain.size
+    size = size if isinstance(size, int) else getattr(size, "size", None)
+    if size is None:
+        raise refuse(
+            "categories whose number of classes is declared", "Give the plate of the classes a size: m.plate(name, 8)."
+        )
+    return size
+
+
 def _subtract(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if _kinds(operands) == {"vector"}:
         return _same_vector(operands, refuse)
+    if _kinds(operands) == {"category"}:
+        return domains.category(classes(operands[0], refuse))
     _scalars(operands, refuse)
     return domains.real
 
@@ -149,7 +165,8 @@ def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 
 def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
+    if "category" not in _kinds(operands) or not _kinds(operands) <= NUMERIC | {"category"}:
+        _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
     return domains.boolean
 
 

@@ -64,6 +64,7 @@ _BINARY = {
     "equal": jnp.equal,
     "greater": jnp.greater,
 }
+_OVER = {"sum": jnp.sum, "all": jnp.all, "any": jnp.any}
 _UNARY = {"negate": jnp.negative, "not": jnp.logical_not, "log": jnp.log}
 
 
@@ -83,8 +84,8 @@ def value(expr: Expr, scope: Scope) -> Placed:
     assert isinstance(expr, Apply), f"{expr} has no value without inference"
     if expr.op == "softmax":
         return mapped(jax.nn.softmax, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
-    if expr.op == "sum":
-        return mapped(jnp.sum, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
+    if expr.op in _OVER:
+        return mapped(_OVER[expr.op], to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
     args = [value(arg, scope) for arg in expr.args]
     return mapped(point_function(expr), *args, order=expr.plates)
 
@@ -94,8 +95,11 @@ def point_function(expr: Apply) -> Any:
     if expr.op == "power":
         exponent = expr.option("exponent")
         return lambda x: x**exponent
-    if expr.op == "dot":
+    if expr.op in ("dot", "matvec"):
         return jnp.matmul if max(arg.domain.event_ndim for arg in expr.args) > 1 else jnp.dot
+    if expr.domain.kind == "category":  # truth values are added as 0 and 1
+        function = _BINARY[expr.op]
+        return lambda *numbers: function(*(jnp.asarray(number, jnp.int32) for number in numbers))
     return _BINARY.get(expr.op) or _UNARY.get(expr.op) or LINKS[expr.op].value
 
 

@@ -59,12 +59,8 @@ def evaluate(expr: Expr, scope: Scope, atoms: dict[tuple, Placed]) -> Placed:
         return evaluate(expr.expression, scope, atoms)
     if isinstance(expr, Gather):
         return gather(evaluate(expr.source, scope, atoms), evaluate(expr.index, scope, atoms), expr)
-    if isinstance(expr, Apply) and expr.op in LOGIC:
+    if isinstance(expr, Apply) and expr.op in (*LOGIC, *INTEGER):
         return mapped(point_function(expr), *(evaluate(arg, scope, atoms) for arg in expr.args))
-    if isinstance(expr, Apply) and expr.op in INTEGER:
-        function = point_function(expr)
-        args = [evaluate(arg, scope, atoms) for arg in expr.args]
-        return mapped(lambda *numbers: function(*(number * 1 for number in numbers)), *args)  # truth counts as 0, 1
     return value(expr, scope)
 
 
