@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from ..factors.domains import Domain, real
 from ..factors.errors import UnsupportedError
@@ -19,8 +20,9 @@ from .choose import ZERO
 from .expressions import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
 from .graph import Block, Graph, Joint, LinearTerm
 from .known import known_in
-from .linear import linear_form, linear_term
-from .polynomial import Monomial, monomials
+from .linear import linear_term
+from .methods import EXACT
+from .polynomial import Monomial, atom_key, monomials
 
 DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
 CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions
@@ -37,28 +39,36 @@ class Direction(Expr):
     domain: Domain
 
 
-def direction(joint: Joint, terms: tuple[LinearTerm, ...]) -> Direction:
-    """The direction of a sum of terms in members of `joint`."""
-    plates = union_plates(*(node.plates for term in terms for node in _nodes_of(term)))
-    return Direction(joint, terms, plates, joint.variable.domain)
+def joint_term(joint: Joint, terms: tuple[LinearTerm, ...]) -> LinearTerm:
+    """A sum of terms in members of `joint` as one inner product with (an element of) the joint belief."""
+    element = _moved(terms[0].element, joint.variable) if joint.variable.plates else joint.variable
+    nodes = [
+        node for term in terms for node in (*term.coefficients, *(() if term.direction is None else (term.direction,)))
+    ]
+    places = [] if joint.variable.plates else [term.element.plates for term in terms]
+    plates = union_plates(*(node.plates for node in nodes), *places)
+    return LinearTerm(joint.variable, element, (), Direction(joint, terms, plates, joint.variable.domain))
 
 
-def _nodes_of(term: LinearTerm) -> tuple[Expr, ...]:
-    return (term.element, *term.coefficients, *(() if term.direction is None else (term.direction,)))
+def _moved(element: Expr, variable: Random) -> Expr:
+    """The same element of another variable."""
+    if isinstance(element, Let):
+        return _moved(element.expression, variable)
+    if isinstance(element, Gather):
+        return dataclasses.replace(element, source=_moved(element.source, variable), domain=variable.domain)
+    return variable
 
 
 def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[LinearTerm, ...]:
     """The terms with those in members of one joint belief as a single term along a direction."""
-    rest, groups = [], {joint: [] for joint in joints}
+    rest, groups = [], {}
     for term in terms:
         joint = next((joint for joint in joints if term.variable in set(joint.members)), None)
-        (rest if joint is None else groups[joint]).append(term)
-    together = [
-        LinearTerm(joint.variable, joint.variable, (), direction(joint, tuple(group)))
-        for joint, group in groups.items()
-        if group
-    ]
-    return (*rest, *together)
+        if joint is None:
+            rest.append(term)
+        else:
+            groups.setdefault(joint, []).append(term)
+    return (*rest, *(joint_term(joint, tuple(group)) for joint, group in groups.items()))
 
 
 def with_directions(
@@ -74,8 +84,9 @@ def with_directions(
         else:
             groups.setdefault(joint, []).append(term)
     for joint, group in groups.items():
-        along = direction(joint, tuple(group))
-        rest.append(((), (Apply("dot", (joint.variable, along), (), along.plates, real),)))
+        term = joint_term(joint, tuple(group))
+        plates = union_plates(term.element.plates, term.direction.plates)
+        rest.append(((), (Apply("dot", (term.element, term.direction), (), plates, real),)))
     return rest
 
 
@@ -84,10 +95,10 @@ def join(graph: Graph) -> Graph:
     if graph.sizes is None or (graph.default.name != "auto" and graph.accuracy != "best"):
         return graph
     uses = [_uses(graph, block) for block in graph.blocks]
-    groups = [group for group in _components(graph, uses) if _affordable(graph, group)]
+    groups = [part for group in _components(graph, uses) for part in _parts(graph, group, uses)]
     if not groups:
         return graph
-    joints = tuple(_joint(graph, number, group) for number, group in enumerate(groups, start=1))
+    joints = tuple(_joint(graph, number, *group) for number, group in enumerate(groups, start=1))
     owner = {member.name: joint.variable.name for joint in joints for member in joint.members}
     latent = {name: node for name, node in graph.latent.items() if name not in owner}
     latent |= {joint.variable.name: joint.variable for joint in joints}
@@ -95,21 +106,39 @@ def join(graph: Graph) -> Graph:
     return dataclasses.replace(graph, joints=joints, latent=latent, blocks=blocks)
 
 
-def _joint(graph: Graph, number: int, members: tuple[Random, ...]) -> Joint:
+def _joint(graph: Graph, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
+    total = sum(dimension(member, plates, graph.sizes or {}) for member in members)
+    domain = Domain("vector", Plate(f"dimension of joint {number}", total))
     name = f"joint of {', '.join(member.name for member in members)}"
-    axis = Plate(f"dimension of joint {number}", sum(dimension(member, graph.sizes or {}) for member in members))
-    variable = Random(name, None, (), Domain("vector", axis))  # type: ignore[arg-type]
-    return Joint(variable, members)
+    return Joint(Random(name, None, plates, domain), members)  # type: ignore[arg-type]
 
 
-def dimension(member: Random, sizes: Mapping[str, int]) -> int:
-    """How many numbers a member adds to a joint belief."""
-    return math.prod(sizes[plate.name] for plate in member.plates) * (member.domain.size or 1)
+def dimension(member: Random, plates: tuple[Plate, ...], sizes: Mapping[str, int]) -> int:
+    """How many numbers a member adds to an element of a joint belief over `plates`."""
+    inside = (plate for plate in member.plates if plate not in set(plates))
+    return math.prod(sizes[plate.name] for plate in inside) * (member.domain.size or 1)
 
 
 # which variables meet -------------------------------------------------------------------------------------------------
 
-Meeting = frozenset  # of variables that meet in one linear form
+
+class Use(NamedTuple):
+    """A variable in a linear form, and by which index data its element is chosen."""
+
+    variable: Random
+    place: tuple
+
+
+Meeting = frozenset  # of the uses in one linear form
+
+
+def _use(variable: Random, element: Expr) -> Use:
+    place = []
+    while isinstance(element, (Let, Gather)):
+        if isinstance(element, Gather):
+            place.append((atom_key(element.index), element.axis.name))
+        element = element.expression if isinstance(element, Let) else element.source
+    return Use(variable, tuple(place))
 
 
 def _candidates(graph: Graph) -> set[Random]:
@@ -123,50 +152,44 @@ def _candidates(graph: Graph) -> set[Random]:
 
 
 def _uses(graph: Graph, block: Block) -> list[Meeting] | None:
-    """The linear forms of a block as sets of variables, or None where it uses a Gaussian variable in another way."""
+    """The linear forms of a block as sets of uses, or None where it uses a Gaussian variable in another way."""
     if block.kind == "site":
-        return [Meeting(term.variable for term in block.form.terms)]
+        return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
     if block.kind != "energy":
         return None
     known = known_in(graph)
-    own = Meeting((block.out,)) if isinstance(block.out, Random) and block.out.name in graph.latent else Meeting()
+    latent = isinstance(block.out, Random) and block.out.name in graph.latent
+    own = Meeting([Use(block.out, ())] if latent else [])
     try:
         if block.factor.name == "gaussian":
             mean, *others = _forms(block.args["mean"], known)
             return [mean | own, *others, *_forms(block.args["precision"], known)]
-        forms = [form for arg in block.args.values() for form in _forms(arg, known)]
+        return [own, *(form for arg in block.args.values() for form in _forms(arg, known))]
     except UnsupportedError:
         return None
-    return [own, *forms]
 
 
-def _forms(expr: Expr, known) -> list[Meeting]:
+def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     """The linear forms inside an expression, the outermost first; UnsupportedError where a variable is multiplied."""
     if known(expr):
         return [Meeting()]
     if isinstance(expr, Random):
-        return [Meeting((expr,))]
+        return [Meeting([Use(expr, ())])]
     if expr.domain.kind != "real":
         if isinstance(expr, Gather) and not known(expr.index):
             raise UnsupportedError("a gate")
         return [Meeting(), *(form for child in parents(expr) for form in _forms(child, known))]
     outer, inner = Meeting(), []
-    for _, atoms in monomials(expr, known):
-        form = linear_form(atoms[0], known) if len(atoms) == 1 and _is_element(atoms[0]) else None
-        if form is not None:
-            outer |= Meeting(term.variable for term in form.terms)
+    for coefficients, atoms in monomials(expr, known):
+        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        if term is not None:
+            outer |= Meeting([_use(term.variable, term.element)])
         else:
             inner += [form for atom in atoms for form in _nonlinear(atom, known)]
     return [outer, *inner]
 
 
-def _is_element(atom: Expr) -> bool:
-    while isinstance(atom, Let):
-        atom = atom.expression
-    return isinstance(atom, (Random, Gather)) or (isinstance(atom, Apply) and atom.op == "dot")
-
-
-def _nonlinear(atom: Expr, known) -> list[Meeting]:
+def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     if isinstance(atom, Apply) and atom.op != "dot":
         return [form for child in parents(atom) for form in _forms(child, known)]
     raise UnsupportedError("a product")
@@ -180,42 +203,55 @@ def _components(graph: Graph, uses: list[list[Meeting] | None]) -> list[tuple[Ra
     for block, forms in zip(graph.blocks, uses, strict=True):
         if forms is None:
             candidates -= {graph.latent[name] for name in block.latent if name in graph.latent}
-            candidates -= {atom for atom in block.atoms if isinstance(atom, Random)}
     web = nx.Graph()
     for forms in uses:
         for form in forms or []:
-            members = [variable for variable in form if variable in candidates]
+            members = list({use.variable for use in form} & candidates)
             web.add_nodes_from(members)
             web.add_edges_from(itertools.pairwise(members))
     groups = []
     for component in nx.connected_components(web):
-        apart = all(sum(bool(form & component) for form in forms) <= 1 for forms in uses if forms is not None)
-        if apart and (len(component) > 1 or _meets_itself(graph, component)):
+        apart = all(sum(bool(_within(form, component)) for form in forms) <= 1 for forms in uses if forms is not None)
+        meeting = max(len(_within(form, component)) for forms in uses for form in forms or [Meeting()])
+        if apart and meeting > 1:
             groups.append(tuple(node for node in graph.latent.values() if node in component))
     return groups
 
 
-def _meets_itself(graph: Graph, component: set[Random]) -> bool:
-    """Whether several elements of the only variable meet in one linear form."""
-    return any(
-        sum(term.variable in component for term in block.form.terms) > 1
-        for block in graph.blocks
-        if block.kind == "site"
-    )
+def _within(form: Meeting, group: Iterable[Random]) -> list[Use]:
+    members = set(group)
+    return [use for use in form if use.variable in members]
 
 
-def _affordable(graph: Graph, group: tuple[Random, ...]) -> bool:
+def _parts(
+    graph: Graph, group: tuple[Random, ...], uses: list[list[Meeting] | None]
+) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
+    """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
+    plates = group[0].plates if _aligned(group, uses) else ()
+    if _affordable(graph, group, plates):
+        return [(group, plates)]
+    by_plates: dict[tuple[Plate, ...], list[Random]] = {}
+    for member in group:
+        by_plates.setdefault(member.plates, []).append(member)
+    parts = [tuple(part) for part in by_plates.values() if 1 < len(part) < len(group)]
+    return [found for part in parts for found in _parts(graph, part, uses)]
+
+
+def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
+    """Whether elements meet only at the same place of the same plates."""
+    forms = [_within(form, group) for forms in uses for form in forms or []]
+    together = all(len({use.place for use in form}) <= 1 for form in forms)
+    return together and len(group) > 1 and len({member.plates for member in group}) == 1
+
+
+def _affordable(graph: Graph, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
     sizes = graph.sizes or {}
-    plates = {plate.name for member in group for plate in member.plates}
-    if not plates <= set(sizes):
+    if not {plate.name for member in group for plate in member.plates} <= set(sizes):
         return False
-    total = sum(dimension(member, sizes) for member in group)
+    total = sum(dimension(member, plates, sizes) for member in group)
     names = {member.name for member in group}
-    rows = max(
-        math.prod(sizes.get(plate.name, 1) for plate in block.plates)
-        for block in graph.blocks
-        if names & set(block.latent)
-    )
+    touching = [block for block in graph.blocks if names & set(block.latent)]
+    rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
     return total <= DIMENSIONS[graph.accuracy] and total * rows <= CELLS[graph.accuracy]
 
 
@@ -237,6 +273,8 @@ def _rewritten(graph: Graph, block: Block, joints: tuple[Joint, ...], owner: Map
         block = dataclasses.replace(
             block,
             kind="energy",
+            method=EXACT,
+            accuracy="exact",
             constant=True,
             form=None,
             out=own,

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..compiler.expressions import Random
-from ..compiler.graph import Graph, Joint
+from ..compiler.graph import Graph, Joint, LinearTerm
 from ..compiler.join import Direction, dimension
 from ..factors.families import Gaussian, VectorGaussian
 from ..factors.moments import Real, Vector
@@ -23,25 +23,23 @@ def joint_sizes(graph: Graph) -> dict[str, int]:
 
 
 def offsets(joint: Joint, sizes: Mapping[str, int]) -> dict[str, int]:
-    """The first position of every member."""
+    """The first position of every member in an element of the joint belief."""
     found, total = {}, 0
     for member in joint.members:
         found[member.name] = total
-        total += dimension(member, sizes)
+        total += dimension(member, joint.variable.plates, sizes)
     return found
 
 
 def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
     """The vector of a direction; `evaluate(expr, extra)` gives the value of an expression with extra data by name."""
-    start = offsets(expr.joint, sizes)
-    total = sum(dimension(member, sizes) for member in expr.joint.members)
+    start, plates = offsets(expr.joint, sizes), expr.joint.variable.plates
+    total = sum(dimension(member, plates, sizes) for member in expr.joint.members)
     parts = []
     for term in expr.terms:
-        shape = tuple(sizes[plate.name] for plate in term.variable.plates)
-        numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
-        position = evaluate(term.element, {term.variable.name: numbers})
         coefficients = [evaluate(c, {}) for c in term.coefficients]
         along = Placed(jnp.ones(1), ()) if term.direction is None else evaluate(term.direction, {})
+        position = Placed(jnp.zeros((), jnp.int32), ()) if plates else _position(term, evaluate, sizes)
         first, width = start[term.variable.name], term.variable.domain.size or 1
 
         def vector(position, along, *coefficients, first=first, width=width):
@@ -52,17 +50,25 @@ def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) ->
     return mapped(lambda *vectors: sum(vectors), *parts, order=expr.plates)
 
 
+def _position(term: LinearTerm, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
+    """Which element of its variable a term takes."""
+    shape = tuple(sizes[plate.name] for plate in term.variable.plates)
+    numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
+    return evaluate(term.element, {term.variable.name: numbers})
+
+
 def member_moments(member: Random, joint: Joint, moments: Vector, sizes: Mapping[str, int]) -> Real | Vector:
     """The moments of all elements of a member, from those of the joint belief."""
-    first, count = offsets(joint, sizes)[member.name], dimension(member, sizes)
+    plates = joint.variable.plates
+    first, count = offsets(joint, sizes)[member.name], dimension(member, plates, sizes)
     shape = tuple(sizes[plate.name] for plate in member.plates)
-    mean = moments.mean[first : first + count]
-    covariance = moments.covariance[first : first + count, first : first + count]
+    mean = moments.mean[..., first : first + count]
+    covariance = moments.covariance[..., first : first + count, first : first + count]
     if member.domain.kind == "real":
-        return Real(mean.reshape(shape), jnp.diagonal(covariance).reshape(shape))
+        return Real(mean.reshape(shape), jnp.diagonal(covariance, axis1=-2, axis2=-1).reshape(shape))
     width = member.domain.size
-    blocks = covariance.reshape(count // width, width, count // width, width)
-    own = jnp.einsum("aiaj->aij", blocks)
+    blocks = covariance.reshape(*covariance.shape[:-2], count // width, width, count // width, width)
+    own = jnp.einsum("...aiaj->...aij", blocks)
     return Vector(mean.reshape((*shape, width)), own.reshape((*shape, width, width)))
 
 

@@ -12,7 +12,7 @@ from ..compiler.join import Direction, merged
 from ..factors.families import Family, Gaussian
 from . import site_data, sites
 from .evaluate import Scope, value
-from .instances import count, flat, restored
+from .instances import count, flat, positions, restored
 from .machine import Machine
 from .placed import Placed, mapped
 
@@ -85,11 +85,16 @@ def _along(block: Block, joint: int, own: Direction, beliefs: Any, message: Any,
     here = flat(value(term.direction, scope), block, scope)
     there = flat(value(own, scope), block, scope)
     (means, covariances) = sites.readable(term.variable, beliefs[term.variable.name])
-    mean, covariance = means[0], covariances[0]
+    position = positions(term.element, block, scope)
+    mean, covariance = (means[0], covariances[0]) if position is None else (means[position], covariances[position])
     shift, precision = message[..., 0], message[..., 1]
-    variance = jnp.sum((here @ covariance) * here, axis=-1)
-    between = jnp.sum((here @ covariance) * there, axis=-1)
+
+    def spread(a: Any, b: Any) -> Any:
+        return jnp.einsum("ni,ij,nj->n" if position is None else "ni,nij,nj->n", a, covariance, b)
+
+    variance, between = spread(here, here), spread(here, there)
     left = 1.0 - precision * variance
-    found_mean = there @ mean + between * (precision * (here @ mean) - shift) / left
-    found_variance = jnp.sum((there @ covariance) * there, axis=-1) + between**2 * precision / left
+    centre = jnp.sum(here * mean, axis=-1)
+    found_mean = jnp.sum(there * mean, axis=-1) + between * (precision * centre - shift) / left
+    found_variance = spread(there, there) + between**2 * precision / left
     return found_mean, found_variance, between / left
