@@ -21,11 +21,18 @@ LARGEST = 3000  # points of a dense covariance: 72 MB, and some seconds for a Ch
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Process:
-    """The plates that a function runs over, its kernel, and its inducing inputs: None, a number or an array."""
+    """What the term of a process says: `inducing` is None, a number or an array."""
 
-    over: tuple[Plate, ...]
+    inputs: Expr
+    mean: Expr
+    parameters: dict[str, Expr]
     kernel: Any
     inducing: Any
+
+    @property
+    def over(self) -> tuple[Plate, ...]:
+        """The plates that one function runs over."""
+        return self.inputs.plates
 
     def points(self, sizes: Mapping[str, int]) -> int:
         """How many points the function is evaluated at."""
@@ -46,9 +53,9 @@ def process_of(node: Random) -> Process:
             f"'{node.name}' is a Gaussian process at '{inputs}', which has no plates: there is a single point. Declare "
             "the inputs over a plate, m.input('x', cv.real, plates=n)."
         )
-    for name, value in node.term.args.items():
-        if name not in ("inputs", "mean"):
-            _check_parameter(node, name, value, inputs)
+    parameters = {name: value for name, value in node.term.args.items() if name not in ("inputs", "mean")}
+    for name, value in parameters.items():
+        _check_parameter(node, name, value, inputs)
     dimension = _dimension(inputs.domain)
     inducing = options["inducing"]
     if isinstance(inducing, np.ndarray) and inducing.shape[1] != dimension:
@@ -56,7 +63,7 @@ def process_of(node: Random) -> Process:
             f"'{node.name}': the inducing inputs have {inducing.shape[1]} coordinates, '{inputs}' has {dimension}. "
             f"Give an array of shape (m, {dimension})."
         )
-    return Process(inputs.plates, options["kernel"], inducing)
+    return Process(inputs, node.term.args["mean"], parameters, options["kernel"], inducing)
 
 
 def _dimension(domain: Domain) -> int:

@@ -18,7 +18,6 @@ from .evaluate import Scope, value
 from .placed import Placed, arrange, mapped, spread
 
 
-
 class Prepared(NamedTuple):
     """What depends on data only: the prior (one for all functions where their kernels agree), its mean (functions,
     points), the marginals that it begins with, and what is observed of it: values and where they are, or None.
@@ -41,7 +40,7 @@ class Anchor(NamedTuple):
     precision: Any
 
 
-# Layout: a variable has its plates in any order; here functions come first, then points --------------------------------
+# Layout: a variable has its plates in any order; here functions come first, then points ------------------------------
 
 
 def _functions(node: Random, process: Process) -> tuple[Plate, ...]:
@@ -67,9 +66,9 @@ def _placed(array: Any, node: Random, process: Process, scope: Scope) -> Placed:
     return arrange(Placed(array.reshape([scope.sizes[plate.name] for plate in plates]), plates), node.plates)
 
 
-def _points(node: Random, process: Process, scope: Scope) -> Any:
+def _points(process: Process, scope: Scope) -> Any:
     """The inputs in rows."""
-    found = value(node.term.args["inputs"], scope)
+    found = value(process.inputs, scope)
     dimension = found.value.shape[len(found.plates) :]
     return jnp.asarray(spread(found, process.over, scope.sizes), float).reshape((-1, *(dimension or (1,))))
 
@@ -78,9 +77,7 @@ def _parameters(node: Random, process: Process, scope: Scope) -> tuple[dict[str,
     """The kernel's parameters by name, and for each the axis of the functions, None where all share it."""
     over = _functions(node, process)
     values, axes = {}, {}
-    for name, expr in node.term.args.items():
-        if name in ("inputs", "mean"):
-            continue
+    for name, expr in process.parameters.items():
         found = value(expr, scope)
         own = bool(found.plates)
         full = spread(found, over, scope.sizes) if own else found.value
@@ -136,9 +133,9 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool) -> Prepared:
     """The prior and where it begins."""
     node, process = block.out, block.details
     check_size(node.name, process, scope.sizes)
-    x = _points(node, process, scope)
+    x = _points(process, scope)
     values, axes = _parameters(node, process, scope)
-    mean = _laid_out(value(node.term.args["mean"], scope), node, process, scope)
+    mean = _laid_out(value(process.mean, scope), node, process, scope)
 
     def build(values):
         return _prior(process, values, x)
@@ -206,8 +203,8 @@ def anchors(
         node, process = block.out, block.details
         if fresh & {plate.name for plate in _functions(node, process)}:
             continue
-        x = _points(node, process, scope)
-        mean = _laid_out(value(node.term.args["mean"], scope), node, process, scope)
+        x = _points(process, scope)
+        mean = _laid_out(value(process.mean, scope), node, process, scope)
         if block.latent:
             (belief,), (message,) = flat(block, outputs["beliefs"]).values(), outputs["messages"][number].values()
             h, half = (_from_flat(b - m, node, process, scope) for b, m in zip(belief, message, strict=True))
@@ -223,10 +220,10 @@ def anchors(
 def predicted(node: Random, scope: Scope) -> Placed:
     """The marginals at the points in `scope`, given what is known of the function elsewhere."""
     process = process_of(node)
-    new = _points(node, process, scope)
+    new = _points(process, scope)
     values, axes = _parameters(node, process, scope)
-    mean = _laid_out(value(node.term.args["mean"], scope), node, process, scope)
-    known = scope.data.get(anchor_name(node.name))
+    mean = _laid_out(value(process.mean, scope), node, process, scope)
+    known: Any = scope.data.get(anchor_name(node.name))
 
     def prior(values):
         own = variance(process.kernel, values, new)

@@ -23,7 +23,7 @@ from .quadrature import HALF_LOG_2PI
 
 Array = Any
 NAME = "gaussian_process"
-JITTER = 1e-10  # added to the covariance of inducing inputs, and the noise of an observed function, relative to K's size
+JITTER = 1e-10  # relative to K: added to the covariance of inducing inputs, and the noise of an observed function
 
 
 class Solved(NamedTuple):
@@ -209,7 +209,6 @@ def gaussian_process(inputs: Any, kernel: Kernel, *, mean: Any = 0.0, inducing: 
     )
     args = {"inputs": inputs, "mean": mean, **values}
     return Term(factor, args, {"kernel": kernel, "inducing": _checked_inducing(inducing)})
-
 
 
 def _kind(value: Any, axes: int, scalar: str) -> str:
