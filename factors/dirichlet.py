@@ -6,8 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from .derived import expectation_of, value_of
 from .domains import simplex
-from .factor import Factor, Term, register
+from .errors import ModelError
+from .factor import Factor, Term, register, told_with_name
 from .families import Dirichlet
 from .moments import Simplex, Vector
 from .special import lgamma
@@ -39,18 +41,62 @@ factor = register(
         predict=_predict,
         conjugate=frozenset({"out"}),
         unsupported={
-            "concentration": "the Dirichlet normaliser has no closed-form expectation; "
-            "give the concentration as numbers or an input"
+            "concentration": "a Gaussian belief about it would reach below zero; "
+            "give it as mean= and total=, either of which may be random"
         },
         source="winn2005vmp",
     )
 )
 
 
-def dirichlet(concentration: Any) -> Term:
+def _linear(out: Simplex, mean, total):
+    concentration = total * mean
+    return ((concentration - 1) * out.log).sum(-1) + _log_normaliser(concentration)
+
+
+def _with_random(random: frozenset[str]):
+    """Linear in the moments of `out`, so that needs no points."""
+    kinds = {edge: kind for edge, kind in _KINDS.items() if edge in random}
+    if not kinds:
+        return None
+    expectation = expectation_of(lambda points, known: _linear(**{**known, **points}), kinds)
+
+    def expected(out: Simplex, **arguments: Any):
+        known = {edge: value_of(_KINDS[edge], m) for edge, m in arguments.items() if edge not in kinds}
+        return expectation({edge: arguments[edge] for edge in kinds}, {"out": out, **known})
+
+    return expected
+
+
+_KINDS = {"mean": "simplex", "total": "positive"}
+by_mean = register(
+    Factor(
+        name="dirichlet_of_mean",
+        edges={"mean": "simplex", "total": "positive"},
+        out=lambda domains: simplex(domains["mean"].size),
+        log_density=lambda out, mean, total: _log_density(out, total * mean),
+        expected_log=lambda out, mean, total: _linear(out, jnp.exp(mean.log), total.mean),
+        predict=lambda mean, total: Dirichlet(total.mean * Dirichlet.from_stats((mean.log,)).mean() - 1.0),
+        conjugate=frozenset({"out"}),
+        with_random=_with_random,
+        source="minka2000dirichlet",
+    )
+)
+
+
+@told_with_name
+def dirichlet(concentration: Any = None, *, mean: Any = None, total: Any = None) -> Term:
     """A Dirichlet variable: a probability vector with density proportional to prod_k x_k^(concentration_k - 1).
 
-    `concentration` has shape (K,) and positive entries: numbers or an input. The mean is concentration /
-    sum(concentration). Returns a term for `Model.random`.
+    `concentration` has shape (K,) and positive entries: numbers or an input; the mean is concentration /
+    sum(concentration). Or give `mean`, shape (K,), and `total` > 0 with concentration = total * mean, numbers or
+    variables: `mean=np.full(K, 1 / K)` with a random `total` learns a symmetric concentration. Returns a term for
+    `Model.random`, which raises ModelError for any other combination.
     """
-    return Term(factor, {"concentration": concentration})
+    if concentration is not None and mean is None and total is None:
+        return Term(factor, {"concentration": concentration})
+    if concentration is None and mean is not None and total is not None:
+        return Term(by_mean, {"mean": mean, "total": total})
+    raise ModelError(
+        "dirichlet() needs concentration=, or mean= and total=. Write for example cv.dirichlet(np.ones(3))."
+    )

@@ -59,18 +59,28 @@ factor = register(
 
 
 @told_with_name
-def wishart(dof: Any, scale: Any) -> Term:
+def wishart(dof: Any, scale: Any = None, *, rate: Any = None) -> Term:
     """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2).
 
-    The mean is dof * scale. `dof` > D - 1: a number. `scale`: a symmetric positive definite (D, D) matrix of numbers.
-    Returns a term for `Model.random`, which raises ModelError for a scale that is not positive definite or too few
-    degrees of freedom.
+    The mean is dof * scale. `dof` > D - 1: a number. Give exactly one of `scale`, a symmetric positive definite (D, D)
+    matrix of numbers, and `rate`, its inverse: numbers, an input or another `wishart` variable. Returns a term for
+    `Model.random`, which raises ModelError for a scale that is not positive definite or too few degrees of freedom.
     """
+    if (scale is None) == (rate is None):
+        raise ModelError(
+            "wishart() needs exactly one of scale= and rate= (its inverse). Write for example "
+            "cv.wishart(dof=3.0, scale=np.eye(2))."
+        )
     if hasattr(scale, "domain"):
-        raise ModelError("wishart(): scale= takes numbers; a random scale is not part of the vocabulary yet.")
-    rate = inverse_posdef(scale, "wishart", "scale")
-    dimension = rate.shape[-1]
-    if not hasattr(dof, "domain") and not np.all(np.asarray(dof, float) > dimension - 1):
+        raise ModelError(
+            "wishart(): scale= takes numbers; a random or input matrix enters as rate=, the inverse of the scale."
+        )
+    if rate is None:
+        rate = inverse_posdef(scale, "wishart", "scale")
+    shape = np.shape(rate)
+    dimension = rate.domain.size if hasattr(rate, "domain") else shape[-1] if shape else 1
+    whole = isinstance(dimension, int)
+    if whole and not hasattr(dof, "domain") and not np.all(np.asarray(dof, float) > dimension - 1):
         raise ModelError(
             f"wishart(): dof must exceed D - 1 = {dimension - 1} for a {dimension} x {dimension} matrix; found {dof}. "
             f"Use dof={dimension} for a vague prior."
