@@ -65,7 +65,7 @@ def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
     return Messages(jnp.zeros((*shape, len(block.form.terms), 2)), jnp.zeros(shape) if block.atoms else None)
 
 
-def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
+def project(term: Term, belief: Any, message: Any, power: float) -> Projection:
     """Belief and cavity along the term's direction, for a batch of instances.
 
     The belief is (elements, 2) or (precision_mean, precision).
@@ -99,7 +99,7 @@ def _project(term: Term, belief: Any, message: Any, power: float) -> Projection:
 
 
 def readable(term_variable: Any, naturals: Any) -> Any:
-    """A variable's flat naturals in the form that `_project` reads.
+    """A variable's flat naturals in the form that `project` reads.
 
     That is (elements, 2), or means and covariances of vectors.
     """
@@ -138,7 +138,7 @@ def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any,
     """Projections, cavity of s, and the tilted site for one batch."""
     power = block.method.alpha
     projections = [
-        _project(data, beliefs[term.variable.name], messages.terms[..., j, :], power)
+        project(data, beliefs[term.variable.name], messages.terms[..., j, :], power)
         for j, (term, data) in enumerate(zip(block.form.terms, prepared.terms, strict=True))
     ]
     means = [data.coefficient * p.cavity[0] for data, p in zip(prepared.terms, projections, strict=True)]
@@ -175,7 +175,7 @@ def _targets(block: Block, prepared: Prepared, means: list, variances: list, sit
     return jnp.stack(targets, axis=-2) / power
 
 
-def _scatter(term: Term, naturals: Any, change: Any) -> Any:
+def scatter(term: Term, naturals: Any, change: Any) -> Any:
     """Adds a batch's changes of messages to the flat naturals of a variable."""
     shift, half = change[..., 0], -0.5 * change[..., 1]
     if term.direction is None:
@@ -214,7 +214,7 @@ def update(
             change = jnp.where(local.present[..., None, None], change, 0.0)
         naturals = dict(naturals)
         for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
-            naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], change[..., j, :])
+            naturals[term.variable.name] = scatter(data_j, naturals[term.variable.name], change[..., j, :])
         out = None
         if outcome is not None:
             to_out = step * (tilted.to_out - old.out)
@@ -251,7 +251,7 @@ def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: d
         local = per_batch(prepared, data)
         naturals = dict(naturals)
         for j, (term, data_j) in enumerate(zip(block.form.terms, local.terms, strict=True)):
-            naturals[term.variable.name] = _scatter(data_j, naturals[term.variable.name], message.terms[..., j, :])
+            naturals[term.variable.name] = scatter(data_j, naturals[term.variable.name], message.terms[..., j, :])
         if outcome is not None:
             (current,) = naturals[outcome.name]
             naturals[outcome.name] = (

@@ -1,0 +1,234 @@
+"""Rule: EP for any factor, from its log density, over the slots of an instance; gates are slots too.
+
+A gate's selector is one more discrete slot whose states choose a branch, or an element. So a switch, a random index, a
+product, a random scale and a user's own density are one kind of block: the states are summed, what is Gaussian given
+them is integrated in closed form, and at most two other random numbers by quadrature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable
+
+from ..factors import LINKS
+from ..factors.errors import UnsupportedError
+from ..factors.factor import Switch, Term
+from ..factors.moments import BY_KIND
+from .atoms import Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
+from .expressions import Apply, Expr, Gather, Let, Random, parents
+from .graph import Block, Graph, LinearForm, LinearTerm
+from .known import known_in, latent_names
+from .methods import EP, Method
+from .polynomial import atom_key, expand, monomials
+
+MOST_STATES = 256
+Known = Callable[[Expr], bool]
+
+
+def term_block(graph: Graph, block: Block, method: Method, reason: str) -> Block:
+    """The block of one term; `block` has its name, plates, outcome, factor and arguments."""
+    return _block(graph, block, [(block.factor, block.args)], None, method, reason)
+
+
+def switch_block(graph: Graph, node: Random, method: Method) -> Block:
+    """The block of a switch: one branch for every state of its selector."""
+    switch = node.term
+    assert isinstance(switch, Switch)
+    cases = [(term.factor, term.args) for term in switch.terms]
+    if switch.selector.domain.kind == "boolean":  # written true first; as a number true is 1
+        cases = cases[::-1]
+    exprs = [node, switch.selector, *(arg for _, args in cases for arg in args.values())]
+    base = Block(node.name, "slots", EP, "", "", "", node.plates, latent_names(graph, exprs), node)
+    return _block(graph, base, cases, switch.selector, method, "asked for: a gate under EP")
+
+
+def comparison_block(
+    graph: Graph, name: str, expression: Apply, out: Expr, observed: bool, method: Method
+) -> Block:
+    """left > right where that is linear in some Gaussian variables, whatever else it depends on."""
+    known = known_in(graph)
+    discrete = discrete_elements([*expression.args], known, name) + (() if observed else (out,))
+    given = given_states(known, discrete)
+    finder = Finder(name, given, Edges())
+    branch = finder.linked(None, "positive", out, {}, difference(*expression.args, given), ())
+    if branch is None:
+        raise UnsupportedError(
+            f"'{name}' compares {expression}, which is linear in no Gaussian variable, so that its step has no operator. "
+            "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
+        )
+    latent = latent_names(graph, [expression])
+    base = Block(name, "slots", EP, "", "", "", expression.plates, latent, out)
+    reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
+    return _finished(base, Slots(finder.edges.all(), discrete, (branch,)), method, reason)
+
+
+def _block(
+    graph: Graph,
+    block: Block,
+    cases: list[tuple],
+    selector: Expr | None,
+    method: Method,
+    reason: str,
+) -> Block:
+    known, name = known_in(graph), block.name
+    exprs = [block.out, *(arg for _, args in cases for arg in args.values())]
+    discrete = discrete_elements(exprs, known, name)
+    if selector is not None:
+        chosen = () if known(selector) else discrete_elements([selector], known, name)
+        if isinstance(selector, Apply) and not known(selector):
+            raise UnsupportedError(
+                f"'{name}' is switched by the unnamed expression '{selector}'. Name it first: m.let(name, {selector})."
+            )
+        keys = {atom_key(expr) for expr in chosen}
+        discrete = (selector, *(expr for expr in discrete if atom_key(expr) not in keys))
+    given = given_states(known, discrete)
+    finder = Finder(name, given, Edges())
+    branches = tuple(_branch(finder, factor, block.out, args) for factor, args in cases)
+    slots = Slots(finder.edges.all(), discrete, branches, None if selector is None else 0)
+    _check_states(name, discrete)
+    _check_directions(name, slots)
+    return _finished(dataclasses.replace(block, plates=block.out.plates), slots, method, reason)
+
+
+def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
+    """The factor in closed form over Gaussian edges where it has one, else over slots alone."""
+    branch = None
+    if factor.name == "gaussian":
+        precision = args["precision"]
+        parts = difference(args["mean"], out, finder.given)
+        branch = finder.linked(factor, "identity", None, {"precision": precision}, parts, (precision,))
+    elif factor.sites and finder.given(out):
+        edge = getattr(factor, "site_edge", None) or next(iter(args))
+        others = {name: arg for name, arg in args.items() if name != edge}
+        argument = _strip(args[edge])
+        plain = isinstance(argument, Apply) and argument.op in factor.sites and all(map(finder.given, others.values()))
+        if plain and isinstance(argument, Apply):
+            parts = expand(argument.args[0], finder.given)
+            branch = finder.linked(factor, argument.op, out, others, parts, ())
+    return branch or finder.density(factor, out, args)
+
+
+def _strip(expr: Expr) -> Expr:
+    while isinstance(expr, Let):
+        expr = expr.expression
+    return expr
+
+
+def _check_states(name: str, discrete: tuple[Expr, ...]) -> None:
+    sizes = [2 if expr.domain.kind == "boolean" else getattr(expr.domain.size, "size", expr.domain.size) for expr in discrete]
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(discrete) > 1 and math.prod(known) > MOST_STATES:
+        raise UnsupportedError(
+            f"'{name}' joins {len(discrete)} discrete variables with {math.prod(known)} joint states; EP sums over at "
+            f"most {MOST_STATES}. Split the factor, or use method={{'{name}': 'vmp', ...}} for it."
+        )
+
+
+def _check_directions(name: str, slots: Slots) -> None:
+    for first, second in itertools.combinations(slots.edges, 2):
+        if first.direction is not None and atom_key(first.element) == atom_key(second.element):
+            raise UnsupportedError(
+                f"'{name}' uses the vector '{first.element}' in two inner products, which depend on each other. Write "
+                "them as one cv.dot with the summed vector, or use method='vmp'."
+            )
+
+
+def _finished(block: Block, slots: Slots, method: Method, reason: str) -> Block:
+    known_selector = slots.selector is not None and slots.discrete[0] is not None and _observed(block, slots)
+    atoms = slots.discrete[1:] if known_selector else slots.discrete
+    terms = tuple(
+        LinearTerm(edge.variable, edge.element, (), edge.direction)
+        for edge in slots.edges
+        if edge.variable.domain.kind in ("real", "vector")
+    )
+    operator, accuracy = _words(slots)
+    return dataclasses.replace(
+        block,
+        kind="slots",
+        method=method if method.name == "power" else EP,
+        operator=operator,
+        accuracy=accuracy,
+        reason=reason,
+        gates=(),
+        atoms=atoms,
+        form=LinearForm(terms),
+        details=slots,
+    )
+
+
+def _observed(block: Block, slots: Slots) -> bool:
+    """True when the selector is no random variable of the block."""
+    node = slots.discrete[0]
+    while isinstance(node, (Gather, Let)) and getattr(node, "name", None) not in block.latent:
+        node = node.source if isinstance(node, Gather) else node.expression
+    return getattr(node, "name", None) not in block.latent
+
+
+def _words(slots: Slots) -> tuple[str, str]:
+    most = max(len(branch.slots) for branch in slots.branches)
+    closed = all(branch.link in ("identity", "positive", "probit") or not branch.slots for branch in slots.branches)
+    rule = f"quadrature, {most}-D adaptive" if most else "closed form" if closed else "quadrature"
+    over = f", summed over the states of {', '.join(map(str, slots.discrete))}" if slots.discrete else ""
+    links = ", ".join(dict.fromkeys(_link_words(branch) for branch in slots.branches))
+    mixture = "moment-matched mixture: " if slots.discrete else ""
+    return f"{mixture}{links}{over}; {rule}", "exact moments" if not most and closed else "quadrature"
+
+
+def _link_words(branch: Branch) -> str:
+    name = branch.factor.name if branch.factor is not None else "positivity"
+    if branch.link == "density":
+        return f"{name} density"
+    return f"{name} site, Gaussian arguments in closed form"
+
+
+# where VMP has nothing to offer ---------------------------------------------------------------------------------------
+
+
+def no_moments(exprs: Iterable[tuple[Expr, str]], known: Known) -> Expr | None:
+    """The first expression whose moments no rule of VMP gives, read as the given kind of domain."""
+    return next((found for expr, kind in exprs if (found := _silent(expr, kind, known)) is not None), None)
+
+
+def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
+    if known(expr) or kind not in BY_KIND:
+        return None
+    if isinstance(expr, Let):
+        return _silent(expr.expression, kind, known)
+    if isinstance(expr, Gather):
+        return _silent(expr.source, kind, known)
+    if isinstance(expr, Random):
+        fits = expr.domain.kind == kind or (kind, expr.domain.kind) == ("unit", "boolean")
+        return None if fits else expr
+    assert isinstance(expr, Apply)
+    if expr.op in LINKS:
+        return _silent(expr.args[0], "real", known)
+    if kind in ("boolean", "unit"):
+        return None if expr.op in ("and", "or", "not", "xor", "equal") else expr
+    if kind == "positive":
+        fits = expr.op == "multiply" or (expr.op == "divide" and known(expr.args[1]))
+        return no_moments(((arg, "positive") for arg in expr.args), known) if fits else expr
+    if kind == "vector":
+        return None if expr.op in ("add", "subtract", "negate", "sum") else expr
+    return _silent_real(expr, known)
+
+
+def _silent_real(expr: Apply, known: Known) -> Expr | None:
+    if expr.op in ("sum", "dot"):
+        return None
+    try:
+        parts = monomials(expr, known)
+    except UnsupportedError:
+        return expr
+    for _, atoms in parts:
+        for atom in atoms:
+            if isinstance(atom, Apply) and atom.op == "exp":
+                found = _silent(atom.args[0], "real", known)
+            elif isinstance(atom, Apply):
+                found = None if atom.op in ("dot", "sum") else atom
+            else:
+                found = _silent(atom, "real", known)
+            if found is not None:
+                return found
+    return None
