@@ -17,7 +17,7 @@ from .factors.bernoulli import bernoulli
 from .factors.beta import beta
 from .factors.categorical import categorical
 from .factors.dirichlet import dirichlet
-from .factors.domains import boolean, category, count, index, posdef, positive, real, simplex, unit, vector
+from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, DataError, ModelError, UnsupportedError
 from .factors.factor import switch
 from .factors.gamma import gamma

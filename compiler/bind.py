@@ -12,6 +12,7 @@ import numpy as np
 
 from ..factors.domains import Domain
 from ..factors.errors import DataError
+from .chains import check_trees
 from .expressions import Input, Let, Plate, Random
 from .language import Model
 from .values import ValueProblem, check, convert, is_finite, numeric_array
@@ -71,6 +72,7 @@ def bind(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None 
             observed[name], absent = _observed_values(item, plate_sizes)
             if absent is not None:
                 missing[name] = absent
+    check_trees(model.randoms.values(), inputs)
     return Binding(plate_sizes, inputs, observed, missing)
 
 
@@ -127,7 +129,8 @@ def _axes(node: Named) -> list[Plate | int | None]:
     will do).
     """
     domain = node.domain
-    return [*node.plates, *([domain.size] * domain.event_ndim)]
+    sizes = domain.size if domain.kind == "matrix" else [domain.size] * domain.event_ndim
+    return [*node.plates, *sizes]
 
 
 def _shape_text(node: Named, known: Mapping[str, tuple[int, str]] | None = None) -> str:

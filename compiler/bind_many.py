@@ -10,6 +10,7 @@ import numpy as np
 
 from ..factors.errors import DataError
 from .bind import Binding, bind, stacked_values
+from .chains import check_trees
 from .language import Model
 
 
@@ -54,6 +55,8 @@ def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[s
         return _one_by_one(model, datas, sizes)
     checked = {name: stacked_values(model, name, array, first.sizes) for name, array in stacks.items()}
     inputs = {name: checked[name] for name in first.inputs}
+    for i in range(len(datas)):
+        check_trees(model.randoms.values(), {name: array[i] for name, array in inputs.items()})
     return Bindings(first, inputs, {name: checked[name] for name in first.observed}, {}, len(datas))
 
 

@@ -15,9 +15,11 @@ import numpy as np
 from ..factors import LINKS
 from ..factors.domains import real
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
+from . import slots
+from .chains import chain_block, degree_in
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
@@ -67,6 +69,8 @@ def _random_blocks(graph: Graph, node: Random) -> list[Block]:
     if isinstance(node.term, Term):
         return [_term_block(graph, node, node.term, ())]
     assert isinstance(node.term, Switch)
+    if isinstance(node.term, Chain):
+        return [chain_block(graph, node)]
     cases = len(node.term.terms)
     selector = node.term.selector
     method = graph.method_of(node.name)
@@ -137,7 +141,7 @@ def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | Non
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.kind == "real" else None
-        if form is None or len(form.terms) != 1:
+        if (form is None or len(form.terms) != 1) and not _linear_vector(graph, argument):
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
@@ -150,6 +154,12 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """A conditional probability table: data indexed by random discrete variables."""
     if block.factor.name not in ("bernoulli", "categorical") or method.name in ("vmp", "ncvmp"):
         return None
+    if _chosen_data(block, known):
+        reason = "a random index chooses among known densities: linear in its probabilities, the same under EP and VMP"
+        operator = f"{block.factor.name} densities by case"
+        return dataclasses.replace(
+            block, method=EXACT, operator=operator, accuracy="exact", reason=reason, constant=True
+        )
     indices = []
     node = next(iter(block.args.values()))
     while isinstance(node, Gather):
@@ -165,6 +175,25 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
         kind="table",
         method=ep_or_power(method),
         operator="sum-product over states",
+def _chosen_data(block: Block, known) -> bool:
+    """One random index, and everything that it chooses from is data."""
+    if len(block.gates) != 1 or len(block.latent) != 1 or not known(block.out):
+        return False
+    selector = block.gates[0].selector
+    return not isinstance(selector, Let) and element_of(selector, known) is not None
+
+
+def _linear_vector(graph: Graph, argument: Expr) -> bool:
+    """A vector that is linear in one random vector, element by element."""
+    names = latent_names(graph, [argument])
+    return (
+        argument.domain.kind == "vector"
+        and len(names) == 1
+        and graph.latent[names[0]].domain.kind == "vector"
+        and degree_in(argument, graph.latent[names[0]]) == 1
+    )
+
+
         accuracy="exact",
         reason="discrete states: EP is belief propagation",
         atoms=atoms,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..factors.domains import Domain
 from ..factors.errors import ModelError
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
+from .chains import declare
 from .expressions import Constant, Expr, Gather, Input, Let, Plate, Random, is_data, over_text, parents
 from .terms import Owner, admit
 
@@ -72,6 +73,42 @@ class Model:
         term, all_plates, domain = admit(term, owner)
         node = Random(name, term, self._in_order(all_plates, owner.declared), domain)
         self._fix_sizes(f"Random variable '{name}'", parents(node))
+        self.randoms[name] = node
+        return node
+
+    def chain(
+        self, name: str, *, over: Plate, first: Term, then: Callable[[Expr], Term], plates: Plates = ()
+    ) -> Random:
+        """Declares a Markov chain over the plate `over`: each element is generated from the one before it.
+
+        `first` generates the first element, `then(previous)` returns the term of every other one: p(x) = first(x_0)
+        prod_t then(x_t | x_{t-1}). Inputs over the plate are read at the element that is generated. The elements are
+        real (gaussian terms, the mean linear in `previous`), vectors (vector_gaussian), or booleans and categories
+        (tables indexed by `previous`). `plates` repeats the chain. Returns the variable, over `plates` and `over`.
+        ModelError when the terms do not fit together. Source: rauch1965smoothing, rabiner1989hmm.
+        """
+        return self._linked(name, over, first, then, None, plates)
+
+    def tree(
+        self, name: str, *, over: Plate, parent: Input, root: Term, then: Callable[[Expr], Term], plates: Plates = ()
+    ) -> Random:
+        """Declares a variable on a tree, whose structure is data: each element is generated from its parent.
+
+        `parent`, an input of domain cv.index(over) over `over`, gives the position of each element's parent; a root
+        points to itself (several roots are several trees). `root` generates the roots, `then(above)` returns the term
+        of every other element. Otherwise as `chain`. Parents that form a cycle are a DataError when data are given.
+        """
+        return self._linked(name, over, root, then, parent, plates)
+
+    def _linked(self, name: str, over: Plate, first: Any, then: Any, parent: Any, plates: Plates) -> Random:
+        owner = f"Random variable '{name}'"
+        self._check_name(name, "random variable")
+        self._check_plate(f"{owner}, over=", over)
+        node = declare(name, over, first, then, parent, self._own_plates(owner, plates))
+        chain: Any = node.term
+        self._check_own(owner, parents(node), chain.previous)
+        node = dataclasses.replace(node, plates=self._in_order(node.plates, self._own_plates(owner, plates)))
+        self._fix_sizes(owner, parents(node))
         self.randoms[name] = node
         return node
 
@@ -186,17 +223,21 @@ class Model:
             raise ModelError(
                 f"Input '{name}': {domain!r} is not a domain. Use cv.real, cv.positive, cv.unit, cv.boolean, cv.count, "
                 "cv.vector(d), "
-                "cv.category(k), cv.simplex(k), cv.posdef(d) or cv.index(plate)."
+                "cv.category(k), cv.simplex(k), cv.posdef(d), cv.matrix(rows, columns) or cv.index(plate)."
             )
         if domain.kind == "index" or isinstance(domain.size, Plate):
             self._check_plate(f"Input '{name}'", domain.plate if domain.kind == "index" else domain.size)
         elif domain.kind in ("vector", "category", "simplex", "posdef"):
             return dataclasses.replace(domain, size=_positive_integer(name, domain.size))
+        elif domain.kind == "matrix":
+            return dataclasses.replace(domain, size=tuple(_positive_integer(name, size) for size in domain.size))
         return domain
 
-    def _check_own(self, owner: str, roots: Iterable[Expr]) -> None:
-        """Raises when a node below belongs to another model."""
+    def _check_own(self, owner: str, roots: Iterable[Expr], allowed: Expr | None = None) -> None:
+        """Raises when a node below, other than `allowed`, belongs to another model."""
         for node in _unnamed_below(roots):
+            if node is allowed:
+                continue
             for plate in node.plates:
                 self._check_plate(owner, plate)
             if isinstance(node, (Input, Random, Let)) and self._group(node).get(node.name) is not node:
@@ -302,7 +343,9 @@ def _positive_integer(name: str, size: Any) -> int:
     return whole
 
 
-def _term_text(term: Term | Switch) -> str:
+def _term_text(term: Term | Switch | Chain) -> str:
+    if isinstance(term, Chain):
+        return f"{_term_text(term.first)}, then {_term_text(term.then)}"
     if isinstance(term, Switch):
         return f"switch({', '.join([str(term.selector), *map(_term_text, term.terms)])})"
     return f"{term.factor.name}({', '.join(f'{name}={value}' for name, value in term.args.items())})"

@@ -163,6 +163,17 @@ def divide(left: Any, right: Any) -> Expr:
     return apply("divide", left, right)
 
 
+def matmul(left: Any, right: Any) -> Expr:
+    """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
+    if isinstance(right, Expr) and right.domain.kind == "vector":
+        if isinstance(left, Expr) and left.domain.kind in ("matrix", "posdef"):
+            return apply("matvec", left, right)
+        if not isinstance(left, Expr) and np.ndim(left) == 2 and np.shape(left)[1] == right.domain.size:
+            matrix = Constant(_as_array(left, right), (), domains.matrix(*np.shape(left)))
+            return apply("matvec", matrix, right)
+    return apply("dot", left, right)
+
+
 def negate(operand: Expr) -> Expr:
     """-operand; a double negation cancels."""
     if isinstance(operand, Apply) and operand.op == "negate":

@@ -121,6 +121,14 @@ def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
+def _matvec(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    matrix, found = operands
+    rows, columns = matrix.size if matrix.kind == "matrix" else (matrix.size, matrix.size)
+    if found.size != columns:
+        raise refuse(f"a matrix of {found.size} columns and a vector", "Give as many columns as coordinates.")
+    return domains.vector(rows)
+
+
 def _sum(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if operands[0].kind == "vector":
         return operands[0]
@@ -178,6 +186,7 @@ _RULES: dict[str, Callable[[Sequence[Domain], Refuse], Domain]] = {
     "negate": _negate,
     "power": _power,
     "dot": _dot,
+    "matvec": _matvec,
     "sum": _sum,
     "exp": _scalar_map(domains.positive),
     "log": _log,

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Random, parents
+from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Previous, Random, parents
 from ..compiler.graph import Joint
 from ..compiler.join import Direction, with_directions
 from ..compiler.polynomial import atom_key, monomials
@@ -140,7 +140,8 @@ def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
         own = member_moments(expr, joint, scope.moments[joint.variable.name], scope.sizes)
         return Placed(_cast(own, kind, expr), expr.plates)
     if isinstance(expr, (Random, Let)) and expr.name in scope.moments:
-        return Placed(_cast(scope.moments[expr.name], kind, expr), expr.plates)
+        found = scope.moments[expr.name]
+        return _cast_placed(found if isinstance(found, Placed) else Placed(found, expr.plates), kind, expr)
     if known(expr, scope):
         return point(kind, value(expr, scope), None if kind != "category" else scope.size(expr.domain.size))
     if isinstance(expr, Let):
@@ -232,6 +233,8 @@ def _positive(expr: Apply, scope: Scope) -> Placed:
 
 def _vector(expr: Apply, scope: Scope) -> Placed:
     signs = {"add": 1.0, "subtract": -1.0}
+    if expr.op in signs:
+        _check_apart(expr, scope)
     if expr.op in signs and all(arg.domain.kind == "vector" for arg in expr.args):
         a, b = (moments(arg, scope, "vector") for arg in expr.args)
         return mapped(
@@ -239,9 +242,48 @@ def _vector(expr: Apply, scope: Scope) -> Placed:
         )
     if expr.op == "negate":
         return mapped(lambda a: Vector(-a.mean, a.covariance), moments(expr.args[0], scope, "vector"))
+    if expr.op == "matvec":
+        matrix, vector = value(expr.args[0], scope), moments(expr.args[1], scope, "vector")
+        return mapped(lambda a, v: Vector(a @ v.mean, a @ v.covariance @ a.T), matrix, vector, order=expr.plates)
+    if expr.op in ("multiply", "divide"):
+        return _scaled_vector(expr, scope)
     raise UnsupportedError(
-        f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences and cv.dot of vectors do."
+        f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences, multiples by a number, "
+        "matrix @ vector and cv.dot of vectors do."
     )
+
+
+def _scaled_vector(expr: Apply, scope: Scope) -> Placed:
+    """A vector times an independent number, or over a known one."""
+    _check_apart(expr, scope)
+    vector, scale = expr.args if expr.args[0].domain.kind == "vector" else expr.args[::-1]
+    number = moments(1.0 / scale if expr.op == "divide" else scale, scope, "real")
+
+    def scaled(v: Vector, s: Real) -> Vector:
+        second = v.covariance + jnp.outer(v.mean, v.mean)
+        return Vector(s.mean * v.mean, s.mean**2 * v.covariance + s.variance * second)
+
+    return mapped(scaled, moments(vector, scope, "vector"), number, order=expr.plates)
+
+
+def _check_apart(expr: Apply, scope: Scope) -> None:
+    """Vector operands must not share a random variable: the covariance between them has no rule.
+
+    Elements chosen by index data are taken for different ones, and a point has no covariance.
+    """
+    found = [{v for v in _whole(arg) if not known(v, scope) and not isinstance(v, Previous)} for arg in expr.args]
+    for variable in set.intersection(*found):
+        raise UnsupportedError(
+            f"'{expr}' uses '{variable.name}' in both of its operands, whose covariance has no rule. Write it with one "
+            "of them, for example one matrix @ vector with the summed matrix."
+        )
+
+
+def _whole(expr: Expr) -> set[Random]:
+    """The random variables below `expr` that are not indexed."""
+    if isinstance(expr, Random):
+        return {expr}
+    return set() if isinstance(expr, Gather) else set().union(*map(_whole, parents(expr)))
 
 
 def _dot(a: Vector, b: Vector) -> Real:

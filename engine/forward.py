@@ -16,11 +16,12 @@ from ..compiler.expressions import Apply, Expr, Gather, Let, Random, parents
 from ..compiler.graph import Gate, Graph
 from ..compiler.known import latent_names
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
 from ..factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
 from ..factors.gaussian_process import NAME as PROCESS
 from ..factors.probit import positive_site
 from ..factors.softmax import expected_softmax
+from .chains import prior as chain_prior
 from .energy import gate_weight
 from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
@@ -84,6 +85,8 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
 
 
 def _random(node: Random, scope: Scope, families: Families) -> Placed:
+    if isinstance(node.term, Chain):
+        return chain_prior(node, scope, lambda expr, inside: _probability(expr, inside, families))
     if isinstance(node.term, Switch):
         cases = len(node.term.terms)
         parts, weights = [], []
@@ -157,7 +160,9 @@ def _term(term: Term, scope: Scope, families: Families) -> Placed:
         return mapped(lambda m, n: Gaussian.from_parameters(mean=m.mean, variance=m.variance + n), mean, noise)
     edges = list(args)
     operands = [moments(args[edge], scope, term.factor.edges[edge]) for edge in edges]
-    return mapped(lambda *a: term.factor.predict(**dict(zip(edges, a, strict=True))), *operands)
+    factor = completed(term.factor, [edge for edge in edges if not known(args[edge], scope)], out.kind)
+    predict: Any = factor.predict
+    return mapped(lambda *a: predict(**dict(zip(edges, a, strict=True))), *operands)
 
 
 def _inverse(expr: Expr, scope: Scope, families: Families) -> Placed:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from . import networks, processes, site_data, sites, tables
+from . import chains, networks, processes, site_data, sites, slot_data, slots, tables
 from .evaluate import Scope
 
 
@@ -42,6 +42,7 @@ def _site_evidence(block: Any, prepared: Any, naturals: Any, messages: Any, scop
 KINDS: dict[str, Kind] = {
     "site": Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
     "table": Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),
+    "slots": Kind(slot_data.prepare, slots.initial, slots.update, slots.accumulate, slots.evidence),
 }
 
 
@@ -96,3 +97,4 @@ def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 KINDS["process"] = exact_kind(processes.prepare, processes.solve, processes.family)
 KINDS["network"] = exact_kind(networks.prepare, networks.solve, networks.family)
+KINDS["chain"] = KINDS["tree"] = exact_kind(chains.prepare, chains.solve, chains.family)

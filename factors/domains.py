@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-_EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2}
+_EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2, "matrix": 2}
 
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
     """A set of values.
 
-    `kind` is one of real, positive, unit, boolean, count, category, simplex, vector, posdef, index. `size` is the
-    number of classes (category, simplex) or the dimension (vector, posdef): an integer, or a plate whose size is known
-    later. `plate` is the plate that an index points into.
+    `kind` is one of real, positive, unit, boolean, count, category, simplex, vector, posdef, matrix, index. `size` is
+    the number of classes (category, simplex) or the dimension (vector, posdef): an integer, or a plate whose size is
+    known later; of a matrix the pair of rows and columns. `plate` is the plate that an index points into.
     """
 
     kind: str
@@ -49,6 +49,11 @@ def vector(dimension: int) -> Domain:
 def posdef(dimension: int) -> Domain:
     """Symmetric positive definite matrices of `dimension` rows."""
     return Domain("posdef", dimension)
+
+
+def matrix(rows: int, columns: int) -> Domain:
+    """Matrices of real numbers, for inputs: `matrix @ vector`."""
+    return Domain("matrix", (rows, columns))
 
 
 def category(classes: Any) -> Domain:
