@@ -207,6 +207,8 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Any:
         with zipfile.ZipFile(path) as archive:
             if "meta.json" not in archive.namelist():
                 raise DataError(_foreign(where))
+            if (broken := archive.testzip()) is not None:
+                raise zipfile.BadZipFile(f"the checksum of its part {broken} is wrong")
             reader = _Reader(archive)
             _check_version(where, reader.meta)
             return _saved(reader) if model is None else _posterior(reader, model, where)
@@ -290,12 +292,14 @@ def _check_model(meta: Any, model: Model, where: str) -> None:
     """The declarations are compared as they print, and the constants by digest."""
     theirs, ours = meta["model"].splitlines()[1:], repr(model).splitlines()[1:]
     if theirs != ours:
-        lost, extra = [a.strip() for a in theirs if a not in ours], [b.strip() for b in ours if b not in theirs]
+        lost, extra = [line for line in theirs if line not in ours], [line for line in ours if line not in theirs]
+        parts = [
+            f"its model '{meta['name']}' declares \"{line.strip()}\", which this one does not" for line in lost[:1]
+        ]
+        parts += [f'this one declares "{line.strip()}"' for line in extra[:1]]
         raise DataError(
-            f"{where} is a posterior of another model"
-            + f": its model '{meta['name']}' declares \"{lost[0]}\", which this one does not" * bool(lost)
-            + f'{"," if lost else ":"} this one declares "{extra[0]}"' * bool(extra)
-            + ". Load it with the model that made it, or without one: cv.load(path)."
+            f"{where} is a posterior of another model: {', '.join(parts) or 'the order of declarations differs'}. "
+            "Load it with the model that made it, or without one: cv.load(path)."
         )
     if meta["constants"] != _constants(model):
         raise DataError(

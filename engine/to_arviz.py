@@ -27,7 +27,7 @@ def to_arviz(posterior: Posterior, draws: int = 1000, seed: int = 0) -> Any:
             "pip install 'cavity[arviz]'."
         ) from problem
     found, dims = groups(posterior, draws, seed)
-    if hasattr(arviz, "InferenceData"):
+    if int(arviz.__version__.split(".")[0]) < 1:
         tree = arviz.from_dict(**found, dims=dims)
         tree.posterior.attrs.update(inference_library="cavity", note=NOTE)
     else:
