@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from ..compiler.expressions import Apply, Expr, Let, Random
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
+from ..factors.gaussian_process import NAME as PROCESS
 from .evaluate import Scope, value
 from .placed import Placed, mapped, to_event
 
@@ -33,6 +34,11 @@ def term_density(term: Any, node: Random, scope: Scope) -> Placed:
 
 @term_density.register
 def _term(term: Term, node: Random, scope: Scope) -> Placed:
+    if term.factor.name == PROCESS:
+        raise UnsupportedError(
+            f"'{node.name}' is a Gaussian process: its joint log density is not written yet. Sampling and "
+            "trust need it; inference does not."
+        )
     out = value(node, scope)
     if node.domain.kind in ("boolean", "count"):
         out = Placed(jnp.asarray(out.value, float), out.plates)
@@ -61,6 +67,23 @@ def _switch(term: Switch, node: Random, scope: Scope) -> Placed:
     if term.selector.domain.kind == "boolean":  # the first case is for True
         position = 1 - position
     return mapped(lambda i, *c: jnp.stack(c)[i], Placed(position, selector.plates), *cases, order=node.plates)
+
+
+@term_density.register
+def _chain(term: Chain, node: Random, scope: Scope) -> Placed:
+    """Roots from `first`, all others from `then` given the element that is their parent."""
+    own = value(node, scope)
+    size = scope.sizes[term.over.name]
+    if term.parent is None:
+        parent = Placed(jnp.maximum(jnp.arange(size) - 1, 0), (term.over,))
+    else:
+        parent = value(term.parent, scope)
+    moved = to_event(own, term.over)
+    above = mapped(lambda x, i: x[i], moved, Placed(jnp.asarray(parent.value, jnp.int32), parent.plates))
+    first = term_density(term.first, node, scope)
+    then = term_density(term.then, node, scope.with_data({term.previous.name: above}))
+    root = mapped(lambda i, j: i == j, parent, Placed(jnp.arange(size), (term.over,)))
+    return mapped(jnp.where, root, first, then, order=node.plates)
 
 
 def _linked(expr: Expr, scope: Scope) -> Apply | None:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Expr, Let, Random, is_data, parents
 from ..compiler.language import Model
 from ..factors.errors import DataError, UnsupportedError
+from ..factors.factor import Switch, Term
 from .bijections import Bijection, bijection, interval
 from .collapse import comparison_density, comparisons
 from .densities import term_density
 from .evaluate import Scope, value
 from .placed import Placed, mapped, spread
 from .summed import Piece, eliminate, gathers_of, states, states_plate
+
+if TYPE_CHECKING:
+    from .posterior import Posterior
 
 DISCRETE = ("boolean", "category")
 
@@ -34,6 +39,16 @@ def log_density(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] 
     joint density: an observed sum or product, a random count, discrete variables that hang together across elements.
     """
     return LogDensity(model, bind(model, data, sizes))
+
+
+def density_of(posterior: Posterior) -> LogDensity:
+    """The joint log density that a posterior approximates, up to its constant."""
+    if given := posterior._machine.graph.given:
+        raise UnsupportedError(
+            f"'{min(given)}' has the belief of another posterior as its prior (prior=), which is no part of the model: "
+            "there is no joint density to compare with. Check a run on all data at once."
+        )
+    return LogDensity(posterior._program.model, posterior._binding)
 
 
 class LogDensity:
@@ -112,6 +127,12 @@ class LogDensity:
                 f"'{name}' has missing entries and '{user}' depends on it, so these entries are latent and the others "
                 "are not. Leave the whole variable out of the data."
             )
+        for name, (variable, _) in self._states.items():
+            if not isinstance(variable.term, (Term, Switch)):
+                raise UnsupportedError(
+                    f"'{name}' is a chain or a tree of discrete states, which cannot be summed out one by one. "
+                    "Inference treats it exactly; its joint log density is not written yet."
+                )
         for name, variable in self._variables.items():
             if variable.domain.kind == "count":
                 raise UnsupportedError(
@@ -293,7 +314,7 @@ class LogDensity:
 
 def _numbers(function: Callable[..., Any], argument: Any, data: Any) -> Any:
     """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(argument)):
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
         return function(argument, data)
     with jax.enable_x64(True):
         argument = jax.tree.map(lambda a: np.asarray(a, float), argument)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Let, Random
+from ..compiler.graph import Graph
 from ..compiler.language import Model
 from ..factors.errors import DataError
 from ..factors.families import Family, Point
@@ -30,7 +31,10 @@ from .stream import Beliefs, Contribution
 from .trace import Trace
 
 if TYPE_CHECKING:
+    from .loo import LeaveOneOut
+    from .nuts_check import Check
     from .program import Program
+    from .trust import Trust
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,6 +286,11 @@ class Posterior(Mapping[str, Marginal]):
         return self._program.model
 
     @property
+    def graph(self) -> Graph:
+        """The plan that was run."""
+        return self._machine.graph
+
+    @property
     def observed(self) -> dict[str, np.ndarray]:
         """The observations by name."""
         return self._binding.observed
@@ -289,7 +298,7 @@ class Posterior(Mapping[str, Marginal]):
     @property
     def beliefs(self) -> dict[str, Any]:
         """The families of the random variables that inference gave a belief, by name."""
-        return {name: family for name, family in self._families.items() if name in self.model.randoms}
+        return {name: self._families[name] for name in self.model.randoms if name in self._families}
 
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
         """The natural parameters of a variable's prior; UnsupportedError where it depends on other variables."""
@@ -341,6 +350,40 @@ class Posterior(Mapping[str, Marginal]):
         from .summary import summary
 
         return summary(self)
+
+    def trust(self, *, seed: int = 0) -> Trust:
+        """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.
+
+        Takes seconds; see `engine.trust`.
+        """
+        from .trust import trust
+
+        return trust(self, seed=seed)
+
+    def check(self, against: str = "nuts", **options: Any) -> Check:
+        """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.nuts_check.check`.
+
+        `options` are draws=, warmup=, chains= and seed=. Needs the extra `mcmc`.
+        """
+        from .nuts_check import check
+
+        return check(self, against, **options)
+
+    def loo(self) -> LeaveOneOut:
+        """Leave-one-out log predictive densities by observed variable, from the cavities; see `engine.loo`."""
+        from .loo import leave_one_out
+
+        return leave_one_out(self)
+
+    def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:
+        """The gradient of `log_evidence` in the inputs called `names` (all continuous ones by default).
+
+        It holds at the fixed point: infer with a small tolerance. Returns arrays shaped as the inputs. Raises DataError
+        for a name that is no continuous input, UnsupportedError when the run has not converged.
+        """
+        from .gradient import gradient
+
+        return gradient(self, names)
 
     def plot(self, *names: str) -> Any:
         """A figure of the marginals of the named variables (all latent ones by default) and of convergence.

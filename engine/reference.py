@@ -52,7 +52,7 @@ class Functions(NamedTuple):
     log_jacobian: Any
     gradient: Any
     hessian: Any
-    hessian_times: Any
+    solve: Any
 
 
 def functions(density: LogDensity) -> Functions:
@@ -76,13 +76,22 @@ def functions(density: LogDensity) -> Functions:
 
     def single(function):
         compiled = jax.jit(function)
-        return lambda *args: np.asarray(compiled(*args, data))
+        return lambda *args: jax.tree.map(np.asarray, compiled(*args, data))
 
     def jacobian(z, d):
         return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
 
-    def times(z, v, d):
-        return jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+    def solve(z, right, scale, d):
+        """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
+
+        def times(v):
+            return -jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+
+        def one(b):
+            x, _ = jax.scipy.sparse.linalg.cg(times, b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
+            return x, jnp.linalg.norm(times(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+
+        return jax.vmap(one)(right)
 
     return Functions(
         batch(density._unconstrained),
@@ -92,7 +101,7 @@ def functions(density: LogDensity) -> Functions:
         batch(jacobian),
         single(jax.grad(density._unconstrained)),
         single(jax.hessian(density._unconstrained)),
-        single(times),
+        single(solve),
     )
 
 

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from ..factors.errors import CavityError, UnsupportedError
-from .log_density import LogDensity
+from .log_density import LogDensity, density_of
 from .psis import smoothed
 from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
 from .tilted import Shape, tilted_shapes
@@ -121,7 +121,7 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
     tilted = tilted_shapes(posterior)
     notes = [] if posterior.converged else [posterior.diagnosis]
     try:
-        density = LogDensity(posterior._program.model, posterior._binding)
+        density = density_of(posterior)
         if density.hard:
             raise UnsupportedError(
                 f"The constraint '{density.hard[0]}' makes the density jump to zero, which neither weights nor "
@@ -130,7 +130,7 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
         if not density.names:
             raise UnsupportedError("All latent variables are discrete; compare with exact enumeration.")
         with jax.enable_x64(True):
-            findings, numbers, more = _compare(posterior, density, functions(density), seed)
+            findings, (k, reference_k, count), more = _compare(posterior, density, functions(density), seed)
     except CavityError as reason:
         level = "unchecked" if posterior.converged else "doubtful"
         nan = float("nan")
@@ -140,7 +140,8 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
     level = max((f.level for f in findings), key=LEVELS.index)
     if notes and level == "good":
         level = "doubtful"
-    return Trust(level, tuple(findings), *numbers, tilted, (*notes, *more), time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return Trust(level, tuple(findings), k, reference_k, count, tilted, (*notes, *more), seconds)
 
 
 def _compare(posterior: Posterior, density: LogDensity, call: Functions, seed: int) -> Any:
@@ -201,25 +202,26 @@ def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: b
 
 def _by_probes(density: LogDensity, call: Functions, draws: Any) -> list[Finding]:
     """The same for some coordinates of many, each solved for by conjugate gradients; global variables come first."""
-    from scipy.sparse.linalg import LinearOperator, cg
-
     mean, sd = draws.z.mean(0), draws.z.std(0)
-    size = density.dimension
-    operator = LinearOperator((size, size), matvec=lambda v: -call.hessian_times(mean, v), dtype=float)
-    scale = LinearOperator((size, size), matvec=lambda v: sd**2 * v, dtype=float)
-    step, _ = cg(operator, call.gradient(mean), rtol=1e-4, maxiter=400, M=scale)
-    findings, left = [], PROBED
+    chosen, left = {}, PROBED
     for name, part in sorted(density.slices.items(), key=lambda item: item[1].stop - item[1].start):
         coordinates = np.arange(part.start, part.stop)
-        chosen = np.random.default_rng(0).choice(coordinates, min(len(coordinates), max(left, 4)), replace=False)
-        left -= len(chosen)
-        solved = [cg(operator, np.eye(1, size, i)[0], rtol=1e-4, maxiter=400, M=scale) for i in chosen]
-        variance = np.array([x[i] for (x, _), i in zip(solved, chosen, strict=True)])
-        proper = bool(np.all(variance > 0)) and not any(code for _, code in solved)
-        laplace = np.sqrt(np.abs(variance))
+        random = np.random.default_rng(0)
+        chosen[name] = random.choice(coordinates, min(len(coordinates), max(left, 4)), replace=False)
+        left -= len(chosen[name])
+    probes = np.concatenate(list(chosen.values()))
+    right = np.concatenate([call.gradient(mean)[None], np.eye(density.dimension)[probes]])
+    solved, residuals = call.solve(mean, right, sd**2)
+    step, variance, start = solved[0], solved[np.arange(1, len(right)), probes], 0
+    findings = []
+    for name, mine in chosen.items():
+        own = slice(start, start + len(mine))
+        start += len(mine)
+        laplace = np.sqrt(np.abs(variance[own]))
         finding = _finding(
-            name, "curvature", step[chosen] / laplace, sd[chosen] / laplace, CURVATURE_SHIFT, CURVATURE_RATIO, 0.0
+            name, "curvature", step[mine] / laplace, sd[mine] / laplace, CURVATURE_SHIFT, CURVATURE_RATIO, 0.0
         )
+        proper = np.all(variance[own] > 0) and residuals.max() < 0.01
         level = finding.level if proper else LEVELS[max(LEVELS.index(finding.level), 2)]
         findings.append(dataclasses.replace(finding, level=level))
     return findings
