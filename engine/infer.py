@@ -33,6 +33,7 @@ def infer(
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",
+    integrate: Sequence[str] | str = (),
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -48,7 +49,10 @@ def infer(
     `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
     exactly what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
     treewidth, also where a method was asked for; "default" does so for small ones under method "auto". The compiled
-    program is kept with the model: a second call with the same shapes compiles nothing.
+    program is kept with the model: a second call with the same shapes compiles nothing. `integrate` names one to three
+    scalar variables, such as scales, that are integrated over a grid, the rest being inferred at every point ("auto"
+    takes those that have a belief apart): far more accurate where data are few, at the price of some hundred
+    inferences.
 
     Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
     UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
@@ -68,6 +72,10 @@ def infer(
     if key not in programs:
         bind(model, data, sizes)
         programs[key] = Program(model, observed, method, sizes, options)
+    if integrate:
+        from .integrate import integrate as integrated
+
+        return integrated(programs[key], data, integrate, seed)  # type: ignore[return-value]
     return programs[key](data, seed=seed, prior=prior)
 
 

@@ -89,6 +89,7 @@ class Program:
         self._plans: dict[Any, Graph] = {}
         self._runs: dict[Any, tuple[Machine, Runner]] = {}
         self._predictors: dict[Any, Callable[..., Any]] = {}
+        self._conditionals: dict[tuple[str, ...], Program] = {}
         self.plan = self._plan(frozenset(), self._sizes_so_far())
         self._fixed = self._expressions_of_data()
 
@@ -193,6 +194,13 @@ class Program:
             self._predictors[key] = jax.jit(lambda data, families: marginals(graph, names, dict(sizes), data, families))
         return self._predictors[key]
 
+    def conditional(self, names: tuple[str, ...]) -> Program:
+        """The program that is also given the variables in `names`; made once."""
+        if names not in self._conditionals:
+            options = dataclasses.replace(self.options, progress=False, restarts=1)
+            self._conditionals[names] = Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
+        return self._conditionals[names]
+
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
         from ..compiler.explain import explain_plan
@@ -279,6 +287,9 @@ class Runner:
         self.on_trace = on_trace
         self._whole = jax.jit(self._run_all)
         self._many = jax.jit(jax.vmap(lambda data, key: self._run_all(data, key, trace=1), in_axes=(0, None)))
+        self._many_values = jax.jit(
+            jax.vmap(lambda data, values, key: self._run_all({**data, **values}, key, trace=1), in_axes=(None, 0, None))
+        )
         self._start = jax.jit(self._begin_all)
         self._advance = jax.jit(self._advance_all)
         self._finish = jax.jit(self._finish_all)
@@ -293,6 +304,10 @@ class Runner:
     def many(self, data: dict[str, Any], seed: int) -> Any:
         """Inferences with stacked data: the outputs, stacked."""
         return jax.tree.map(np.asarray, self._many(data, key_of(seed)))
+
+    def many_values(self, data: dict[str, Any], values: dict[str, Any], seed: int) -> Any:
+        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
+        return jax.tree.map(np.asarray, self._many_values(data, values, key_of(seed)))
 
     def _watched(self, data, key, watcher: Progress) -> Any:
         carry = self._start(data, key)

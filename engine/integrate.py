@@ -1,0 +1,159 @@
+"""Integrating a few scalar parameters over a grid, with the rest of the model inferred at every point.
+
+Under VMP a scale parameter is independent of what it scales, which makes both too certain where data are few. Given
+the parameter, the rest is often exact; so the posterior is a mixture of conditional posteriors, weighted by their
+evidence. All of them are the same compiled program with the parameters as data. rue2009inla made the idea known for
+latent Gaussian models; here the inner inference is whatever the compiler chose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compiler.bind import Binding
+from ..compiler.expressions import Random
+from ..factors.errors import ModelError, UnsupportedError
+from .grid import STEPS, Grid, explore
+from .integrated import Integrated
+from .posterior import Posterior
+from .program import Program, arrays_of
+
+CHUNK = 32  # inferences that run side by side
+
+_TO_REAL = {"real": lambda x: x, "positive": np.log, "unit": lambda p: np.log(p) - np.log1p(-p)}
+_FROM_REAL = {"real": lambda u: u, "positive": np.exp, "unit": lambda u: 1.0 / (1.0 + np.exp(-u))}
+_LOG_SLOPE = {
+    "real": lambda u: np.zeros_like(u),
+    "positive": lambda u: u,
+    "unit": lambda u: -np.logaddexp(0.0, u) - np.logaddexp(0.0, -u),
+}
+
+
+def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
+    """The posterior with the scalar variables named in `over` integrated over a grid.
+
+    `program` is that of the plain inference, which gives the starting point; "auto" takes all scalar parameters that it
+    keeps apart from the rest. Raises ModelError for names that are not such variables or too many of them.
+    """
+    start = program(data, seed=seed)
+    names = _chosen(start, over)
+    inner = program.conditional(names)
+    evaluate = _Evaluation(inner, data, start, names, seed)
+    centre, scale = evaluate.first_guess()
+    grid = explore(evaluate, centre, scale)
+    if grid is None:
+        raise UnsupportedError(
+            f"The evidence as a function of {', '.join(names)} has no single peak that a grid of a few thousand points "
+            "can hold. Integrate fewer parameters, or use the plain posterior (leave out integrate=)."
+        )
+    return evaluate.posterior(grid)
+
+
+def _chosen(start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
+    scalars = {
+        name: node
+        for name, node in start.model.randoms.items()
+        if not node.plates and node.domain.kind in _TO_REAL and name not in start.observed
+    }
+    if over == "auto":
+        names = tuple(name for name in scalars if _kept_apart(start, name))
+    else:
+        names = (over,) if isinstance(over, str) else tuple(over)
+    wrong = [name for name in names if name not in scalars]
+    if wrong:
+        raise ModelError(
+            f"integrate= names {wrong[0]!r}, which is not an unobserved scalar variable without plates. "
+            f"This model has: {', '.join(scalars) or 'none'}."
+        )
+    if not 0 < len(names) <= max(STEPS):
+        what = f"{len(names)} ({', '.join(names)})" if names else "none"
+        raise ModelError(
+            f"integrate= takes one to {max(STEPS)} scalar variables; found {what}. "
+            f"Name those that matter most, usually scales: {', '.join(scalars) or 'this model has none'}."
+        )
+    return names
+
+
+def _kept_apart(start: Posterior, name: str) -> bool:
+    """Whether a variable has a belief of its own that is not exact."""
+    graph = start.graph
+    return name in graph.latent and any(name in block.latent and not block.constant for block in graph.blocks)
+
+
+class _Evaluation:
+    """The log density of the parameters in unconstrained coordinates, by inference at every point."""
+
+    def __init__(self, program: Program, data: Mapping[str, Any], start: Posterior, names: tuple[str, ...], seed: int):
+        self.program, self.start, self.names, self.seed = program, start, names, seed
+        nodes: Mapping[str, Random] = start.model.randoms
+        self.kinds = [nodes[name].domain.kind for name in names]
+        self.binding = program.bind({**data, **{name: start[name].mean for name in names}})
+        with jax.enable_x64(True):
+            self.machine, self.runner = program._run(self.binding, self.binding.inputs)
+            self.arrays = arrays_of(self.binding)
+        self.seen: list[tuple[np.ndarray, np.ndarray, Any]] = []
+
+    def first_guess(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the parameters' beliefs in unconstrained coordinates."""
+        draws = [
+            _TO_REAL[kind](np.asarray(self.start[name].sample(self.seed, (4000,)), float))
+            for name, kind in zip(self.names, self.kinds, strict=True)
+        ]
+        return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
+
+    def __call__(self, points: np.ndarray) -> np.ndarray:
+        """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
+        results = []
+        for at in range(0, len(points), CHUNK):
+            chunk = points[at : at + CHUNK]
+            padded = np.concatenate([chunk, np.repeat(chunk[-1:], CHUNK - len(chunk), axis=0)])
+            values = {
+                name: _FROM_REAL[kind](padded[:, i])
+                for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+            }
+            with jax.enable_x64(True):
+                outputs = self.runner.many_values(self.arrays, values, self.seed)
+            slopes = sum(_LOG_SLOPE[kind](padded[:, i]) for i, kind in enumerate(self.kinds))
+            found = np.where(np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)[: len(chunk)]
+            self.seen += [
+                (point, density, (outputs, k)) for k, (point, density) in enumerate(zip(chunk, found, strict=True))
+            ]
+            results.append(found)
+        return np.concatenate(results)
+
+    def posterior(self, grid: Grid) -> Integrated:
+        """The mixture over the grid, whose points are the last that were evaluated."""
+        outputs = [held for _, _, held in self.seen[-len(grid.points) :]]
+        weights = np.exp(grid.log_density - grid.log_density.max())
+        total = float(np.log(weights.sum()) + grid.log_density.max() + grid.log_cell)
+        weights = weights / weights.sum()
+        kept = weights > 1e-9
+        values = {
+            name: _FROM_REAL[kind](grid.points[kept, i])
+            for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+        }
+        stacked = [
+            jax.tree.map(lambda leaf, k=k: leaf[k], chunk)
+            for (chunk, k), keep in zip(outputs, kept, strict=True)
+            if keep
+        ]
+        bindings = [self._binding(values, k) for k in range(int(kept.sum()))]
+        return Integrated(
+            self.program,
+            self.machine,
+            bindings,
+            stacked,
+            values,
+            weights[kept] / weights[kept].sum(),
+            total,
+            self.runner,
+        )
+
+    def _binding(self, values: dict[str, np.ndarray], k: int) -> Binding:
+        point = {name: np.asarray(array[k]) for name, array in values.items()}
+        return dataclasses.replace(self.binding, observed={**self.binding.observed, **point})
