@@ -16,10 +16,10 @@ from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch, Term
 from ..factors.moments import BY_KIND
-from .atoms import Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
+from .atoms import ONE, Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
 from .expressions import Apply, Expr, Gather, Let, Random, parents
 from .graph import Block, Graph, LinearForm, LinearTerm
-from .known import known_in, latent_names
+from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
 from .polynomial import atom_key, expand, monomials
 
@@ -103,10 +103,14 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
         edge = getattr(factor, "site_edge", None) or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
         argument = _strip(args[edge])
-        plain = isinstance(argument, Apply) and argument.op in factor.sites and all(map(finder.given, others.values()))
-        if plain and isinstance(argument, Apply):
+        plain = all(map(finder.given, others.values()))
+        if plain and "linear" in factor.sites:
+            branch = finder.linked(factor, "linear", out, others, expand(argument, finder.given), ())
+        elif plain and isinstance(argument, Apply) and argument.op in factor.sites:
             parts = expand(argument.args[0], finder.given)
             branch = finder.linked(factor, argument.op, out, others, parts, ())
+    elif "out" in factor.sites and all(map(finder.given, args.values())):  # a prior, in closed form
+        branch = finder.linked(factor, "out", ONE, dict(args), expand(out, finder.given), ())
     return branch or finder.density(factor, out, args)
 
 
@@ -143,10 +147,13 @@ def _finished(block: Block, slots: Slots, method: Method, reason: str) -> Block:
         for edge in slots.edges
         if edge.variable.domain.kind in ("real", "vector")
     )
+    # What a named discrete expression is made of is the business of its own block.
+    touched = {edge.variable.name for edge in slots.edges} | {getattr(ungathered(atom), "name", "") for atom in atoms}
     operator, accuracy = _words(slots)
     return dataclasses.replace(
         block,
         kind="slots",
+        latent=tuple(name for name in block.latent if name in touched),
         method=method if method.name == "power" else EP,
         operator=operator,
         accuracy=accuracy,

@@ -15,6 +15,7 @@ from ..compiler.choose import index_gates
 from ..compiler.expressions import Apply, Expr, Gather, Let, Random, parents
 from ..compiler.graph import Gate, Graph
 from ..compiler.known import latent_names
+from ..factors.derived import completed
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Chain, Switch, Term
 from ..factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
@@ -160,6 +161,7 @@ def _term(term: Term, scope: Scope, families: Families) -> Placed:
         return mapped(lambda m, n: Gaussian.from_parameters(mean=m.mean, variance=m.variance + n), mean, noise)
     edges = list(args)
     operands = [moments(args[edge], scope, term.factor.edges[edge]) for edge in edges]
+    out = term.factor.out({edge: arg.domain for edge, arg in args.items()})
     factor = completed(term.factor, [edge for edge in edges if not known(args[edge], scope)], out.kind)
     predict: Any = factor.predict
     return mapped(lambda *a: predict(**dict(zip(edges, a, strict=True))), *operands)

@@ -56,7 +56,7 @@ factor = register(
         conjugate=frozenset({"probability"}),
         sites={"logistic": _site(log_sigmoid), "probit": _site(log_ndtr)},
         site_edge="probability",
-        no_vmp={"out": _BOUNDED, "n": _BOUNDED},
+        unsupported={"out": _BOUNDED, "n": _BOUNDED},
         source="winn2005vmp",
     )
 )

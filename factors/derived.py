@@ -36,24 +36,19 @@ def completed(factor: Factor, random: Iterable[str], out_kind: str) -> Factor:
     random = frozenset(random)
     special = None if factor.with_random is None else factor.with_random(random)
     if special is not None:
-        found = dataclasses.replace(found, expected_log=special)
+        found = dataclasses.replace(found, expected_log=special, accuracy="quadrature")
     if found.expected_log is None:
-        found = dataclasses.replace(found, expected_log=expected_log(factor, random, out_kind))
+        derived = expected_log(factor, random, out_kind)
+        found = dataclasses.replace(found, expected_log=derived, accuracy=_accuracy(factor, random, out_kind))
     if found.predict is None:
         found = dataclasses.replace(found, predict=functools.partial(_predict, factor, random, out_kind))
     return found
 
 
-def accuracy(factor: Factor, random: Iterable[str], out_kind: str) -> str:
-    """How exact the expected log density is with these random arguments, for `explain`."""
-    if factor.expected_log is not None:
-        return factor.accuracy
-    kinds = [_kind(factor, edge, out_kind) for edge in random]
-    continuous = [kind for kind in kinds if kind not in _DISCRETE]
-    if not continuous:
-        return "exact"
+def _accuracy(factor: Factor, random: Iterable[str], out_kind: str) -> str:
+    continuous = [kind for kind in (_kind(factor, edge, out_kind) for edge in random) if kind not in _DISCRETE]
     if len(continuous) <= MOST_SCALARS and set(continuous) <= _SCALARS:
-        return "quadrature"
+        return "quadrature" if continuous else "exact"
     return f"monte carlo, {POINTS} fixed points"
 
 

@@ -42,9 +42,8 @@ class Factor:
 
     `conjugate` names the arguments (and `out`) in which the expected log density is linear in the statistics of the
     matching family, whatever the others are: there VMP is exact and needs no damping; in the others the message is
-    NCVMP's. `unsupported` maps edges that must be known under every method to the reason; `no_vmp` those that have no
-    expected log density, because the density vanishes where any belief has mass: EP alone serves them. `accuracy` is
-    that of a declared expected log density.
+    NCVMP's. `unsupported` maps the arguments (and `out`) that must be known under VMP and NCVMP to the reason, such as
+    a density that vanishes where any belief has mass. `accuracy` is that of the expected log density.
     """
 
     name: str
@@ -57,7 +56,6 @@ class Factor:
     conjugate: frozenset[str] = frozenset()
     sites: Mapping[str, Callable[..., Site]] = dataclasses.field(default_factory=dict)
     unsupported: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    no_vmp: Mapping[str, str] = dataclasses.field(default_factory=dict)
     site_edge: str | None = None
     accuracy: str = "exact"
     source: str = ""

@@ -51,8 +51,8 @@ factor = register(
         out=lambda domains: positive,
         log_density=_log_density,
         predict=_predict,
-        no_vmp={"out": _HARD},
         unsupported={
+            "out": _HARD,
             "low": _BOUND,
             "high": _BOUND,
             "shape": "the incomplete Gamma function has no derivative in the shape; give it as a number or an input",

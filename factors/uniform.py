@@ -43,7 +43,7 @@ factor = register(
         log_density=_log_density,
         predict=_predict,
         sites={"out": _site},
-        no_vmp={"out": _HARD, "low": _HARD, "high": _HARD},
+        unsupported={"out": _HARD, "low": _HARD, "high": _HARD},
         source="minka2001ep",
     )
 )
