@@ -50,7 +50,7 @@ def _prior(variable: Random) -> Block:
         EXACT,
         "belief given with prior=",
         "exact",
-        "it takes the place of the factor that the model declares",
+        "it takes the place of the factor that the model declares; correlations between variables are not carried",
         variable.plates,
         (variable.name,),
         variable,

@@ -243,6 +243,20 @@ def test_a_batch_is_removed_once():
         second - 1.0
 
 
+@pytest.mark.parametrize(
+    ("make", "x"), [(coin_model, [True, False, True, False]), (rate_model, [1, 2, 3, 4]), (dice_model, [0, 1, 2, 1])]
+)
+def test_masked_entries_of_discrete_data_are_missing(make, x):
+    hidden = np.array([False, True, False, False])
+    masked = cv.infer(make(), {"x": np.ma.masked_array(x, hidden)})
+    rest = cv.infer(make(), {"x": np.array(x)[~hidden]})
+    (name,) = rest.carried
+    same(masked[name], rest[name], rtol=1e-14)
+    close(masked.log_evidence, rest.log_evidence, rtol=1e-14)
+    predicted = rest[name].mean  # of a rate, a probability, or class probabilities alike
+    close(masked["x"].mean[1], predicted, rtol=1e-12)
+
+
 # files ----------------------------------------------------------------------------------------------------------------
 
 
