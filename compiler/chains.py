@@ -55,7 +55,7 @@ def declare(name: str, over: Plate, first: Any, then: Any, parent: Any, declared
         plates = found
     if generated != domain:
         raise ModelError(
-            f"'{name}': {edge}= generates {domain} values, but then= generates {generated}. Both generate elements of "
+            f"'{name}': {edge}= generates {domain} values, but then= generates {generated} values. Both generate elements of "
             "one variable: give them one domain."
         )
     return Random(name, chain, plates, domain)

@@ -17,9 +17,8 @@ from ..factors.domains import real
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
-from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
-from . import slots
 from .chains import chain_block, degree_in
+from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
@@ -66,11 +65,11 @@ def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
 
 
 def _random_blocks(graph: Graph, node: Random) -> list[Block]:
+    if isinstance(node.term, Chain):
+        return [chain_block(graph, node)]
     if isinstance(node.term, Term):
         return [_term_block(graph, node, node.term, ())]
     assert isinstance(node.term, Switch)
-    if isinstance(node.term, Chain):
-        return [chain_block(graph, node)]
     cases = len(node.term.terms)
     selector = node.term.selector
     method = graph.method_of(node.name)
@@ -135,6 +134,12 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
 def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """One random argument, in the statistics of its own family: the message is the same under every divergence."""
     random = [(edge, arg) for edge, arg in (("out", block.out), *block.args.items()) if not known(arg)]
+    if _chosen_data(block, known):
+        reason = "a random index chooses among known densities: linear in its probabilities, the same under EP and VMP"
+        operator = f"{block.factor.name} densities by case"
+        return dataclasses.replace(
+            block, method=EXACT, operator=operator, accuracy="exact", reason=reason, constant=True
+        )
     if block.gates or len(random) != 1 or random[0][0] not in block.factor.conjugate:
         return None
     argument = random[0][1]
@@ -150,31 +155,6 @@ def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | Non
     )
 
 
-def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
-    """A conditional probability table: data indexed by random discrete variables."""
-    if block.factor.name not in ("bernoulli", "categorical") or method.name in ("vmp", "ncvmp"):
-        return None
-    if _chosen_data(block, known):
-        reason = "a random index chooses among known densities: linear in its probabilities, the same under EP and VMP"
-        operator = f"{block.factor.name} densities by case"
-        return dataclasses.replace(
-            block, method=EXACT, operator=operator, accuracy="exact", reason=reason, constant=True
-        )
-    indices = []
-    node = next(iter(block.args.values()))
-    while isinstance(node, Gather):
-        if not known(node.index):
-            indices.append(node.index)
-        node = node.source
-    if not indices or not known(node) or any(gate.axis is None for gate in block.gates):
-        return None
-    found = dict.fromkeys(atom for index in indices for atom in discrete_atoms(index, known))
-    atoms = (*found, *(() if known(block.out) else (block.out,)))
-    return dataclasses.replace(
-        block,
-        kind="table",
-        method=ep_or_power(method),
-        operator="sum-product over states",
 def _chosen_data(block: Block, known) -> bool:
     """One random index, and everything that it chooses from is data."""
     if len(block.gates) != 1 or len(block.latent) != 1 or not known(block.out):
@@ -194,6 +174,25 @@ def _linear_vector(graph: Graph, argument: Expr) -> bool:
     )
 
 
+def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
+    """A conditional probability table: data indexed by random discrete variables."""
+    if block.factor.name not in ("bernoulli", "categorical") or method.name in ("vmp", "ncvmp"):
+        return None
+    indices = []
+    node = next(iter(block.args.values()))
+    while isinstance(node, Gather):
+        if not known(node.index):
+            indices.append(node.index)
+        node = node.source
+    if not indices or not known(node) or any(gate.axis is None for gate in block.gates):
+        return None
+    found = dict.fromkeys(atom for index in indices for atom in discrete_atoms(index, known))
+    atoms = (*found, *(() if known(block.out) else (block.out,)))
+    return dataclasses.replace(
+        block,
+        kind="table",
+        method=ep_or_power(method),
+        operator="sum-product over states",
         accuracy="exact",
         reason="discrete states: EP is belief propagation",
         atoms=atoms,
