@@ -40,10 +40,12 @@ def schedule_shape(plan: Layout | None, block: Block, sizes: dict[str, int]) -> 
 
 
 def root(expr: Expr) -> Any:
-    """The variable that `expr` is an element of."""
+    """The variable that `expr` is an element of; a discrete let is one of its own, with a belief and a factor."""
     while True:
         if isinstance(expr, Gather):
             expr = expr.source
+        elif isinstance(expr, Let) and expr.domain.kind in ("boolean", "category"):
+            return expr
         elif isinstance(expr, Let) and isinstance(expr.expression, (Gather, Random, Let)):
             expr = expr.expression
         else:
