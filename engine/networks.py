@@ -7,6 +7,7 @@ Z. Source: koller2009pgm.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -170,13 +171,27 @@ def _stepped(inputs: list[Any], node: Node | None, plates: tuple[Plate, ...], sc
     total = sum((_over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
     if node is not None:
         where = axes.index(node)
-        total = jax.nn.logsumexp(jnp.broadcast_to(total, _shape(total, where, node.states)), axis=where)
+        total = _log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)
     for plate in plates:
         where = axes.index(plate)
         repeats = scope.sizes[plate.name] // total.shape[where]
         total = repeats * jnp.sum(total, axis=where)
         axes = axes[:where] + axes[where + 1 :]
     return total, tuple(axis for axis in axes if axis is not node)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _log_sum(logs: Any, axis: int) -> Any:
+    """log sum exp of finite numbers: a third of the operations of the general one, and they are most of compiling."""
+    top = jnp.max(logs, axis=axis)
+    return top + jnp.log(jnp.sum(jnp.exp(logs - jnp.expand_dims(top, axis)), axis=axis))
+
+
+@_log_sum.defjvp
+def _log_sum_jvp(axis: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (logs,), (change,) = primals, tangents
+    total = _log_sum(logs, axis)
+    return total, jnp.sum(jnp.exp(logs - jnp.expand_dims(total, axis)) * change, axis=axis)
 
 
 def _shape(array: Any, where: int, size: int) -> tuple[int, ...]:
