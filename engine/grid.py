@@ -15,11 +15,12 @@ _LARGEST = 5000
 
 
 class Grid(NamedTuple):
-    """Points (K, d), their log densities, and the logarithm of the volume of a cell."""
+    """Points (K, d), their log densities, the log volume of a cell, and half its extent along each axis."""
 
     points: np.ndarray
     log_density: np.ndarray
     log_cell: float
+    widths: np.ndarray
 
 
 def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray) -> Grid | None:
@@ -40,7 +41,8 @@ def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, 
     if len(chosen) > _LARGEST:
         return None
     points = centre + np.asarray(chosen, float) @ (spread * step).T
-    return Grid(points, log_density(points), float(np.linalg.slogdet(spread * step)[1]))
+    cell = spread * step
+    return Grid(points, log_density(points), float(np.linalg.slogdet(cell)[1]), 0.5 * np.linalg.norm(cell, axis=1))
 
 
 def _peak(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, spread: np.ndarray):

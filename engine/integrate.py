@@ -20,18 +20,11 @@ from ..compiler.expressions import Random
 from ..factors.errors import ModelError, UnsupportedError
 from .grid import STEPS, Grid, explore
 from .integrated import Integrated
+from .mixed import FROM_REAL, LOG_SLOPE, TO_REAL, OnGrid
 from .posterior import Posterior
 from .program import Program, arrays_of
 
 CHUNK = 32  # inferences that run side by side
-
-_TO_REAL = {"real": lambda x: x, "positive": np.log, "unit": lambda p: np.log(p) - np.log1p(-p)}
-_FROM_REAL = {"real": lambda u: u, "positive": np.exp, "unit": lambda u: 1.0 / (1.0 + np.exp(-u))}
-_LOG_SLOPE = {
-    "real": lambda u: np.zeros_like(u),
-    "positive": lambda u: u,
-    "unit": lambda u: -np.logaddexp(0.0, u) - np.logaddexp(0.0, -u),
-}
 
 
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
@@ -58,7 +51,7 @@ def _chosen(start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
     scalars = {
         name: node
         for name, node in start.model.randoms.items()
-        if not node.plates and node.domain.kind in _TO_REAL and name not in start.observed
+        if not node.plates and node.domain.kind in TO_REAL and name not in start.observed
     }
     if over == "auto":
         names = tuple(name for name in scalars if _kept_apart(start, name))
@@ -96,64 +89,54 @@ class _Evaluation:
         with jax.enable_x64(True):
             self.machine, self.runner = program._run(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding)
-        self.seen: list[tuple[np.ndarray, np.ndarray, Any]] = []
+        self.seen: list[tuple[Any, int]] = []
 
     def first_guess(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the parameters' beliefs in unconstrained coordinates."""
-        draws = [
-            _TO_REAL[kind](np.asarray(self.start[name].sample(self.seed, (4000,)), float))
-            for name, kind in zip(self.names, self.kinds, strict=True)
-        ]
+        with jax.enable_x64(True):
+            draws = [
+                np.asarray(TO_REAL[kind](self.start[name].sample(self.seed, (4000,))))
+                for name, kind in zip(self.names, self.kinds, strict=True)
+            ]
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
+
+    def values(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The parameters at points (K, d)."""
+        with jax.enable_x64(True):
+            pairs = zip(self.names, self.kinds, points.T, strict=True)
+            return {name: np.asarray(FROM_REAL[kind](column)) for name, kind, column in pairs}
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
-        results = []
-        for at in range(0, len(points), CHUNK):
-            chunk = points[at : at + CHUNK]
-            padded = np.concatenate([chunk, np.repeat(chunk[-1:], CHUNK - len(chunk), axis=0)])
-            values = {
-                name: _FROM_REAL[kind](padded[:, i])
-                for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
-            }
-            with jax.enable_x64(True):
-                outputs = self.runner.many_values(self.arrays, values, self.seed)
-            slopes = sum(_LOG_SLOPE[kind](padded[:, i]) for i, kind in enumerate(self.kinds))
-            found = np.where(np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)[: len(chunk)]
-            self.seen += [
-                (point, density, (outputs, k)) for k, (point, density) in enumerate(zip(chunk, found, strict=True))
-            ]
-            results.append(found)
-        return np.concatenate(results)
+        return np.concatenate([self._chunk(points[at : at + CHUNK]) for at in range(0, len(points), CHUNK)])
+
+    def _chunk(self, points: np.ndarray) -> np.ndarray:
+        padded = np.concatenate([points, np.repeat(points[-1:], CHUNK - len(points), axis=0)])
+        with jax.enable_x64(True):
+            outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
+            slopes = sum(np.asarray(LOG_SLOPE[kind](column)) for kind, column in zip(self.kinds, padded.T, strict=True))
+        found = np.where(np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)[: len(points)]
+        self.seen += [(outputs, k) for k in range(len(points))]
+        return found
 
     def posterior(self, grid: Grid) -> Integrated:
         """The mixture over the grid, whose points are the last that were evaluated."""
-        outputs = [held for _, _, held in self.seen[-len(grid.points) :]]
         weights = np.exp(grid.log_density - grid.log_density.max())
-        total = float(np.log(weights.sum()) + grid.log_density.max() + grid.log_cell)
-        weights = weights / weights.sum()
-        kept = weights > 1e-9
-        values = {
-            name: _FROM_REAL[kind](grid.points[kept, i])
-            for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+        evidence = float(np.log(weights.sum()) + grid.log_density.max() + grid.log_cell)
+        kept = np.flatnonzero(weights > 1e-9 * weights.sum())
+        weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
+        held = [self.seen[len(self.seen) - len(grid.points) + k] for k in kept]
+        outputs = [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
+        values = self.values(points)
+        families = {
+            name: OnGrid(column, weights, width, kind)
+            for name, kind, column, width in zip(self.names, self.kinds, points.T, grid.widths, strict=True)
         }
-        stacked = [
-            jax.tree.map(lambda leaf, k=k: leaf[k], chunk)
-            for (chunk, k), keep in zip(outputs, kept, strict=True)
-            if keep
-        ]
-        bindings = [self._binding(values, k) for k in range(int(kept.sum()))]
+        bindings = [self._binding({name: array[k] for name, array in values.items()}) for k in range(len(kept))]
         return Integrated(
-            self.program,
-            self.machine,
-            bindings,
-            stacked,
-            values,
-            weights[kept] / weights[kept].sum(),
-            total,
-            self.runner,
+            self.program, self.machine, self.runner.settings, bindings, outputs, families, weights, evidence
         )
 
-    def _binding(self, values: dict[str, np.ndarray], k: int) -> Binding:
-        point = {name: np.asarray(array[k]) for name, array in values.items()}
+    def _binding(self, point: dict[str, Any]) -> Binding:
+        point = {name: np.asarray(value) for name, value in point.items()}
         return dataclasses.replace(self.binding, observed={**self.binding.observed, **point})

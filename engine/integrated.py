@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
+from ..compiler.bind import Binding
 from ..factors.families import Family, Point
 from .beliefs import family_of
+from .controller import Settings
 from .joint import member_families
+from .machine import Machine
 from .marginal import Marginal
-from .mixed import Mixture, Weighted
+from .mixed import Mixture, OnGrid
 from .posterior import Posterior, Result
 from .program import Program, arrays_of
 
@@ -28,32 +31,30 @@ class Integrated(Mapping[str, Marginal]):
     def __init__(
         self,
         program: Program,
-        machine: Any,
-        bindings: Any,
-        outputs: Any,
-        points: Any,
-        weights: Any,
+        machine: Machine,
+        settings: Settings,
+        bindings: Sequence[Binding],
+        outputs: Sequence[Any],
+        families: Mapping[str, OnGrid],
+        weights: np.ndarray,
         evidence: float,
-        runner: Any,
     ) -> None:
-        self._program, self._machine, self._bindings, self._outputs, self._runner = (
-            program,
-            machine,
-            bindings,
-            outputs,
-            runner,
-        )
-        self.points: dict[str, np.ndarray] = points
-        self.weights: np.ndarray = weights
-        self.log_evidence: float = evidence
+        self._program, self._machine, self._settings = program, machine, settings
+        self._bindings, self._outputs, self._grid = bindings, outputs, families
+        self.weights, self.log_evidence = weights, evidence
         self._marginals: dict[str, Marginal] = {}
+
+    @property
+    def points(self) -> dict[str, np.ndarray]:
+        """The values of the integrated parameters at the points of the grid."""
+        return {name: np.array([binding.observed[name] for binding in self._bindings]) for name in self._grid}
 
     @cached_property
     def conditionals(self) -> list[Posterior]:
         """The posterior at every point of the grid."""
         pairs = zip(self._bindings, self._outputs, strict=True)
         return [
-            Posterior(self._machine, arrays_of(binding), binding, Result(outputs, self._runner.settings), self._program)
+            Posterior(self._machine, arrays_of(binding), binding, Result(outputs, self._settings), self._program)
             for binding, outputs in pairs
         ]
 
@@ -63,8 +64,8 @@ class Integrated(Mapping[str, Marginal]):
         return self._marginals[name]
 
     def _family(self, name: str) -> Any:
-        if name in self.points:
-            return Weighted(self.points[name], self.weights)
+        if name in self._grid:
+            return self._grid[name]
         if name in self._stacked:
             return Mixture(self._stacked[name], self.weights)
         return self._mixture([posterior[name].family for posterior in self.conditionals])
@@ -108,7 +109,7 @@ class Integrated(Mapping[str, Marginal]):
         """One sentence on how the integration went."""
         size, heaviest = len(self.weights), float(self.weights.max())
         return (
-            f"Integrated {', '.join(self.points)} over {size} points, the heaviest with probability {heaviest:.2g}; "
+            f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}; "
             f"the inference at every point {'converged' if self.converged else 'did not converge: ' + self.code}."
         )
 

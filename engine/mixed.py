@@ -1,17 +1,27 @@
-"""Families of an integrated posterior: mixtures of conditional marginals, and weighted grid values."""
+"""Families of an integrated posterior: mixtures of conditional marginals, and scalars on a grid."""
 
 from __future__ import annotations
 
 from typing import Any, final
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..factors.errors import UnsupportedError
 from ..factors.families import Beta, Family, Gamma, Gaussian
+from ..factors.quadrature import HALF_LOG_2PI
 
 _BISECTIONS = 80
+# Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
+TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
+FROM_REAL = {"real": lambda u: u, "positive": jnp.exp, "unit": jax.nn.sigmoid}
+LOG_SLOPE = {
+    "real": jnp.zeros_like,
+    "positive": lambda u: u,
+    "unit": lambda u: -jax.nn.softplus(u) - jax.nn.softplus(-u),
+}
 
 
 @final
@@ -81,30 +91,59 @@ class Mixture(Family):
 
 
 @final
-class Weighted(Family):
-    """A scalar known on a grid: `values` with probabilities `weights`, both of shape (K,)."""
+class OnGrid(Family):
+    """A scalar known at grid points: unconstrained `coordinates` (K,) with probabilities `weights` (K,).
 
-    values: Any
+    `kind` is the domain that the coordinates are mapped to. Mean and variance are sums over the grid; the density, its
+    quantiles and draws spread every point over the standard deviation `width` of its cell, the points being drawn
+    together so that the variance of the coordinate stays.
+    """
+
+    coordinates: Any
     weights: Any
+    width: Any
+    kind: str = eqx.field(static=True)
+
+    def _values(self) -> Any:
+        return FROM_REAL[self.kind](self.coordinates)
+
+    def _centres(self) -> Any:
+        mean = jnp.dot(self.weights, self.coordinates)
+        variance = jnp.dot(self.weights, (self.coordinates - mean) ** 2)
+        return mean + jnp.sqrt(jnp.maximum(1.0 - self.width**2 / variance, 0.0)) * (self.coordinates - mean)
 
     def mean(self) -> Any:
-        return jnp.dot(self.weights, self.values)
+        return jnp.dot(self.weights, self._values())
 
     def variance(self) -> Any:
-        return jnp.dot(self.weights, (self.values - self.mean()) ** 2)
+        return jnp.dot(self.weights, (self._values() - self.mean()) ** 2)
 
     def parameters(self) -> dict[str, Any]:
         return {"mean": self.mean(), "variance": self.variance()}
 
-    def quantile(self, level: Any) -> np.ndarray:
-        """By monotone interpolation of the cumulated weights."""
-        from scipy.interpolate import PchipInterpolator
+    def log_density(self, value: Any) -> Any:
+        """The logarithm of the smoothed density at `value`."""
+        u = jnp.asarray(TO_REAL[self.kind](value))
+        gap = (u[..., None] - self._centres()) / self.width
+        smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=-1, b=self.weights)
+        return smooth - HALF_LOG_2PI - jnp.log(self.width) - LOG_SLOPE[self.kind](u)
 
-        values, inverse = np.unique(np.asarray(self.values), return_inverse=True)
-        weights = np.bincount(inverse, np.asarray(self.weights))
-        middle = np.cumsum(weights) - 0.5 * weights
-        keep = np.concatenate([[True], np.diff(middle) > 1e-14])
-        return PchipInterpolator(middle[keep], values[keep])(np.clip(level, middle[keep][0], middle[keep][-1]))
+    def quantile(self, level: Any) -> np.ndarray:
+        """By bisection of the smoothed distribution function."""
+        import scipy.special
+
+        level = np.asarray(level, float)
+        with jax.enable_x64(True):
+            centres = np.asarray(self._centres())
+        weights, width = np.asarray(self.weights), float(self.width)
+        low, high = (np.full(level.shape, end) for end in (centres.min() - 9 * width, centres.max() + 9 * width))
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            below = scipy.special.ndtr((middle[..., None] - centres) / width) @ weights < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(FROM_REAL[self.kind](0.5 * (low + high)))
 
     def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
-        return jnp.asarray(self.quantile(np.asarray(jax.random.uniform(key, shape))))
+        which, inner = jax.random.split(key)
+        chosen = jax.random.choice(which, self._centres(), shape, p=self.weights)
+        return FROM_REAL[self.kind](chosen + self.width * jax.random.normal(inner, shape, chosen.dtype))
