@@ -5,10 +5,13 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import numpy as np
+
 from ..factors import domains
 from ..factors.errors import ModelError
 from .expressions import Apply, Expr, Plate, is_data
-from .operators import apply
+from .operators import apply, matmul
+from .polynomial import coordinate
 from .signatures import CLASSES, classes
 
 
@@ -69,6 +72,64 @@ def sum(value: Any, over: Plate) -> Expr:
     if value.domain.kind in CLASSES and not is_data(value):
         return _counted(value, over)
     return apply("sum", value, over=over)
+
+
+def max(left: Any, right: Any) -> Expr:
+    """The larger of two numbers, a real expression (|x| is `max(x, -x)`).
+
+    `left`, `right`: numeric expressions, at least one of them; the other may be a number or an array. Under EP by
+    quadrature; under VMP by the mean and variance of the larger of two Gaussians. ModelError when one is not a number.
+    Source: clark1961greatest.
+    """
+    return apply("max", *_with_node("max", left, right))
+
+
+def min(left: Any, right: Any) -> Expr:
+    """The smaller of two numbers, -max(-left, -right): see `max`."""
+    _with_node("min", left, right)
+    return -max(-left, -right)
+
+
+def stack(*values: Any) -> Expr:
+    """A vector of the given numbers, in this order; its plates are the union of theirs.
+
+    `values`: numeric expressions, at least one of them; the others may be numbers. ModelError when one is a vector or
+    discrete.
+    """
+    return apply("stack", *_with_node("stack", *values))
+
+
+def element(vector: Any, position: int) -> Expr:
+    """One coordinate of a vector: a real expression, linear in the vector.
+
+    `position` is a fixed number 0, ..., d - 1, or counts from the end where it is negative. ModelError when `vector` is
+    not one or has no such coordinate.
+    """
+    (vector,) = _with_node("element", vector)
+    size = _dimension("element", vector)
+    if isinstance(position, bool) or not isinstance(position, (int, np.integer)) or not -size <= position < size:
+        raise ModelError(f"`element` of '{vector}' ({vector.domain}): there is no coordinate {position!r}.")
+    return coordinate(vector, int(position) % size)
+
+
+def subvector(vector: Any, start: int, count: int) -> Expr:
+    """The `count` coordinates of a vector from `start` on: a vector expression, linear in the vector.
+
+    ModelError when `vector` is not one or does not have these coordinates.
+    """
+    (vector,) = _with_node("subvector", vector)
+    size = _dimension("subvector", vector)
+    if not 0 <= start < start + count <= size:
+        raise ModelError(
+            f"`subvector` of '{vector}' ({vector.domain}) from {start!r}, {count!r} coordinates: there are none such."
+        )
+    return matmul(np.eye(size)[start : start + count], vector)
+
+
+def _dimension(name: str, vector: Expr) -> int:
+    if vector.domain.kind != "vector" or not isinstance(vector.domain.size, int):
+        raise ModelError(f"`{name}` takes a vector of fixed dimension; found '{vector}' ({vector.domain}).")
+    return vector.domain.size
 
 
 def all(value: Any, over: Plate) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from ..factors.domains import Domain
 from ..factors.errors import ModelError, UnsupportedError
 from ..factors.factor import Term
 from .expressions import Expr, Plate, Random
-from .graph import Block
+from .graph import Block, Graph
+from .known import latent_names
 from .methods import EXACT
 
 LARGEST = 3000  # points of a dense covariance: 72 MB, and some seconds for a Cholesky factor
@@ -84,19 +85,32 @@ def _check_parameter(node: Random, name: str, value: Expr, inputs: Expr) -> None
         )
 
 
-def process_block(base: Block) -> Block:
-    """The block of a process: jointly Gaussian over all points, so exact under every method."""
-    process = process_of(base.out)
+def process_block(graph: Graph, node: Random, random: Iterable[str]) -> Block:
+    """The block of a process: jointly Gaussian over all points, so exact under every method.
+
+    `random` names the term's edges that are not data, of which only the outcome may be.
+    """
+    process = process_of(node)
+    assert isinstance(node.term, Term)
+    for edge in set(random) - {"out"}:
+        raise UnsupportedError(
+            f"'{node.name}': the argument {edge}='{node.term.args[edge]}' of {node.term.factor.name} is random, and "
+            f"{node.term.factor.unsupported[edge]}."
+        )
     sparse = process.inducing is not None
     number = len(process.inducing) if isinstance(process.inducing, np.ndarray) else process.inducing
-    return dataclasses.replace(
-        base,
-        kind="process",
-        method=EXACT,
-        operator=f"Gaussian process ({process.kernel}), "
-        + (f"{number} inducing inputs" if sparse else "all points jointly"),
-        accuracy="exact given its messages, of the approximate prior FITC" if sparse else "exact given its messages",
-        reason="its points are jointly Gaussian: one factorisation gives all marginals under EP and VMP",
+    return Block(
+        node.name,
+        "process",
+        EXACT,
+        f"Gaussian process ({process.kernel}), " + (f"{number} inducing inputs" if sparse else "all points jointly"),
+        "exact given its messages, of the approximate prior FITC" if sparse else "exact given its messages",
+        "its points are jointly Gaussian: one factorisation gives all marginals under EP and VMP",
+        node.plates,
+        latent_names(graph, [node]),
+        node,
+        node.term.factor,
+        node.term.args,
         details=process,
     )
 

@@ -10,7 +10,21 @@ from ..factors.errors import ModelError
 
 NUMERIC = frozenset({"real", "positive", "unit", "count"})
 ARITHMETIC = frozenset(
-    {"add", "subtract", "multiply", "divide", "negate", "power", "greater", "exp", "logistic", "probit", "sum"}
+    {
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "negate",
+        "power",
+        "greater",
+        "exp",
+        "logistic",
+        "probit",
+        "sum",
+        "max",
+        "stack",
+    }
 )
 CLASSES = frozenset({"category", "boolean"})
 _ABOVE_ZERO = frozenset({"positive", "unit"})
@@ -144,6 +158,16 @@ def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
+def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    _scalars(operands, refuse)
+    return domains.real
+
+
+def _stack(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    _scalars(operands, refuse, "Vectors are not joined: stack numbers.")
+    return domains.vector(len(operands))
+
+
 def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
     def rule(operands: Sequence[Domain], refuse: Refuse) -> Domain:
         _scalars(operands, refuse, _map_hint(operands[0]))
@@ -188,6 +212,8 @@ _RULES: dict[str, Callable[[Sequence[Domain], Refuse], Domain]] = {
     "dot": _dot,
     "matvec": _matvec,
     "sum": _sum,
+    "max": _max,
+    "stack": _stack,
     "exp": _scalar_map(domains.positive),
     "log": _log,
     "logistic": _scalar_map(domains.unit),

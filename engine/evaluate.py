@@ -15,12 +15,12 @@ import jax.numpy as jnp
 
 from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Previous, Random, parents
 from ..compiler.graph import Joint
-from ..compiler.join import Direction, with_directions
-from ..compiler.polynomial import atom_key, monomials
+from ..compiler.join import Direction
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.families import FOR_DOMAIN
-from ..factors.moments import BY_KIND, Boolean, Positive, Real, Vector
+from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
+from ..factors.scalars import as_real, power_of
 from .joint import direction_value, member_moments
 from .placed import Placed, mapped, to_event
 
@@ -63,6 +63,7 @@ _BINARY = {
     "xor": jnp.logical_xor,
     "equal": jnp.equal,
     "greater": jnp.greater,
+    "max": jnp.maximum,
 }
 _OVER = {"sum": jnp.sum, "all": jnp.all, "any": jnp.any}
 _UNARY = {"negate": jnp.negative, "not": jnp.logical_not, "log": jnp.log}
@@ -95,6 +96,8 @@ def point_function(expr: Apply) -> Any:
     if expr.op == "power":
         exponent = expr.option("exponent")
         return lambda x: x**exponent
+    if expr.op == "stack":
+        return lambda *numbers: jnp.stack(numbers)
     if expr.op in ("dot", "matvec"):
         return jnp.matmul if max(arg.domain.event_ndim for arg in expr.args) > 1 else jnp.dot
     if expr.domain.kind == "category":  # truth values are added as 0 and 1
@@ -167,6 +170,8 @@ def _cast(found: Any, kind: str, expr: Expr) -> Any:
         return found
     if kind == "unit" and isinstance(found, Boolean):
         return found
+    if kind == "real" and isinstance(found, (Positive, Unit)):
+        return as_real(found)
     raise UnsupportedError(
         f"'{expr}' is {expr.domain} and is used where a {kind} value is needed. "
         f"Its distribution gives no {kind} moments: "
@@ -187,7 +192,7 @@ def _applied(expr: Apply, scope: Scope, kind: str) -> Placed:
         return _positive(expr, scope)
     if kind == "vector":
         return _vector(expr, scope)
-    return _real(expr, scope)
+    return real_moments(expr, scope)
 
 
 def _linked(expr: Apply, scope: Scope) -> Placed:
@@ -219,15 +224,35 @@ def _logical(expr: Apply, scope: Scope) -> Placed:
 
 def _positive(expr: Apply, scope: Scope) -> Placed:
     if expr.op == "multiply":
+        _check_apart(expr, scope)
         args = [moments(arg, scope, "positive") for arg in expr.args]
         return mapped(lambda a, b: Positive(a.mean * b.mean, a.log + b.log), *args, order=expr.plates)
-    if expr.op == "divide" and known(expr.args[1], scope):
+    if expr.op == "divide":
         args = [moments(arg, scope, "positive") for arg in expr.args]
-        return mapped(lambda a, b: Positive(a.mean / b.mean, a.log - b.log), *args, order=expr.plates)
+        if known(expr.args[1], scope):
+            return mapped(lambda a, b: Positive(a.mean / b.mean, a.log - b.log), *args, order=expr.plates)
+        _check_apart(expr, scope)
+        below = mapped(lambda b: power_of(b, -1), _variable(expr.args[1], args[1], expr))
+        return mapped(lambda a, b: Positive(a.mean * b.mean, a.log + b.log), args[0], below, order=expr.plates)
+    if expr.op == "power" and expr.args[0].domain.kind == "positive":
+        base = moments(expr.args[0], scope, "positive")
+        return mapped(lambda b: power_of(b, expr.option("exponent")), _variable(expr.args[0], base, expr))
     raise UnsupportedError(
         f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. "
-        "Positive expressions are products and quotients by data, "
-        "and cv.exp of a real expression."
+        "Positive expressions are products, quotients and powers of positive variables, and cv.exp of a real "
+        "expression."
+    )
+
+
+def _variable(base: Expr, found: Placed, expr: Expr) -> Placed:
+    """The moments of a variable, whose family tells those of its powers."""
+    while isinstance(base, (Gather, Let)):
+        base = base.source if isinstance(base, Gather) else base.expression
+    if isinstance(base, Random):
+        return found
+    raise UnsupportedError(
+        f"'{expr}' needs the moments of a power of '{base}', whose distribution is not known. Write it with powers and "
+        "quotients of single positive variables, or with cv.exp of a real expression."
     )
 
 
@@ -247,6 +272,8 @@ def _vector(expr: Apply, scope: Scope) -> Placed:
         return mapped(lambda a, v: Vector(a @ v.mean, a @ v.covariance @ a.T), matrix, vector, order=expr.plates)
     if expr.op in ("multiply", "divide"):
         return _scaled_vector(expr, scope)
+    if expr.op == "stack":
+        return stack_moments(expr, scope)
     raise UnsupportedError(
         f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences, multiples by a number, "
         "matrix @ vector and cv.dot of vectors do."
@@ -267,7 +294,7 @@ def _scaled_vector(expr: Apply, scope: Scope) -> Placed:
 
 
 def _check_apart(expr: Apply, scope: Scope) -> None:
-    """Vector operands must not share a random variable: the covariance between them has no rule.
+    """Operands must not share a random variable: the covariance between them has no rule.
 
     Elements chosen by index data are taken for different ones, and a point has no covariance.
     """
@@ -286,107 +313,4 @@ def _whole(expr: Expr) -> set[Random]:
     return set() if isinstance(expr, Gather) else set().union(*map(_whole, parents(expr)))
 
 
-def _dot(a: Vector, b: Vector) -> Real:
-    # One inner product of concatenated parts: over plates a single matrix product.
-    left = jnp.concatenate([(a.covariance + jnp.outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
-    right = jnp.concatenate([b.covariance.ravel(), jnp.outer(b.mean, b.mean).ravel()])
-    return Real(jnp.dot(a.mean, b.mean), jnp.dot(left, right))
-
-
-def _project(a: Vector, x: Any) -> Real:
-    return Real(jnp.dot(a.mean, x), jnp.dot(x @ a.covariance, x))
-
-
-def _atom(expr: Expr, scope: Scope) -> Placed:
-    if isinstance(expr, Apply) and expr.op == "dot":
-        left, right = expr.args
-        if known(left, scope):
-            left, right = right, left
-        if known(right, scope):
-            return mapped(_project, moments(left, scope, "vector"), value(right, scope), order=expr.plates)
-        return mapped(_dot, moments(left, scope, "vector"), moments(right, scope, "vector"), order=expr.plates)
-    if isinstance(expr, Apply) and expr.op == "exp":
-        argument = moments(expr.args[0], scope, "real")
-
-        def log_normal(s: Real) -> Real:
-            mean = jnp.exp(s.mean + 0.5 * s.variance)
-            return Real(mean, mean**2 * jnp.expm1(s.variance))
-
-        return mapped(log_normal, argument, order=expr.plates)
-    if isinstance(expr, Apply):
-        raise UnsupportedError(
-            f"The real expression '{expr}' ({expr.op}) has no moments in closed form; "
-            "sums, products, cv.dot and cv.exp do."
-        )
-    return moments(expr, scope, "real")
-
-
-def _real(expr: Expr, scope: Scope) -> Placed:
-    """Mean and variance of a polynomial in independent scalars, each of first degree in every monomial."""
-    terms = monomials(expr, lambda e: known(e, scope))
-    if scope.joints:
-        terms = with_directions(terms, scope.joint_of, lambda e: known(e, scope))
-    found: dict[tuple, Placed] = {}
-    parts = []
-    for coefficients, atoms in terms:
-        for atom in atoms:
-            if atom_key(atom) not in found:
-                found[atom_key(atom)] = _atom(atom, scope)
-        coefficient = [value(c, scope) for c in coefficients]
-        parts.append((coefficient, [atom_key(atom) for atom in atoms]))
-    return _sum(parts, found, expr)
-
-
-def _sum(parts: list, found: dict[tuple, Placed], expr: Expr) -> Placed:
-    keys = [key for _, atoms in parts for key in atoms]
-    order = list(found)
-    operands = list(found.values())
-    sizes = [len(coefficients) for coefficients, _ in parts]
-    data = [c for coefficients, _ in parts for c in coefficients]
-    independent = len(keys) == len(set(keys))
-
-    def combine(*args):
-        values, atoms = list(args[: len(data)]), dict(zip(order, args[len(data) :], strict=True))
-        scales = []
-        for size in sizes:
-            scale = 1.0
-            for v in values[:size]:
-                scale = scale * v
-            values = values[size:]
-            scales.append(scale)
-        names = [names for _, names in parts]
-        mean = sum(scale * _mean(atoms, n) for scale, n in zip(scales, names, strict=True))
-        if independent:
-            variance = sum(scale**2 * _covariance(atoms, n, n) for scale, n in zip(scales, names, strict=True) if n)
-        else:
-            variance = sum(
-                s * t * _covariance(atoms, n, k)
-                for s, n in zip(scales, names, strict=True)
-                for t, k in zip(scales, names, strict=True)
-                if set(n) & set(k)
-            )
-        return Real(mean, variance + jnp.zeros_like(mean))
-
-    return mapped(combine, *data, *operands, order=expr.plates)
-
-
-def _mean(atoms: dict, names: list) -> Any:
-    product = 1.0
-    for name in names:
-        product = product * atoms[name].mean
-    return product
-
-
-def _covariance(atoms: dict, left: list, right: list) -> Any:
-    """Cov of two products of independent scalars that share some of them."""
-    if left == right and len(left) == 1:
-        return atoms[left[0]].variance
-    shared = set(left) & set(right)
-    apart = _mean(atoms, [n for n in left if n not in shared]) * _mean(atoms, [n for n in right if n not in shared])
-    if left == right or not shared - set(left):
-        seconds, squares = 1.0, 1.0
-        for name in sorted(shared, key=str):
-            seconds = seconds * (atoms[name].variance + atoms[name].mean ** 2)
-            squares = squares * atoms[name].mean ** 2
-        return apart * (seconds - squares)
-    raise AssertionError("shared atoms are part of both monomials")
+from .polynomials import real_moments, stack_moments  # noqa: E402 - expressions hold polynomials, and these expressions
