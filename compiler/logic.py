@@ -9,10 +9,11 @@ import numpy as np
 from ..factors.domains import boolean
 from ..factors.errors import UnsupportedError
 from .expressions import Apply, Constant, Expr, Gather, Let, Random
-from .graph import Block, Graph
+from .graph import Block, Graph, LinearForm
 from .known import known_in, latent_names
 from .linear import linear_form
 from .methods import EP, Method
+from .slots import comparison_block
 
 TRUE = Constant(np.array(True), (), boolean)
 LOGIC = ("and", "or", "not", "xor", "equal")
@@ -83,13 +84,9 @@ def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method:
     plates = expression.plates
     observed = known(out) or out is TRUE
     if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
-        form = linear_form(expression.args[0] - expression.args[1], known)
+        form = _form_of(expression, known)
         if form is None:
-            raise UnsupportedError(
-                f"'{name}' compares {expression}, which is not linear in Gaussian variables. "
-                "Give the left-hand side a Gaussian variable of its own: "
-                "m.random('margin', cv.gaussian(..., variance=...))."
-            )
+            return comparison_block(graph, name, expression, out, observed, method)
         return Block(
             name,
             "site",
@@ -127,6 +124,14 @@ def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method:
 
 def _of_classes(expression: Apply) -> bool:
     return any(arg.domain.kind == "category" for arg in expression.args)
+
+
+def _form_of(comparison: Apply, known: Callable[[Expr], bool]) -> LinearForm | None:
+    """left - right of a comparison as a linear form, None where it is none."""
+    try:
+        return linear_form(comparison.args[0] - comparison.args[1], known)
+    except UnsupportedError:  # a power of a variable, or atoms that depend on each other
+        return None
 
 
 def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:

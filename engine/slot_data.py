@@ -205,7 +205,9 @@ class Formula:
         if isinstance(expr, Let):
             return self._point(expr.expression, table, slots)
         assert isinstance(expr, Apply), f"{expr} is no function of the slots"
-        return point_function(expr)(*(self._point(arg, table, slots) for arg in expr.args))
+        found = point_function(expr)(*(self._point(arg, table, slots) for arg in expr.args))
+        # A probability that rounds to zero or one would have an infinite logarithm.
+        return jnp.clip(found, 1e-300, 1.0 - 2.0**-53) if expr.domain.kind == "unit" else found
 
     def data(self, expr: Expr | None) -> Any:
         """The value of an expression without slots, zero for none."""

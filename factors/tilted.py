@@ -149,9 +149,7 @@ def nodes(height: Callable[[Array], Array], of: Line, rule: Rule) -> tuple[Array
     start = jax.lax.stop_gradient(of.start)
     ends = region(jnp.broadcast_to(start, jax.eval_shape(height, start).shape))
     unit = jnp.linspace(0.0, 1.0, rule.coarse)
-    low, high = jax.lax.fori_loop(
-        0, rule.stages, lambda _, ends: region(ends[0] + (ends[1] - ends[0]) * unit), ends
-    )
+    low, high = jax.lax.fori_loop(0, rule.stages, lambda _, ends: region(ends[0] + (ends[1] - ends[0]) * unit), ends)
     if of.whole:
         low = jnp.floor(low)
         stride = jnp.maximum(1.0, jnp.ceil((jnp.ceil(high) - low) / (rule.number - 1)))
