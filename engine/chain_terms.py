@@ -163,7 +163,7 @@ class Tables(NamedTuple):
     table: Any
 
 
-def tables(node: Random, scope: Scope, evaluate: Any) -> Tables:
+def table_terms(node: Random, scope: Scope, evaluate: Any) -> Tables:
     """The terms of a discrete chain: `evaluate(term, out, scope)` gives the placed log probability of `out`."""
     chain = node.term
     assert isinstance(chain, Chain)

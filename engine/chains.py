@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ..compiler.expressions import Random
 from ..compiler.graph import Block
 from ..factors.families import FOR_DOMAIN, Bernoulli, Categorical, Gaussian, VectorGaussian
-from . import discrete_chain, gaussian_chain, trees
+from . import discrete_chain, gaussian_chain, tables, trees
 from .beliefs import event_size
 from .chain_terms import (
     Axes,
@@ -20,13 +20,12 @@ from .chain_terms import (
     gaussians,
     state_count,
     table_energy,
-    tables,
+    table_terms,
 )
 from .evaluate import Scope, value
 from .lanes import applied, inverse, product, symmetric
 from .placed import Placed, mapped
 
-CERTAIN = 500.0  # log odds that stand for certainty, as in tables
 
 
 class Prepared(NamedTuple):
@@ -150,16 +149,15 @@ def _discrete(node: Random, tree: Any, cavity: tuple[Any, ...], scope: Scope) ->
     boolean = node.domain.kind == "boolean"
     logits = jnp.stack([jnp.zeros_like(cavity[0]), cavity[0]], axis=-1) if boolean else cavity[0]
     outside = axes.from_flat(logits)
-    terms = tables(node, scope, expected_log)
+    terms = table_terms(node, scope, expected_log)
     fixed = jax.lax.stop_gradient(terms)
     found = _summed(fixed.first, fixed.table, tree, outside)
-    message = found.message - jnp.max(found.message, axis=1, keepdims=True)
-    message = axes.to_flat(jnp.maximum(message, -CERTAIN))
+    message = axes.to_flat(found.message - jnp.max(found.message, axis=1, keepdims=True))
     counts = jax.lax.stop_gradient((found.first, found.counts))
     if tree is None and terms.table.shape[0] > 1:
         terms = terms._replace(table=terms.table[1:])
     energy = table_energy(terms, *counts)
-    belief = logits + message
+    belief = tables.bounded(logits + message, True)
     return jnp.sum(found.log_z), energy, (belief[:, 1] - belief[:, 0] if boolean else belief,)
 
 
@@ -172,7 +170,7 @@ def _summed(first: Any, table: Any, tree: Any, outside: Any) -> discrete_chain.S
 def _observed_discrete(node: Random, tree: Any, scope: Scope) -> Any:
     axes = axes_of(node, scope)
     states = state_count(node, scope)
-    terms = tables(node, scope, expected_log)
+    terms = table_terms(node, scope, expected_log)
     own = axes.lanes(Placed(jnp.asarray(value(node, scope).value).astype(jnp.int32), node.plates))
     one_hot = jnp.moveaxis(jax.nn.one_hot(own, states, dtype=float), -1, 1)
     root = _roots(axes, tree)[:, None, None]
@@ -210,7 +208,7 @@ def prior(node: Random, scope: Scope, probability: Any) -> Placed:
 
         return mapped(log_probability, out, probability(arg, inside))
 
-    terms = tables(node, scope, log_mean)
+    terms = table_terms(node, scope, log_mean)
     outside = jnp.zeros((scope.sizes[axes.order[0].name], *terms.first.shape))
     logits = axes.to_flat(_summed(*terms, tree, outside).message)
     logits = logits.reshape((*(scope.sizes[plate.name] for plate in node.plates), logits.shape[-1]))

@@ -164,7 +164,7 @@ class Machine:
                 constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
         for name, variable in self.graph.latent.items():
             if variable.domain.kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
-                constant[name] = (jnp.clip(constant[name][0], -tables.CERTAIN, tables.CERTAIN),)
+                constant[name] = (tables.bounded(constant[name][0], variable.domain.kind == "category"),)
         return Fixed(constant, prepared)
 
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:

@@ -26,6 +26,18 @@ logsumexp = jax.scipy.special.logsumexp
 CERTAIN = 500.0
 
 
+def bounded(natural: Any, logits: bool) -> Any:
+    """Log odds, or logits along the last axis, with a finite number for what is certain.
+
+    Finite ones stay: an outlier has thousands of nats in some state, and more in another.
+    """
+    if not logits:
+        return jnp.where(jnp.isinf(natural), jnp.sign(natural) * CERTAIN, natural)
+    lowest = jnp.min(jnp.where(jnp.isneginf(natural), jnp.inf, natural), axis=-1, keepdims=True)
+    lowest = jnp.where(jnp.isinf(lowest), 0.0, lowest)
+    return jnp.where(jnp.isneginf(natural), lowest - CERTAIN, natural)
+
+
 class Prepared(NamedTuple):
     """A block's data in schedule order.
 
