@@ -33,6 +33,8 @@ class Limits(NamedTuple):
 
 LOOPS = "its discrete variables meet in loops, where belief propagation is not exact, and their joint table is small"
 CHOICES = "elements chosen by a random index, and sums over a plate, need the joint table of their elements"
+SMALL = "many discrete factors of a small joint table: exact, and one elimination compiles faster than their messages"
+MANY = 6  # tables whose messages compile slower than their elimination
 LIMITS = {"default": Limits(2**16, 2**19, 160), "best": Limits(2**20, 2**23, 640)}
 
 
@@ -91,12 +93,13 @@ def _treated(graph: Graph, component: tuple[Block, ...]) -> list[Block] | None:
     """What replaces the tables of a component, None where they stay as they are."""
     needs = next((block for block in component if _needs_joint(graph, block)), None)
     free = all(graph.method_of(block.name).name == "auto" for block in component)
-    wanted = needs is not None or ((free or graph.accuracy == "best") and loops_among(component))
+    many = free and len(component) > MANY
+    wanted = needs is not None or many or ((free or graph.accuracy == "best") and loops_among(component))
     if not wanted:
         return None
     limits = LIMITS["best" if needs is not None else graph.accuracy]
     try:
-        return [_merged(graph, component, limits, LOOPS if needs is None else CHOICES)]
+        return [_merged(graph, component, limits, CHOICES if needs else LOOPS if loops_among(component) else SMALL)]
     except (UnknownSize, TooLarge) as problem:
         if needs is not None and isinstance(problem, TooLarge):
             raise UnsupportedError(
@@ -104,6 +107,8 @@ def _treated(graph: Graph, component: tuple[Block, ...]) -> list[Block] | None:
                 f"elements must be summed out jointly, and {problem}; at most {limits.largest:,} are affordable. "
                 "Make the plate smaller, or split the model."
             ) from None
+        if not loops_among(component):
+            return None
         advice = "" if graph.accuracy == "best" else "; accuracy='best' allows larger tables"
         note = f"{{}}; loopy, and not summed out jointly: {problem}{advice}"
         return [dataclasses.replace(block, reason=note.format(block.reason)) for block in component]

@@ -23,6 +23,7 @@ from ..factors.gaussian_process import NAME as PROCESS
 from ..factors.probit import positive_site
 from ..factors.softmax import expected_softmax
 from .chains import prior as chain_prior
+from .discrete import distribution
 from .energy import gate_weight
 from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
@@ -68,6 +69,9 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
     if node.domain.kind == "boolean":
         p = _probability(expr, scope, families)
         return Placed(Bernoulli(jnp.log(p.value) - jnp.log1p(-p.value)), p.plates)
+    if node.domain.kind == "category":
+        p = distribution(expr, scope, families)
+        return Placed(Categorical(jnp.log(p.value)), p.plates)
     if node.domain.kind == "simplex" and isinstance(expr, Apply) and expr.op == "softmax":
         p = _probability(expr, scope, families)
         return Placed(Categorical(jnp.log(p.value)), p.plates)
@@ -217,14 +221,17 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
         mean, variance = argument.value.mean, jnp.maximum(argument.value.variance, SMALLEST_VARIANCE)
         site = REGISTRY["bernoulli"].sites[expr.op](jnp.ones_like(mean), mean, variance, 1.0)
         return Placed(jnp.exp(site.log_evidence), argument.plates)
+    if expr.op == "greater" and any(arg.domain.kind == "category" for arg in expr.args):
+        found = distribution(expr, scope, families)
+        return Placed(found.value[..., 1], found.plates)
     if expr.op == "greater":
         argument = moments(expr.args[0] - expr.args[1], scope, "real")
         mean, variance = argument.value.mean, jnp.maximum(argument.value.variance, SMALLEST_VARIANCE)
         site = positive_site(jnp.ones_like(mean), mean, variance)
         return Placed(jnp.exp(site.log_evidence), argument.plates)
-    if expr.op in ("and", "or", "not", "xor", "equal"):
-        found = moments(expr, scope, "boolean")
-        return Placed(found.value.probability, found.plates)
+    if expr.op in ("and", "or", "not", "xor", "equal", "all", "any"):
+        found = distribution(expr, scope, families)
+        return Placed(found.value[..., 1], found.plates)
     raise UnsupportedError(
         f"The probability '{expr}' ({expr.op}) has no predictive mean yet. "
         "Use a link (cv.logistic, cv.probit, cv.softmax) or a variable."

@@ -163,7 +163,7 @@ class Posterior(Mapping[str, Marginal]):
                 *(
                     name
                     for name, node in model.lets.items()
-                    if node.domain.kind in ("real", "vector", "boolean", "simplex")
+                    if node.domain.kind in ("real", "vector", "boolean", "category", "simplex")
                 ),
             ]
         )
