@@ -273,15 +273,17 @@ class LogDensity:
                 + (f" Summed out: {', '.join(self.summed)}." if self.summed else "")
                 + (f" Integrated out: {', '.join(self.collapsed)}." if self.collapsed else "")
             )
+        arrays = {name: a if hasattr(a, "dtype") else np.asarray(a, float) for name, a in values.items()}
         for name, shape in self.shapes.items():
-            if np.shape(values[name]) != shape:
+            if arrays[name].shape != shape:
                 raise DataError(
                     f"The value of '{name}' must have shape {shape} (plates, then one value's axes); found "
-                    f"{np.shape(values[name])}."
+                    f"{arrays[name].shape}."
                 )
-        return dict(values)
+        return arrays
 
     def _vector(self, z: Any) -> Any:
+        z = z if hasattr(z, "dtype") else np.asarray(z, float)
         if np.shape(z) != (self.dimension,):
             raise DataError(
                 f"An unconstrained point of this model is a vector of {self.dimension} numbers; found shape "

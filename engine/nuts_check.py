@@ -143,7 +143,7 @@ def check(
             "compared quantity Gaussian noise of its own, as the margin of the skills model: it is integrated out then."
         )
     if not density.names:
-        raise UnsupportedError("All latent variables are discrete: there is nothing for NUTS to sample.")
+        raise UnsupportedError("No continuous latent variable is left once the others are summed or integrated out.")
     mcmc, nuts, diagnostics = _numpyro()
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPyro's making

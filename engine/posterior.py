@@ -68,6 +68,7 @@ class Posterior(Mapping[str, Marginal]):
             program,
         )
         self._marginals: dict[str, Marginal] = {}
+        self._verdict: Trust | None = None  # of the last call of trust(), for summary()
 
     # how the run went -------------------------------------------------------------------------------------------------
 
@@ -354,11 +355,12 @@ class Posterior(Mapping[str, Marginal]):
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.
 
-        Takes seconds; see `engine.trust`.
+        Takes seconds; see `engine.trust`. `summary()` repeats the verdict from then on.
         """
         from .trust import trust
 
-        return trust(self, seed=seed)
+        self._verdict = trust(self, seed=seed)
+        return self._verdict
 
     def check(self, against: str = "nuts", **options: Any) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.nuts_check.check`.

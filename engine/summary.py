@@ -36,4 +36,6 @@ def summary(posterior: Posterior | Saved, elements: int = 4) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[3] for row in rows
     ]
     lines.append(f"log evidence {posterior.log_evidence:.8g}; {posterior.diagnosis}")
+    if posterior._verdict is not None:
+        lines.append(f"Trust: {posterior._verdict.verdict}")
     return "\n".join(lines)

@@ -128,7 +128,9 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
                 "curvature can follow."
             )
         if not density.names:
-            raise UnsupportedError("All latent variables are discrete; compare with exact enumeration.")
+            raise UnsupportedError(
+                "No continuous latent variable is left once the others are summed or integrated out."
+            )
         with jax.enable_x64(True):
             findings, (k, reference_k, count), more = _compare(posterior, density, functions(density), seed)
     except CavityError as reason:

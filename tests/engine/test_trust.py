@@ -1,0 +1,163 @@
+"""The verdict on posteriors that are right, and on those that are known to be wrong; the check against NUTS."""
+
+import sys
+
+import cavity as cv
+import numpy as np
+import pytest
+from cavity.engine.psis import smoothed
+from scipy import stats
+
+close = np.testing.assert_allclose
+random = np.random.default_rng(11)
+
+
+def schools():
+    m = cv.Model("eight schools")
+    school = m.plate("school", 8)
+    mu = m.random("mu", cv.gaussian(0.0, variance=25.0))
+    precision = m.random("precision", cv.gamma(1.0, 5.0))
+    sd = m.input("sd", cv.positive, plates=school)
+    effect = m.random("effect", cv.gaussian(mu, precision=precision), plates=school)
+    m.random("y", cv.gaussian(effect, sd=sd))
+    y, s = [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0], [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]
+    return cv.infer(m, {"y": y, "sd": s}, method="vmp")
+
+
+def correlated():
+    m = cv.Model("sum")
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a + b, variance=0.1))
+    return cv.infer(m, {"y": 1.0}, method="vmp")
+
+
+def uncentred_line():
+    m = cv.Model("line")
+    n = m.plate("n")
+    x = m.input("x", cv.real, plates=n)
+    a, b = m.random("a", cv.gaussian(0.0, variance=100.0)), m.random("b", cv.gaussian(0.0, variance=100.0))
+    m.random("y", cv.gaussian(a + b * x, variance=1.0))
+    x = random.normal(size=30) + 5.0
+    return cv.infer(m, {"x": x, "y": 1.0 + 2.0 * x + random.normal(size=30)}, method="vmp")
+
+
+def conjugate():
+    m = cv.Model("coin")
+    n = m.plate("n")
+    p = m.random("p", cv.beta(1.0, 1.0))
+    m.random("y", cv.bernoulli(p), plates=n)
+    return cv.infer(m, {"y": random.random(10) < 0.3})
+
+
+def probit():
+    m = cv.Model("probit")
+    n = m.plate("n")
+    x = m.input("x", cv.vector(3), plates=n)
+    w = m.random("w", cv.vector_gaussian(np.zeros(3), covariance=100.0 * np.eye(3)))
+    m.random("y", cv.bernoulli(cv.probit(cv.dot(w, x))))
+    x = np.column_stack([np.ones(80), random.normal(size=(80, 2))])
+    return cv.infer(m, {"x": x, "y": x @ [0.3, 1.0, -1.0] + random.normal(size=80) > 0})
+
+
+def skills():
+    m = cv.Model("skills")
+    player, game = m.plate("player", 10), m.plate("game")
+    winner, loser = (m.input(side, cv.index(player), plates=game) for side in ("winner", "loser"))
+    skill = m.random("skill", cv.gaussian(0.0, variance=0.5), plates=player)
+    margin = m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0))
+    m.constrain(margin > 0)
+    first = random.integers(10, size=60)
+    return cv.infer(m, {"winner": first, "loser": (first + random.integers(1, 10, size=60)) % 10})
+
+
+@pytest.mark.parametrize("build", [schools, correlated, uncentred_line])
+def test_it_warns(build):
+    trust = build().trust()
+    assert trust.level == "poor"
+    assert not trust.ok
+    assert min(finding.ratio for finding in trust.findings) < 0.7
+    assert "too narrow" in trust.verdict
+    assert "posterior.check()" in trust.verdict
+
+
+@pytest.mark.parametrize("build", [conjugate, probit, skills])
+def test_it_does_not_warn(build):
+    trust = build().trust()
+    assert trust.ok, trust
+    assert all(abs(np.log(finding.ratio)) < 0.1 and finding.shift < 0.15 for finding in trust.findings)
+
+
+def test_it_measures_the_known_error_of_a_mean_field():
+    """a and b have variance 11/21 each and correlation -10/11; the mean field gives them 1/11."""
+    found = correlated().trust()
+    wanted = np.sqrt((1 / 11) / (11 / 21))
+    for finding in found.findings:
+        close(finding.ratio, wanted, rtol=0.05)
+        close(finding.correlation, -10 / 11, atol=0.03)
+    assert {f.name: f.partner for f in found.findings} == {"a": "b", "b": "a"}
+
+
+def test_equal_weights_show_that_beliefs_are_the_posterior():
+    posterior = conjugate()
+    assert "Trust" not in posterior.summary()
+    assert posterior.trust().pareto_k == -np.inf
+    assert "Trust: good" in posterior.summary()
+
+
+def test_what_cannot_be_checked_says_why():
+    m = cv.Model("two coins")
+    first, second = m.random("first", cv.bernoulli(0.5)), m.random("second", cv.bernoulli(0.5))
+    m.let("both", first & second)
+    found = cv.infer(m, {"both": False}).trust()
+    assert found.level == "unchecked"
+    assert "No continuous latent variable is left" in found.verdict
+    m = cv.Model("bounds")
+    a = m.random("a", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a, variance=1.0))
+    m.constrain(a > 0.0, name="positive")
+    found = cv.infer(m, {"y": 0.5}).trust()
+    assert found.level == "unchecked"
+    assert "The constraint 'positive' makes the density jump to zero" in found.verdict
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.5, 0.9])
+def test_the_pareto_shape_is_recovered(shape):
+    """The mean over 40 samples; the weak prior pulls by at most 10 / 200 of the distance to a half."""
+    found = [smoothed(np.log1p(stats.genpareto.rvs(shape, size=4000, random_state=i))).k for i in range(40)]
+    close(np.mean(found), shape, atol=0.06)
+
+
+def test_smoothed_weights():
+    weights = smoothed(np.zeros(100))
+    assert weights.k == -np.inf
+    assert weights.effective == 100.0
+    close(smoothed(np.append(np.full(99, -np.inf), 0.0)).weights[-1], 1.0)
+    assert smoothed(np.full(100, -np.inf)).k == np.inf
+
+
+def test_nuts_agrees_with_an_exact_posterior_and_not_with_a_mean_field():
+    pytest.importorskip("numpyro")
+    m = cv.Model("sum")
+    w = m.random("w", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)))
+    m.random("y", cv.gaussian(cv.dot(w, np.ones(2)), variance=0.1))
+    check = cv.infer(m, {"y": 1.0}).check(draws=800, chains=2)
+    assert check.ok, check
+    assert check.divergences == 0
+    assert check.samples["w"].shape == (2, 800, 2)
+    assert check.rows[0].ess.min() > 200
+    assert "agrees with NUTS" in str(check)
+    wrong = correlated().check(draws=800, chains=2)
+    assert not wrong.ok
+    assert "differs from NUTS in 'a'" in wrong.verdict
+    close(wrong.rows[0].ratio[0], np.sqrt((1 / 11) / (11 / 21)), rtol=0.15)
+
+
+def test_wrong_arguments_of_check(monkeypatch):
+    posterior = conjugate()
+    with pytest.raises(cv.ModelError, match="against='gibbs'"):
+        posterior.check("gibbs")
+    with pytest.raises(cv.ModelError, match="draws=0"):
+        posterior.check(draws=0)
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(cv.UnsupportedError, match=r"pip install 'cavity\[mcmc\]'"):
+        posterior.check()
