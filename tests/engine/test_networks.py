@@ -168,7 +168,8 @@ def test_random_squares(seed):
     e = np.array([[int(d == 1 or b == 1) for d in range(3)] for b in range(2)])
     likelihood_x = states(data["px"])[:, int(data["x"])]
     likelihood_y = states(data["py"])[:, int(data["y"])][e]
-    joint = np.einsum("a,ab,ac,bcd,d,bd->abcd", data["pa"], states(data["pb"]), data["pc"], data["pd"], likelihood_x, likelihood_y)  # fmt: skip
+    tables = [data["pa"], states(data["pb"]), data["pc"], data["pd"], likelihood_x, likelihood_y]
+    joint = np.einsum("a,ab,ac,bcd,d,bd->abcd", *tables)
     agrees(square()(data), joint, [("a", ()), ("b", ()), ("c", ()), ("d", ())])
     assert square().traces == 1
 
@@ -287,3 +288,99 @@ def test_random_counts(seed):
         joint[*b, which] = weight * states(data["t"])[b[which], int(data["one"])]
     agrees(counted()(data), joint, [*(("b", i) for i in range(4)), ("which", ())])
     assert counted().traces == 1
+
+
+# Small laws ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_its_members():
+    rng = np.random.default_rng(0)
+    shapes = {"pz": (3,), "pu": (3, None), "pv": (3, 2, None), "pw": (2, None)}
+    datas = [
+        {name: 0.9 * table(rng, *shape) + 0.1 / (shape[-1] or 2) for name, shape in shapes.items()}
+        | {"w": rng.uniform(size=3) < 0.5}
+        for _ in range(3)
+    ]
+    batch = rows().batch(datas)
+    for posterior, data in zip(batch, datas, strict=True):
+        close(posterior["u"].mean, rows()(data)["u"].mean, rtol=1e-9)
+
+
+def test_a_network_beside_a_gaussian_link():
+    """Beliefs of other factors enter: here the graph outside the network is a tree, so all of it is exact."""
+    m = cv.Model()
+    t = m.input("t", cv.unit, plates=m.plate("s", 2))
+    f = m.random("f", cv.gaussian(0.0, variance=1.0))
+    a = m.random("a", cv.bernoulli(cv.probit(f)))
+    b, c = (m.random(name, cv.bernoulli(t[a])) for name in "bc")
+    m.let("differ", b ^ c)
+    posterior = cv.infer(m, {"t": [0.2, 0.7], "differ": True})
+    differ = np.array([2 * 0.2 * 0.8, 2 * 0.7 * 0.3])
+    close(posterior["a"].mean, differ[1] / differ.sum(), rtol=1e-12)
+    close(posterior.log_evidence, np.log(differ.mean()), rtol=1e-12)
+
+
+def test_observing_a_named_element():
+    """An element that has a name is the element, not a second copy of its belief."""
+    m = cv.Model()
+    n, k = m.plate("n", 3), m.plate("k")
+    x = m.random("x", cv.bernoulli(np.array([0.2, 0.6, 0.7])), plates=n)
+    chosen = m.let("chosen", x[m.input("i", cv.index(n), plates=k)])
+    y = m.random("y", cv.bernoulli(0.3), plates=k)
+    m.let("both", chosen & y)
+    posterior = cv.infer(m, {"i": [0, 2], "both": [False, True]}, method="ep")
+    close(posterior.log_evidence, np.log((1 - 0.2 * 0.3) * 0.7 * 0.3), rtol=1e-9)
+    close(posterior["x"].mean, [0.2 * 0.7 / (1 - 0.2 * 0.3), 0.6, 1.0], rtol=1e-9)
+
+
+def test_classes_are_numbers():
+    m = cv.Model()
+    p, q = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.2, 0.3, 0.4])
+    a, b = m.random("a", cv.categorical(p)), m.random("b", cv.categorical(q))
+    m.let("total", a + b + 1)
+    m.let("gap", b - a)
+    m.let("large", a >= 1)
+    i, j = np.ogrid[:3, :4]
+    for observed, true in [
+        ({"total": 4, "large": True}, (i + j == 3) & (i >= 1)),
+        ({"gap": 2}, j - i == 2),
+        ({"large": False}, (i < 1) & (j >= 0)),
+    ]:
+        joint = np.outer(p, q) * true
+        posterior = cv.infer(m, observed)
+        agrees(posterior, joint, [("a", ()), ("b", ())])
+    prior = cv.infer(m, {})
+    expected = np.zeros(7)
+    np.add.at(expected, i + j + 1, np.outer(p, q))
+    close(prior["total"].mean, expected, rtol=0, atol=1e-15)
+
+
+def test_forward_counts():
+    """Sums over a plate that nothing observed depends on."""
+    m = cv.Model()
+    n = m.plate("n", 4)
+    p = np.array([0.1, 0.5, 0.7, 0.4])
+    b = m.random("b", cv.bernoulli(p), plates=n)
+    m.let("count", cv.sum(b, over=n))
+    m.let("every", cv.all(b, over=n))
+    m.let("some", cv.any(b, over=n))
+    counts = np.zeros(5)
+    for x in itertools.product((0, 1), repeat=4):
+        counts[sum(x)] += np.prod(np.where(x, p, 1 - p))
+    posterior = cv.infer(m, {})
+    close(posterior["count"].mean, counts, rtol=1e-12)
+    close(posterior["every"].mean, counts[4], rtol=1e-9)
+    close(posterior["some"].mean, 1 - counts[0], rtol=1e-12)
+
+
+def test_missing_outcomes_say_nothing():
+    m = cv.Model()
+    t = m.input("t", cv.unit, plates=m.plate("s", 2))
+    a = m.random("a", cv.bernoulli(0.4))
+    b = m.random("b", cv.bernoulli(t[a]))
+    same = m.let("same", a == b)
+    m.random("y", cv.bernoulli(t[same]), plates=m.plate("n"))
+    data = {"t": [0.2, 0.9]}
+    given, missing = cv.infer(m, {**data, "y": [1.0]}), cv.infer(m, {**data, "y": [1.0, np.nan]})
+    close(missing.log_evidence, given.log_evidence, rtol=1e-12)
+    close(missing["a"].mean, given["a"].mean, rtol=1e-12)
