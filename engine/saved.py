@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Saved(Mapping[str, Marginal]):
     explanation: str
     carried: Beliefs
     baseline: Mapping[str, Any] | str
+    _verdict: ClassVar[None] = None  # of trust(), which needs the model
 
     @property
     def converged(self) -> bool:
