@@ -23,6 +23,7 @@ from .known import known_in
 from .linear import linear_term
 from .methods import EXACT
 from .polynomial import Monomial, atom_key, monomials
+from .sums import unrolled
 
 DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
 CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions
@@ -180,7 +181,8 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
             raise UnsupportedError("a gate")
         return [Meeting(), *(form for child in parents(expr) for form in _forms(child, known))]
     outer, inner = Meeting(), []
-    for coefficients, atoms in monomials(expr, known):
+    sizes = getattr(known, "sizes", {})
+    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
         term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
         if term is not None:
             outer |= Meeting([_use(term.variable, term.element)])
@@ -190,7 +192,7 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
 
 
 def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
-    if isinstance(atom, Apply) and atom.op != "dot":
+    if isinstance(atom, Apply) and atom.op not in ("dot", "sum"):
         return [form for child in parents(atom) for form in _forms(child, known)]
     raise UnsupportedError("a product")
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Mapping
 
 from .expressions import Expr, Gather, Let, Random, parents
 from .graph import Graph
 
 
-def known_in(graph: Graph) -> Callable[[Expr], bool]:
-    """Tells whether an expression is data: all random variables and lets below it are observed or fixed."""
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Tells whether an expression is data: all random variables and lets below it are observed or fixed.
 
-    def known(expr: Expr) -> bool:
-        if isinstance(expr, (Random, Let)) and expr.name in graph.observed:
+    `sizes` are those of the plates, as far as they are known.
+    """
+
+    observed: frozenset[str]
+    sizes: Mapping[str, int]
+
+    def __call__(self, expr: Expr) -> bool:
+        if isinstance(expr, (Random, Let)) and expr.name in self.observed:
             return True
         if isinstance(expr, Random):
             return False
-        return all(known(child) for child in parents(expr))
+        return all(self(child) for child in parents(expr))
 
-    return known
+
+def known_in(graph: Graph) -> Known:
+    """What is data in a graph."""
+    declared = {name: plate.size for name, plate in graph.model.plates.items() if plate.size is not None}
+    return Known(graph.observed, {**declared, **(graph.sizes or {})})
 
 
 def ungathered(expr: Expr) -> Expr:

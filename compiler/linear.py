@@ -13,6 +13,7 @@ from ..factors.domains import real
 from .expressions import Apply, Constant, Expr, Gather, Let, Random
 from .graph import LinearForm, LinearTerm
 from .polynomial import atom_key, monomials
+from .sums import unrolled
 
 ONE = Constant(np.array(1.0), (), real)
 
@@ -20,7 +21,8 @@ ONE = Constant(np.array(1.0), (), real)
 def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
     """`expr` as a linear form of Gaussian variables, or None where it is not linear in them."""
     terms, offsets = [], []
-    for coefficients, atoms in monomials(expr, known):
+    sizes = getattr(known, "sizes", {})
+    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
         if not atoms:
             offsets.append(coefficients)
             continue

@@ -112,6 +112,8 @@ def expand(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
             return _power(expr, known)
         case "log":
             return _logarithm(left, known)
+        case "sum":
+            return summed(expr, expand(left, known), known)
         case "dot":
             return _stacked(left, right, known) or _stacked(right, left, known) or [((), (expr,))]
     return [((), (expr,))]
@@ -237,7 +239,8 @@ def _check_independent(expr: Expr, found: list[Monomial]) -> None:
 def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
     """The parts of expressions whose moments are not linear in the statistics of what is random in them.
 
-    Those are powers, quotients, logarithms and maxima, and positive variables that are read as real numbers.
+    Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over
+    a plate, which couple the elements of one variable that are updated together.
     """
     found: dict[str, None] = {}
     stack = list(exprs)
@@ -247,7 +250,7 @@ def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]
-            if node.op in ("power", "log", "max") or (node.op == "divide" and not known(node.args[1])):
+            if node.op in ("power", "log", "max", "sum") or (node.op == "divide" and not known(node.args[1])):
                 found[str(node)] = None
             elif node.domain.kind in ("real", "vector"):
                 found |= {f"{arg} as a real number": None for arg in random if _is_positive(arg)}
@@ -263,3 +266,6 @@ def _strip(expr: Expr) -> Expr:
     while isinstance(expr, Apply) and expr.op in ("dot", "log", "exp"):
         expr = next((arg for arg in expr.args if isinstance(arg, (Gather, Random))), expr.args[0])
     return expr
+
+
+from .sums import summed  # noqa: E402 - sums hold polynomials, and polynomials sums

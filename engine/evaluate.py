@@ -86,9 +86,18 @@ def value(expr: Expr, scope: Scope) -> Placed:
     if expr.op == "softmax":
         return mapped(jax.nn.softmax, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
     if expr.op in _OVER:
-        return mapped(_OVER[expr.op], to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
+        return _over(expr, value(expr.args[0], scope), scope)
     args = [value(arg, scope) for arg in expr.args]
     return mapped(point_function(expr), *args, order=expr.plates)
+
+
+def _over(expr: Apply, found: Placed, scope: Scope) -> Placed:
+    """A sum, or all or any of it, over a plate; what is the same along the plate is counted."""
+    over = expr.option("over")
+    if over in set(found.plates):
+        return mapped(_OVER[expr.op], to_event(found, over), order=expr.plates)
+    times = scope.sizes[over.name] if expr.op == "sum" else 1
+    return mapped(lambda x: times * x if expr.op == "sum" else x, found, order=expr.plates)
 
 
 def point_function(expr: Apply) -> Any:

@@ -60,7 +60,8 @@ def positions(element: Expr, block: Block, scope: Scope) -> Any:
         return None
     numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])
     inside = scope.with_data({variable.name: numbers})
-    return flat(value(element, inside), block, scope)
+    found = flat(value(element, inside), block, scope)  # one number where all instances use the same element
+    return jnp.broadcast_to(found, (count(block, scope.sizes),))
 
 
 def flat(placed: Placed, block: Block, scope: Scope) -> Any:

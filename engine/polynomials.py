@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from ..compiler.expressions import Apply, Expr, Gather, Let, Random
 from ..compiler.join import with_directions
 from ..compiler.polynomial import monomials, powers, variables
+from ..compiler.sums import unrolled
 from ..factors.errors import UnsupportedError
 from ..factors.moments import Real, Vector
 from ..factors.scalars import LogNormalNumber, covariance, expectation, larger, log_of, number_of
 from .evaluate import Scope, known, moments, value
-from .placed import Placed, mapped
+from .placed import Placed, mapped, to_event
 
 Powers = dict[tuple, int]  # atoms by key, with their exponents
 
@@ -23,6 +24,7 @@ def real_moments(expr: Expr, scope: Scope) -> Placed:
     """Mean and variance of a polynomial in independent numbers."""
     terms = monomials(expr, lambda e: known(e, scope))
     if scope.joints:
+        terms = [part for monomial in terms for part in unrolled(monomial, scope.sizes)]
         terms = with_directions(terms, scope.joint_of, lambda e: known(e, scope))
     found: dict[tuple, Placed] = {}
     parts: list[tuple[list[Placed], Powers]] = []
@@ -125,6 +127,9 @@ def _number(expr: Expr, scope: Scope) -> Placed:
         return mapped(lambda s: LogNormalNumber(s.mean, s.variance), argument, order=expr.plates)
     if expr.op == "log" and _is_variable(expr.args[0]):
         return mapped(log_of, moments(expr.args[0], scope, expr.args[0].domain.kind), order=expr.plates)
+    if expr.op == "sum":
+        own = to_event(real_moments(expr.args[0], scope), expr.option("over"))
+        return mapped(lambda s: Real(s.mean.sum(), s.variance.sum()), own, order=expr.plates)
     if expr.op == "max":
         left, right = expr.args
         operands = [moments(e, scope, "real") for e in (left, right, left - right)]

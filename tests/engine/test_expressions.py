@@ -437,6 +437,56 @@ def test_a_rotation():
     )
 
 
+# Sums over a plate ----------------------------------------------------------------------------------------------------
+
+ROWS, OUTCOMES = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.0]]), np.array([1.0, 0.2, -0.5])
+
+
+def sum_of_weights(build):
+    m = cv.Model()
+    n, d = m.plate("n"), m.plate("d")
+    x = m.input("x", cv.real, plates=(n, d))
+    w = m.random("w", cv.gaussian(0.0, variance=2.0), plates=d)
+    m.random("y", cv.gaussian(build(w, x, d), variance=0.5))
+    return m
+
+
+@pytest.mark.parametrize("method", ["auto", "ep", "vmp"])
+def test_a_sum_over_a_plate_is_a_linear_regression(method):
+    """Its elements are one joint belief by default, messages along a loop under EP, and a mean field under VMP."""
+    posterior = infer(sum_of_weights(lambda w, x, d: cv.sum(w * x, over=d)), {"x": ROWS, "y": OUTCOMES}, method=method)
+    precision = np.eye(2) / 2.0 + ROWS.T @ ROWS / 0.5
+    close(posterior["w"].mean, np.linalg.solve(precision, ROWS.T @ OUTCOMES / 0.5), rtol=1e-8)
+    evidence = scipy.stats.multivariate_normal.logpdf(OUTCOMES, cov=2.0 * ROWS @ ROWS.T + 0.5 * np.eye(3))
+    if method == "auto":
+        close(posterior["w"].variance, np.diag(np.linalg.inv(precision)), rtol=1e-9)
+        close(posterior.log_evidence, evidence, rtol=1e-9)
+    if method == "vmp":
+        close(posterior["w"].variance, 1.0 / np.diag(precision), rtol=1e-8)
+        assert posterior.log_evidence < evidence
+
+
+def test_what_a_sum_shares_is_taken_out():
+    """sum_d (2 w_d x_d - w_d x_d + 3 x_d + 1) = sum_d w_d x_d + 3 sum_d x_d + 2."""
+    shifted = OUTCOMES + 3.0 * ROWS.sum(1) + 2.0
+    model = sum_of_weights(lambda w, x, d: cv.sum(2.0 * w * x - w * x + 3.0 * x + 1.0, over=d))
+    plain = infer(sum_of_weights(lambda w, x, d: cv.sum(w * x, over=d)), {"x": ROWS, "y": OUTCOMES})
+    found = infer(model, {"x": ROWS, "y": shifted})
+    close(found["w"].mean, plain["w"].mean, rtol=1e-9)
+    close(found.log_evidence, plain.log_evidence, rtol=1e-9)
+
+
+def test_a_sum_of_dependent_elements():
+    """An index along the plate may choose one element twice."""
+    m = cv.Model()
+    k, d = m.plate("k", 2), m.plate("d", 3)
+    which = m.input("which", cv.index(k), plates=d)
+    w = m.random("w", cv.gaussian(0.0, variance=1.0), plates=k)
+    m.random("y", cv.gaussian(cv.sum(w[which], over=d), variance=1.0))
+    with pytest.raises(cv.UnsupportedError, match="dependent"):
+        cv.infer(m, {"which": [0, 1, 1], "y": 1.0}, method="vmp")
+
+
 # Refusals -------------------------------------------------------------------------------------------------------------
 
 

@@ -286,7 +286,6 @@ def test_an_element_twice_in_a_sum():
     close(posterior.log_evidence, multivariate_normal(2.0, 5.0).logpdf(0.0), rtol=1e-8)
 
 
-@pytest.mark.xfail(strict=True, reason="the sum over a plate has no linear form", raises=cv.UnsupportedError)
 def test_sum_over_a_plate_is_a_dot_product():
     x, y = np.array([[1.0, 0.5], [-1.0, 2.0], [0.3, 0.0]]), np.array([1.0, 0.2, -0.5])
     m = cv.Model()
