@@ -31,6 +31,8 @@ def bounded(natural: Any, logits: bool) -> Any:
 
     Finite ones stay: an outlier has thousands of nats in some state, and more in another.
     """
+    # Where all states are impossible the difference of two infinities says nothing; the evidence tells.
+    natural = jnp.where(jnp.isnan(natural), 0.0, natural)
     if not logits:
         return jnp.where(jnp.isinf(natural), jnp.sign(natural) * CERTAIN, natural)
     lowest = jnp.min(jnp.where(jnp.isneginf(natural), jnp.inf, natural), axis=-1, keepdims=True)
