@@ -57,7 +57,9 @@ def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
     queue = list(blocks)
     while queue:
         block = queue.pop(0)
-        for atom in (*block.atoms, *(gate.selector for gate in block.gates if block.kind != "energy")):
+        known = known_in(graph)
+        selectors = (gate.selector for gate in block.gates if block.kind != "energy" or compares(gate.selector, known))
+        for atom in (*block.atoms, *selectors):
             root = ungathered(atom)
             if isinstance(root, Let) and root.name not in found and root.name not in graph.observed:
                 found[root.name] = root
@@ -65,6 +67,21 @@ def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
                 blocks.append(fresh)
                 queue.append(fresh)
     return found
+
+
+def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
+    """Whether a gate opens by a named comparison of real numbers, which has a belief of its own under EP only."""
+    root = ungathered(selector)
+    if not isinstance(root, Let) or known(root):
+        return False
+    stack = [root.expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Apply) and node.op == "greater" and not known(node):
+            return True
+        if not isinstance(node, Random):
+            stack.extend(parents(node))
+    return False
 
 
 def _random_blocks(graph: Graph, node: Random) -> list[Block]:
@@ -100,7 +117,10 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
         return process_block(graph, node, random)
     factor = completed(term.factor, random, node.domain.kind)
     gates = gates + tuple(index_gates(term.args.values(), known))
-    latent = latent_names(graph, [node, *term.args.values(), *(gate.selector for gate in gates)])
+    selectors = [gate.selector for gate in gates]
+    compared = {root.name: root for e in selectors if isinstance(root := ungathered(e), Let) and compares(e, known)}
+    mean_field = [selector for selector in selectors if not compares(selector, known)]
+    latent = (*latent_names(graph, [node, *term.args.values(), *mean_field]), *compared)
     plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = Block(node.name, "energy", VMP, "", "", "", plates, latent, node, factor, term.args, gates)
     if not latent:
@@ -130,7 +150,7 @@ def _needs_ep(block: Block, method: Method, known) -> str:
     fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
     if fixed:
         return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
-    edges = {"out": block.out.domain.kind, **{edge: kind for edge, kind in block.factor.edges.items()}}
+    edges = {"out": block.out.domain.kind, **block.factor.edges}
     exprs = {"out": block.out, **block.args}
     silent = slots.no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
     return f"VMP has no moments of {silent}" if silent is not None else ""
@@ -283,8 +303,6 @@ def _gaussian_site(block: Block, method: Method, known) -> Block | None:
 def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
     links = _links(block.args.values(), known)
-    if method.name in ("ep", "power"):
-        raise UnsupportedError(_no_ep(block, links, known))
     names = {name for name, _ in links}
     if method.bound is not None and not any(method.bound in LINKS[name].bounds for name in names):
         offers = "; ".join(f"{name}: {', '.join(LINKS[name].bounds)}" for name in sorted(names)) or "no link in it"
@@ -347,17 +365,3 @@ def _links(args, known) -> list[tuple[str, Expr]]:
         if not isinstance(node, Random):
             stack.extend(parents(node))
     return found
-
-
-def _no_ep(block: Block, links, known) -> str:
-    if block.gates:
-        why = "gates have no EP operator yet"
-    elif any(name == "softmax" for name, _ in links):
-        why = "softmax couples all classes, and EP would need an integral over all of them; NCVMP serves it"
-    else:
-        random = [edge for edge, arg in block.args.items() if not known(arg)]
-        why = f"its EP operator for random {' and '.join(random) or 'arguments'} is not part of the vocabulary yet"
-    return (
-        f"'{block.name}' was asked to run under EP, but {why}. "
-        f"Use method='auto', or method={{'{block.name}': 'vmp', ...}} for this factor."
-    )

@@ -315,7 +315,6 @@ def test_power_ep_of_a_gaussian_factor():
     close(posterior["v"].variance, 1 / (4 + b), rtol=1e-8)
 
 
-@pytest.mark.xfail(strict=True, reason="a gate's selector may not be a comparison", raises=cv.UnsupportedError)
 def test_gate_on_a_comparison():
     """x > 0 decides the mean of y: half and half a priori."""
     m = cv.Model()
