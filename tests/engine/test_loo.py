@@ -3,6 +3,8 @@
 import cavity as cv
 import numpy as np
 import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(5)
@@ -62,12 +64,21 @@ def test_exact_models(case):
     close(cv.infer(build(), data).loo()["y"], refitted(build, data), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("method", ["ep", cv.power(0.5)], ids=str)
-def test_probit_regression_within_what_ep_is_worth(method):
-    build, data = linear(lambda s: cv.bernoulli(cv.probit(s))), {"x": X, "y": X[:, 0] + random.normal(size=7) > 0}
-    found = cv.infer(build(), data, method=method)
-    close(found.loo()["y"], refitted(build, data, method=method), rtol=0, atol=0.04)
-    assert np.all(found.loo()["y"] < 0.0)
+def test_probit_regression_against_exact_posteriors():
+    """Exact by a dense grid of both weights.
+
+    The other sites of a cavity have seen y_i, so a surprising y_i looks less so: measured here, by 0.09 nats of 2.5.
+    """
+    draw = np.random.default_rng(8)
+    x = draw.normal(size=(40, 2))
+    y = x @ [1.0, -0.5] + draw.normal(size=40) > 0
+    found = cv.infer(linear(lambda s: cv.bernoulli(cv.probit(s)))(), {"x": x, "y": y}, method="ep").loo()["y"]
+    axis = np.linspace(-5.0, 5.0, 401)
+    w = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    likelihood = norm.logcdf(np.where(y, 1, -1)[:, None] * (x @ w.T))
+    log_posterior = likelihood.sum(0) - (w**2).sum(1) / 8.0
+    exact = [logsumexp(log_posterior) - logsumexp(log_posterior - row) for row in likelihood]
+    close(found, exact, rtol=0.05, atol=0.005)
 
 
 def test_vmp_takes_one_message_out():
