@@ -12,6 +12,7 @@ from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
 from .families import Beta
 from .moments import Positive, Unit
+from .predictive import unit_mean
 from .special import lgamma
 
 _KINDS = {"a": "positive", "b": "positive", "mean": "unit", "total": "positive"}
@@ -78,7 +79,7 @@ def _log_density_of_mean(out, mean, total):
 
 
 def _predict_of_mean(mean: Unit, total: Positive) -> Beta:
-    centre = Beta.from_stats(tuple(mean)).mean()
+    centre = unit_mean(mean)
     return Beta(total.mean * centre - 1.0, total.mean * (1.0 - centre) - 1.0)
 
 

@@ -9,8 +9,9 @@ from jax.scipy.special import xlog1py, xlogy
 
 from .domains import count
 from .factor import Factor, Site, Term, register
-from .families import Beta, Poisson
+from .families import Poisson
 from .moments import Count, Unit
+from .predictive import unit_mean
 from .quadrature import tilted_site
 from .special import lgamma, log_ndtr, log_sigmoid
 
@@ -34,7 +35,7 @@ def _expected_log(out: Count, n: Count, probability: Unit):
 
 
 def _predict(n: Count, probability: Unit) -> Poisson:
-    return Poisson(jnp.log(n.mean * Beta.from_stats(tuple(probability)).mean()))
+    return Poisson(jnp.log(n.mean * unit_mean(probability)))
 
 
 def _site(log_link):

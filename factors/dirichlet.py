@@ -12,6 +12,7 @@ from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
 from .families import Dirichlet
 from .moments import Simplex, Vector
+from .predictive import simplex_mean
 from .special import lgamma
 
 
@@ -76,7 +77,7 @@ by_mean = register(
         out=lambda domains: simplex(domains["mean"].size),
         log_density=lambda out, mean, total: _log_density(out, total * mean),
         expected_log=lambda out, mean, total: _linear(out, jnp.exp(mean.log), total.mean),
-        predict=lambda mean, total: Dirichlet(total.mean * Dirichlet.from_stats((mean.log,)).mean() - 1.0),
+        predict=lambda mean, total: Dirichlet(total.mean * simplex_mean(mean) - 1.0),
         conjugate=frozenset({"out"}),
         with_random=_with_random,
         source="minka2000dirichlet",

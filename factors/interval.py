@@ -56,7 +56,7 @@ factor = register(
         predict=_predict,
         sites={"linear": _site},
         site_edge="value",
-        unsupported={"value": _SHARP, "low": _SHARP, "high": _SHARP},
+        unsupported={"out": _SHARP, "value": _SHARP, "low": _SHARP, "high": _SHARP},
         source="minka2001ep",
     )
 )

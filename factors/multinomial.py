@@ -9,8 +9,9 @@ from jax.scipy.special import xlogy
 
 from .domains import vector
 from .factor import Factor, Term, register
-from .families import Dirichlet, VectorGaussian
+from .families import VectorGaussian
 from .moments import Count, Simplex, Vector
+from .predictive import simplex_mean
 from .special import lgamma
 
 _RIDGE = 1e-6
@@ -31,7 +32,7 @@ def _expected_log(out: Vector, n: Count, probability: Simplex):
 
 
 def _predict(n: Count, probability: Simplex) -> VectorGaussian:
-    p = Dirichlet.from_stats((probability.log,)).mean()
+    p = simplex_mean(probability)
     covariance = n.mean * (jnp.diag(p) - jnp.outer(p, p))  # singular along the total: a ridge makes it a density
     return VectorGaussian.from_parameters(
         mean=n.mean * p, covariance=covariance + _RIDGE * (1.0 + n.mean) * jnp.eye(p.shape[-1])

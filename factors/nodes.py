@@ -20,7 +20,7 @@ from .moments import Boolean, Category, Count, Positive, Real, Unit
 from .special import lgamma, log_sigmoid
 
 Array = Any
-NODES = 64
+NODES = 80
 _REACH = 38.0  # log of the density that is cut off, below the peak
 _LOWEST = -700.0  # exp of less is no number
 _CLOSEST = 1e-14  # to a point: log E x - E log x of a belief that has not lost its width to rounding

@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from .errors import UnsupportedError
-from .families import FOR_DOMAIN, Bernoulli, Beta, Gamma, Gaussian, Poisson
+from .families import FOR_DOMAIN, Bernoulli, Beta, Dirichlet, Gamma, Gaussian, Poisson
+from .moments import Simplex, Unit
 from .nodes import Rule
 
 Array = Any
 _NODES = 400
 _PASSES = 4
 _COUNTS = 1024
-_CLOUD = 128
+_SURE = 1e-12
 
 
 def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array], rules: list[Rule]) -> Any:
@@ -52,6 +53,21 @@ def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array]
     mass = jnp.where(h > 0, h, 0.0)
     stats = FOR_DOMAIN[kind].stats_of(place(u))
     return project(tuple(mass @ stat / mass.sum() for stat in stats))
+
+
+def unit_mean(moments: Unit) -> Array:
+    """E p of a Beta belief with these moments, also of a point, which no Beta is."""
+    point = jnp.exp(moments.log) + jnp.exp(moments.log_complement) > 1.0 - _SURE
+    safe = (jnp.where(point, -1.0, m) for m in moments)
+    return jnp.where(point, jnp.exp(moments.log), Beta.from_stats(tuple(safe)).mean())
+
+
+def simplex_mean(moments: Simplex) -> Array:
+    """E p of a Dirichlet belief with these moments, also of a point, which no Dirichlet is."""
+    point = jnp.exp(moments.log).sum(-1, keepdims=True) > 1.0 - _SURE
+    size = moments.log.shape[-1]
+    safe = jnp.where(point, -jnp.log(1.0 * size) - 1.0, moments.log)
+    return jnp.where(point, jnp.exp(moments.log), Dirichlet.from_stats((safe,)).mean())
 
 
 def _joint(rules: list[Rule]) -> tuple[Array, dict[str, Array]]:

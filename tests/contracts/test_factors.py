@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 
 import jax
@@ -12,7 +14,9 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 import scipy.special
+import scipy.stats
 from cavity.factors import LINKS, REGISTRY
+from cavity.factors.derived import completed
 from cavity.factors.families import (
     FOR_DOMAIN,
     Bernoulli,
@@ -25,6 +29,7 @@ from cavity.factors.families import (
     VectorGaussian,
     Wishart,
 )
+from cavity.factors.gamma import expected_lgamma
 from cavity.factors.moments import BY_KIND, Category, Real, Vector
 from cavity.factors.probit import positive_site
 
@@ -53,15 +58,53 @@ def simplex(rng, size=3):
     return rng.dirichlet(np.full(size, 2.0))
 
 
+CUTPOINTS = np.array([-1.0, 0.2, 1.5])
+
 # factor -> points of out and of all edges
 POINTS = {
     "beta": lambda r: {"out": r.uniform(0.1, 0.9), "a": positive(r), "b": positive(r)},
+    "beta_of_mean": lambda r: {"out": r.uniform(0.1, 0.9), "mean": r.uniform(0.2, 0.8), "total": 1 + positive(r)},
+    "between": lambda r: {"out": 1.0, "value": r.uniform(-0.9, 0.9), "low": -1.0, "high": 1.0},
+    "binomial": lambda r: {
+        "out": float(r.integers(4)),
+        "n": float(r.integers(4, 9)),
+        "probability": r.uniform(0.1, 0.9),
+    },
     "bernoulli": lambda r: {"out": float(r.integers(2)), "probability": r.uniform(0.1, 0.9)},
     "categorical": lambda r: {"out": int(r.integers(3)), "probability": simplex(r)},
     "dirichlet": lambda r: {"out": simplex(r), "concentration": np.exp(r.normal(size=3))},
+    "dirichlet_of_mean": lambda r: {"out": simplex(r), "mean": simplex(r), "total": 3 + positive(r)},
     "gamma": lambda r: {"out": positive(r), "shape": positive(r), "rate": positive(r)},
     "gaussian": lambda r: {"out": r.normal(), "mean": r.normal(), "precision": positive(r)},
+    "half_cauchy": lambda r: {"out": positive(r), "scale": positive(r)},
+    "laplace": lambda r: {"out": r.normal(), "mean": r.normal(), "scale": positive(r)},
+    "log_normal": lambda r: {"out": positive(r), "mean": r.normal(), "precision": positive(r)},
+    "multinomial": lambda r: {"out": np.array([2.0, 0.0, 3.0]), "n": 5.0, "probability": simplex(r)},
+    "negative_binomial": lambda r: {"out": float(r.integers(6)), "mean": positive(r), "dispersion": positive(r)},
+    "negative_binomial_trials": lambda r: {
+        "out": float(r.integers(6)),
+        "successes": positive(r),
+        "probability": r.uniform(0.1, 0.9),
+    },
+    "ordered_logistic": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
+    "ordered_probit": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
     "poisson": lambda r: {"out": float(r.integers(6)), "rate": positive(r)},
+    "student_t": lambda r: {"out": r.normal(), "dof": 3 + positive(r), "mean": r.normal(), "scale": positive(r)},
+    "truncated_gamma": lambda r: {
+        "out": r.uniform(0.6, 2.9),
+        "shape": positive(r),
+        "rate": positive(r),
+        "low": 0.5,
+        "high": 3.0,
+    },
+    "truncated_gaussian": lambda r: {
+        "out": r.uniform(-0.9, 1.9),
+        "mean": r.normal(),
+        "precision": positive(r),
+        "low": -1.0,
+        "high": 2.0,
+    },
+    "uniform": lambda r: {"out": r.uniform(-0.9, 1.9), "low": -1.0, "high": 2.0},
     "vector_gaussian": lambda r: {"out": r.normal(size=3), "mean": r.normal(size=3), "precision": matrix(r)},
     "wishart": lambda r: {"out": matrix(r), "dof": 3.0 + positive(r), "rate": matrix(r)},
 }
@@ -87,20 +130,63 @@ def dirichlet(r):
     return Dirichlet.from_parameters(concentration=1.0 + np.exp(r.normal(size=3)))
 
 
-# factor -> beliefs over out and the edges that may be random; the others are fixed at a point
+def unit(r):
+    return Beta.from_parameters(a=1 + positive(r), b=1 + positive(r))
+
+
+# factor -> beliefs over the edges in which it is conjugate; the others are fixed at a point
 BELIEFS = {
-    "beta": lambda r: {"out": Beta.from_parameters(a=1 + positive(r), b=1 + positive(r))},
+    "beta": lambda r: {"out": unit(r)},
+    "beta_of_mean": lambda r: {"out": unit(r)},
+    "between": lambda r: {},
+    "binomial": lambda r: {"probability": unit(r)},
     "bernoulli": lambda r: {
         "out": Bernoulli.from_parameters(probability=r.uniform(0.1, 0.9)),
-        "probability": Beta.from_parameters(a=1 + positive(r), b=1 + positive(r)),
+        "probability": unit(r),
     },
     "categorical": lambda r: {"out": Categorical.from_parameters(probability=simplex(r)), "probability": dirichlet(r)},
     "dirichlet": lambda r: {"out": dirichlet(r)},
+    "dirichlet_of_mean": lambda r: {"out": dirichlet(r)},
     "gamma": lambda r: {"out": gamma(r), "rate": gamma(r)},
     "gaussian": lambda r: {"out": gaussian(r), "mean": gaussian(r), "precision": gamma(r)},
+    "half_cauchy": lambda r: {},
+    "laplace": lambda r: {},
+    "log_normal": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
+    "multinomial": lambda r: {"probability": dirichlet(r)},
+    "negative_binomial": lambda r: {},
+    "negative_binomial_trials": lambda r: {"probability": unit(r)},
+    "ordered_logistic": lambda r: {},
+    "ordered_probit": lambda r: {},
+    "student_t": lambda r: {},
+    "truncated_gamma": lambda r: {},
+    "truncated_gaussian": lambda r: {},
+    "uniform": lambda r: {},
     "poisson": lambda r: {"out": Poisson.from_parameters(rate=positive(r)), "rate": gamma(r)},
     "vector_gaussian": lambda r: {"out": vector_gaussian(r), "mean": vector_gaussian(r), "precision": wishart(r)},
     "wishart": lambda r: {"out": wishart(r), "rate": wishart(r)},
+}
+
+
+# factor -> beliefs over further edges, which NCVMP serves
+BEYOND = {
+    "beta": lambda r: {"a": gamma(r), "b": gamma(r)},
+    "beta_of_mean": lambda r: {"mean": unit(r), "total": gamma(r)},
+    "dirichlet_of_mean": lambda r: {"total": gamma(r)},
+    "gamma": lambda r: {"shape": gamma(r)},
+    "half_cauchy": lambda r: {"out": gamma(r), "scale": gamma(r)},
+    "laplace": lambda r: {"out": gaussian(r), "mean": gaussian(r), "scale": gamma(r)},
+    "log_normal": lambda r: {"out": gamma(r)},
+    "negative_binomial": lambda r: {
+        "out": Poisson.from_parameters(rate=positive(r)),
+        "mean": gamma(r),
+        "dispersion": gamma(r),
+    },
+    "negative_binomial_trials": lambda r: {"successes": gamma(r)},
+    "ordered_logistic": lambda r: {"out": Categorical.from_parameters(probability=simplex(r, 4)), "score": gaussian(r)},
+    "ordered_probit": lambda r: {"out": Categorical.from_parameters(probability=simplex(r, 4)), "score": gaussian(r)},
+    "student_t": lambda r: {"mean": gaussian(r), "scale": gamma(r)},
+    "truncated_gamma": lambda r: {"rate": gamma(r)},
+    "truncated_gaussian": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
 }
 
 
@@ -116,6 +202,16 @@ def mean_square(a, b):
 # (factor, edge) -> the natural parameters of the message in a textbook, from the beliefs (and points) of the others
 TEXTBOOK = {
     ("beta", "out"): lambda b, p: (p["a"] - 1, p["b"] - 1),
+    ("beta_of_mean", "out"): lambda b, p: (p["total"] * p["mean"] - 1, p["total"] * (1 - p["mean"]) - 1),
+    ("binomial", "probability"): lambda b, p: (p["out"], p["n"] - p["out"]),
+    ("dirichlet_of_mean", "out"): lambda b, p: (p["total"] * p["mean"] - 1,),
+    ("log_normal", "mean"): lambda b, p: (b["precision"].mean() * np.log(p["out"]), -0.5 * b["precision"].mean()),
+    ("log_normal", "precision"): lambda b, p: (
+        -0.5 * ((np.log(p["out"]) - b["mean"].mean()) ** 2 + b["mean"].variance()),
+        0.5,
+    ),
+    ("multinomial", "probability"): lambda b, p: (p["out"],),
+    ("negative_binomial_trials", "probability"): lambda b, p: (p["successes"], p["out"]),
     ("bernoulli", "out"): lambda b, p: (b["probability"].moments().log - b["probability"].moments().log_complement,),
     ("bernoulli", "probability"): lambda b, p: (b["out"].mean(), 1 - b["out"].mean()),
     ("categorical", "out"): lambda b, p: (b["probability"].moments().log,),
@@ -140,7 +236,11 @@ TEXTBOOK = {
 
 KIND_OF_OUT = {
     "beta": "unit", "bernoulli": "boolean", "categorical": "category", "dirichlet": "simplex", "gamma": "positive",
-    "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef",
+    "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef", "beta_of_mean": "unit",
+    "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
+    "laplace": "real", "log_normal": "positive", "multinomial": "vector", "negative_binomial": "count",
+    "negative_binomial_trials": "count", "ordered_logistic": "category", "ordered_probit": "category",
+    "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
 }  # fmt: skip
 
 each_factor = pytest.mark.parametrize("name", sorted(REGISTRY))
@@ -150,15 +250,34 @@ each_seed = pytest.mark.parametrize("seed", range(2))
 def test_every_entry_of_the_vocabulary_is_in_the_tables():
     names = set(REGISTRY)
     assert set(POINTS) == set(BELIEFS) == set(KIND_OF_OUT) == names, "give the new factor random arguments"
-    open_edges = {(name, edge) for name in names for edge in ("out", *REGISTRY[name].edges)}
-    closed = {(name, edge) for name in names for edge in REGISTRY[name].unsupported}
-    # The degrees of freedom of a Wishart, shapes and concentrations: whatever is declared unsupported is not checked.
-    assert set(TEXTBOOK) == open_edges - closed, "give the new edge its textbook message"
-    assert {(name, edge) for name in names for edge in BELIEFS[name](np.random.default_rng(0))} == set(TEXTBOOK)
+    conjugate = {(name, edge) for name in names for edge in REGISTRY[name].conjugate}
+    assert set(TEXTBOOK) == conjugate, "give the new edge its textbook message"
+    assert {(name, edge) for name in names for edge in BELIEFS[name](np.random.default_rng(0))} == conjugate
+    for name in names:
+        covered = {"out", *REGISTRY[name].edges} - set(REGISTRY[name].unsupported) - set(beliefs_of(name, 0))
+        assert covered <= KNOWN_BY_CHOICE.get(name, set()), f"give a belief of {covered} of {name} to BEYOND"
     assert {(name, link) for name in names for link in REGISTRY[name].sites} == set(SITES), (
         "give the new site a density"
     )
     assert set(LINKS) == set(LINK_REFERENCES), "give the new link a reference"
+
+
+# Edges that VMP serves, but with no other rule here than the derived one over outcomes of observed data.
+KNOWN_BY_CHOICE = {
+    "dirichlet_of_mean": {"mean"},
+    "student_t": {"out", "dof"},
+}
+
+
+def beliefs_of(name, seed):
+    """Beliefs over all edges that may be random."""
+    rng = np.random.default_rng(seed)
+    return BELIEFS[name](rng) | BEYOND.get(name, lambda r: {})(rng)
+
+
+def whole(name, random=()):
+    """The factor with all that it does not declare derived."""
+    return completed(REGISTRY[name], random, KIND_OF_OUT[name])
 
 
 def kind_of(name, edge):
@@ -170,7 +289,7 @@ def moments_of_point(name, edge, value):
     if kind == "concentration":
         return Vector(jnp.asarray(value), jnp.zeros((len(value), len(value))))
     if kind == "category":
-        return Category(jax.nn.one_hot(value, 3))
+        return Category(jax.nn.one_hot(value, 4 if name.startswith("ordered") else 3))
     return FOR_DOMAIN[kind].moments_at(jnp.asarray(value))
 
 
@@ -184,7 +303,7 @@ def test_expected_log_at_points_is_the_log_density(name, seed):
     assert set(points) == {"out", *REGISTRY[name].edges}
     moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
     expected = REGISTRY[name].log_density(**{edge: jnp.asarray(value) for edge, value in points.items()})
-    close(REGISTRY[name].expected_log(**moments), expected, rtol=1e-12, atol=1e-12)
+    close(whole(name).expected_log(**moments), expected, rtol=1e-12, atol=1e-12)
 
 
 def draws(belief, kind, key, number):
@@ -193,15 +312,15 @@ def draws(belief, kind, key, number):
     return values.astype(int) if kind == "category" else values.astype(float)
 
 
-@each_factor
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if beliefs_of(name, 0)))
 @each_seed
 def test_expected_log_is_the_expectation_of_the_log_density(name, seed):
     """Monte Carlo, within five standard errors."""
-    rng, number = np.random.default_rng(seed), 40_000
-    beliefs, points = BELIEFS[name](rng), POINTS[name](rng)
+    number = 40_000
+    beliefs, points = beliefs_of(name, seed), POINTS[name](np.random.default_rng(seed))
     moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
     moments |= {edge: belief.moments() for edge, belief in beliefs.items()}
-    found = float(REGISTRY[name].expected_log(**moments))
+    found = float(whole(name, beliefs).expected_log(**moments))
     keys = jax.random.split(jax.random.key(seed), len(beliefs))
     samples = {e: draws(b, kind_of(name, e), k, number) for (e, b), k in zip(beliefs.items(), keys, strict=True)}
     fixed = {edge: value for edge, value in points.items() if edge not in beliefs}
@@ -217,7 +336,7 @@ def test_messages_are_the_textbook_ones(name, edge):
     moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
     moments |= {e: belief.moments() for e, belief in beliefs.items()}
     target = beliefs[edge]
-    gradient = jax.grad(lambda own: REGISTRY[name].expected_log(**{**moments, edge: own}))(target.moments())
+    gradient = jax.grad(lambda own: whole(name, beliefs).expected_log(**{**moments, edge: own}))(target.moments())
     found = type(target).pull(target.moments(), gradient)
     expected = TEXTBOOK[name, edge](beliefs, points)
     if isinstance(target, Categorical):  # logits are identified up to a constant
@@ -226,16 +345,137 @@ def test_messages_are_the_textbook_ones(name, edge):
         close(one, other, rtol=1e-10, atol=1e-12)
 
 
+def single_and_pairs():
+    """Sets of random edges: each alone, and all pairs of scalars."""
+    for name in sorted(REGISTRY):
+        edges = sorted(beliefs_of(name, 0))
+        for number in (1, 2):
+            for chosen in itertools.combinations(edges, number):
+                kinds = {kind_of(name, edge) for edge in chosen}
+                if number == 1 or not kinds & {"vector", "simplex", "posdef"}:
+                    yield name, chosen
+
+
+def not_conjugate():
+    for name, chosen in single_and_pairs():
+        if len(chosen) == 1 and chosen[0] not in REGISTRY[name].conjugate:
+            yield name, chosen[0]
+
+
+@pytest.mark.parametrize(("name", "chosen"), list(single_and_pairs()), ids=lambda item: str(item))
+def test_what_is_declared_is_what_is_derived(name, chosen):
+    """Expected log densities and messages, with these edges random and the others at points."""
+    beliefs, points = beliefs_of(name, 5), POINTS[name](np.random.default_rng(5))
+    moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
+    own = {edge: beliefs[edge].moments() for edge in chosen}
+    bare = dataclasses.replace(REGISTRY[name], expected_log=None, with_random=None)
+    values, messages = [], []
+    for factor in (whole(name, chosen), completed(bare, chosen, KIND_OF_OUT[name])):
+        value, gradient = jax.value_and_grad(lambda own, f=factor: f.expected_log(**{**moments, **own}))(own)
+        values.append(value)
+        messages.append([type(beliefs[e]).pull(own[e], gradient[e]) for e in chosen])
+    # A density with a kink at a point, |x|, has no fast quadrature.
+    rough = 2e-2 if name == "laplace" and not {"out", "mean"}.isdisjoint(chosen) else 1e-7
+    close(values[0], values[1], rtol=rough, atol=rough)
+    for edge, one, other in zip(chosen, *messages, strict=True):
+        for a, b in zip(one, other, strict=True):
+            if kind_of(name, edge) == "category":  # logits are identified up to a constant
+                a, b = a - a.mean(), b - b.mean()
+            close(a, b, rtol=5 * rough, atol=5 * rough)
+
+
+@pytest.mark.parametrize(
+    ("name", "edge"),
+    list(not_conjugate()),
+    ids=lambda text: str(text),
+)
+def test_messages_are_derivatives_along_the_family(name, edge):
+    """Moving the natural parameters of a belief moves E[log f] by the Fisher matrix times the message."""
+    beliefs, points = beliefs_of(name, 6), POINTS[name](np.random.default_rng(6))
+    moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
+    factor, belief = whole(name, [edge]), beliefs[edge]
+
+    def scalar(naturals):
+        return factor.expected_log(**{**moments, edge: type(belief).from_naturals(naturals).moments()})
+
+    naturals = tuple(jnp.asarray(natural) for natural in belief.naturals())
+    rng = np.random.default_rng(0)
+    direction = tuple(jnp.asarray(rng.normal(size=np.shape(n))) for n in naturals)
+    direction = tuple(0.5 * (d + jnp.swapaxes(d, -1, -2)) if jnp.ndim(d) == 2 else d for d in direction)
+    tangent = jax.jvp(scalar, (naturals,), (direction,))[1]
+    h = 1e-5
+    moved = [scalar(tuple(n + sign * h * d for n, d in zip(naturals, direction, strict=True))) for sign in (1, -1)]
+    close(tangent, (moved[0] - moved[1]) / (2 * h), rtol=2e-5, atol=1e-7)
+
+
+def test_expected_log_gamma_of_a_gamma_variable():
+    """E log gamma(x) against adaptive quadrature in log x with 30 digits, over shapes and scales."""
+    for shape, mean in itertools.product((1e-2, 0.3, 1.0, 17.0, 1e4), (1e-2, 2.0, 1e3)):
+        found = float(expected_lgamma(Gamma.from_parameters(shape=jnp.asarray(shape), rate=shape / mean).moments()))
+        with mpmath.workdps(30):
+            a, rate = mpmath.mpf(shape), mpmath.mpf(shape / mean)
+            constant = a * mpmath.log(rate) - mpmath.loggamma(a)
+
+            def height(u, a=a, rate=rate, constant=constant):
+                x = mpmath.exp(u)
+                return mpmath.exp(a * u - rate * x + constant) * mpmath.loggamma(x)
+
+            peak, sd = mpmath.log(a / rate), 1 / mpmath.sqrt(a)
+            left = [peak - s / a - s * sd for s in (80, 40, 20, 8, 3, 1, 0.3)]
+            right = [peak + s * sd for s in (0, 0.5, 1, 2)] + [mpmath.log((a + s) / rate) for s in (1, 3, 10, 30, 90)]
+            right = [u for u in right if u > peak - sd] + [peak + 9 * sd if a > 20 else mpmath.log((a + 140) / rate)]
+            expected = mpmath.quad(height, sorted(set(left + right)))
+        close(found, float(expected), rtol=1e-10, atol=1e-10)
+
+
+# The outcome's family holds the density itself.
+OWN_FAMILY = {
+    "beta", "beta_of_mean", "bernoulli", "between", "categorical", "dirichlet", "dirichlet_of_mean", "gamma",
+    "gaussian", "ordered_logistic", "ordered_probit", "poisson", "vector_gaussian", "wishart",
+}  # fmt: skip
+# (mean, variance) of the prediction where it is not matched in the family's statistics
+MATCHED = {
+    "laplace": lambda p: (p["mean"], 2 * p["scale"] ** 2),
+    "truncated_gaussian": lambda p: between_moments(
+        lambda x: scipy.stats.norm.pdf(x, p["mean"], p["precision"] ** -0.5), p["low"], p["high"]
+    ),
+    "uniform": lambda p: (0.5 * (p["low"] + p["high"]), (p["high"] - p["low"]) ** 2 / 12),
+    "multinomial": lambda p: (p["n"] * p["probability"], p["n"] * p["probability"] * (1 - p["probability"])),
+    "student_t": lambda p: (p["mean"], p["scale"] ** 2 * p["dof"] / (p["dof"] - 2)),
+    "truncated_gamma": lambda p: between_moments(
+        lambda x: scipy.stats.gamma.pdf(x, p["shape"], scale=1 / p["rate"]), 0.5, 3.0
+    ),
+}
+
+
+def between_moments(density, low, high):
+    zero, one, two = (scipy.integrate.quad(lambda x, k=k: x**k * density(x), low, high)[0] for k in range(3))
+    return one / zero, two / zero - (one / zero) ** 2
+
+
 @each_factor
-def test_predictions_at_points_are_the_factor_itself(name):
-    """With known arguments the predictive marginal is the density: the same differences of log density in `out`."""
+def test_predictions_at_points(name):
+    """With known arguments the predictive marginal is the density, or its projection on the outcome's family."""
     rng = np.random.default_rng(3)
     first, second = POINTS[name](rng), POINTS[name](rng)
     arguments = {edge: value for edge, value in first.items() if edge != "out"}
-    family = REGISTRY[name].predict(**{e: moments_of_point(name, e, value) for e, value in arguments.items()})
-    for out in (first["out"], second["out"]):
-        expected = REGISTRY[name].log_density(out=jnp.asarray(out), **{e: jnp.asarray(v) for e, v in arguments.items()})
-        close(family.log_density(jnp.asarray(out)), expected, rtol=1e-10, atol=1e-10)
+    moments = {e: moments_of_point(name, e, v) for e, v in arguments.items()}
+    family = whole(name).predict(**moments)
+    if name in OWN_FAMILY:
+        for out in (first["out"], second["out"]):
+            expected = REGISTRY[name].log_density(jnp.asarray(out), **{e: jnp.asarray(v) for e, v in arguments.items()})
+            close(family.log_density(jnp.asarray(out)), expected, rtol=1e-10, atol=1e-10)
+    elif name in MATCHED:
+        mean, variance = MATCHED[name](arguments)
+        close(family.mean(), mean, rtol=1e-6)
+        close(family.variance(), variance, rtol=1e-4)
+    elif name == "half_cauchy":  # E log x = log scale, Var log x = pi^2 / 4
+        close(family.moments().log, np.log(arguments["scale"]), rtol=1e-12, atol=1e-12)
+        close(scipy.special.polygamma(1, family.parameters()["shape"]), np.pi**2 / 4, rtol=1e-12)
+    else:
+        derived = completed(dataclasses.replace(REGISTRY[name], predict=None), (), KIND_OF_OUT[name])
+        for one, other in zip(family.expected_stats(), derived.predict(**moments).expected_stats(), strict=True):
+            close(one, other, rtol=1e-6, atol=1e-6)
 
 
 # Sites ---------------------------------------------------------------------------------------------------------------
@@ -250,7 +490,68 @@ def log_bernoulli(log_link):
 
 
 # (factor, link) -> (log density of the observation given s, observations); None: a point mass at the observation
+def log_binomial(log_link):
+    return lambda s, out: np.log(scipy.special.comb(7, out)) + out * log_link(s) + (7 - out) * log_link(-s)
+
+
+def log_student(s, out):
+    return scipy.stats.t.logpdf(out - s, 3.0, scale=0.5)
+
+
+def log_laplace(s, out):
+    return -np.abs(out - s) / 0.7 - np.log(1.4)
+
+
+def log_ordered(cdf):
+    bounds = np.concatenate([[-np.inf], CUTPOINTS, [np.inf]])
+
+    def log_density(s, out):
+        low, high = bounds[int(out)] - s, bounds[int(out) + 1] - s
+        flip = low > 0  # the difference of the smaller tail
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(flip, cdf(-low) - cdf(-high), cdf(high) - cdf(low)))
+
+    return log_density
+
+
+def log_inside(s, out):
+    inside = (s > -1.0) & (s < 2.0)
+    return np.where(inside == bool(out), 0.0, -np.inf)
+
+
+def log_truncated(s, out):
+    inside = scipy.stats.truncnorm.logpdf(s, (-1 - 0.4) / 1.5, (2 - 0.4) / 1.5, loc=0.4, scale=1.5)
+    return np.where((s > -1.0) & (s < 2.0), inside, -np.inf)
+
+
+BOUNDS = {"low": -1.0, "high": 2.0}
+# (factor, link) -> the known other arguments
+OTHERS = {
+    ("binomial", "logistic"): {"n": 7.0},
+    ("binomial", "probit"): {"n": 7.0},
+    ("between", "linear"): BOUNDS,
+    ("laplace", "linear"): {"scale": 0.7},
+    ("negative_binomial", "exp"): {"dispersion": 2.5},
+    ("ordered_logistic", "linear"): {"cutpoints": CUTPOINTS},
+    ("ordered_probit", "linear"): {"cutpoints": CUTPOINTS},
+    ("student_t", "linear"): {"dof": 3.0, "scale": 0.5},
+    ("truncated_gaussian", "out"): {"mean": 0.4, "precision": 1 / 1.5**2, **BOUNDS},
+    ("uniform", "out"): BOUNDS,
+}
 SITES = {
+    ("between", "linear"): (log_inside, (1.0, 0.0)),
+    ("binomial", "logistic"): (log_binomial(lambda s: -np.logaddexp(0.0, -s)), (0.0, 3.0, 7.0)),
+    ("binomial", "probit"): (log_binomial(scipy.special.log_ndtr), (0.0, 3.0)),
+    ("laplace", "linear"): (log_laplace, (-1.5, 2.0)),
+    ("negative_binomial", "exp"): (
+        lambda s, out: scipy.stats.nbinom.logpmf(out, 2.5, 2.5 / (2.5 + np.exp(s))),
+        (0.0, 3.0, 20.0),
+    ),
+    ("ordered_logistic", "linear"): (log_ordered(scipy.special.expit), (0.0, 1.0, 3.0)),
+    ("ordered_probit", "linear"): (log_ordered(scipy.special.ndtr), (0.0, 1.0, 3.0)),
+    ("student_t", "linear"): (log_student, (-1.5, 2.0)),
+    ("truncated_gaussian", "out"): (log_truncated, (0.0,)),
+    ("uniform", "out"): (lambda s, out: log_inside(s, 1.0) - np.log(3.0), (0.0,)),
     ("bernoulli", "logistic"): (log_bernoulli(lambda s: -np.logaddexp(0.0, -s)), (0.0, 1.0)),
     ("bernoulli", "probit"): (log_bernoulli(scipy.special.log_ndtr), (0.0, 1.0)),
     ("poisson", "exp"): (log_poisson, (0.0, 1.0, 30.0)),
@@ -260,8 +561,32 @@ MEANS = (-6.0, -1.0, 0.0, 0.7, 5.0)
 each_site = pytest.mark.parametrize(("name", "link"), sorted(SITES), ids=lambda text: text)
 
 
+SHARP = {("between", "linear"), ("truncated_gaussian", "out"), ("uniform", "out")}  # a density with jumps
+ROUGH = {*SHARP, ("laplace", "linear"), ("student_t", "linear")}  # not smooth, or not log-concave
+
+
 def site_of(name, link):
-    return REGISTRY[name].sites[link]
+    return functools.partial(REGISTRY[name].sites[link], **OTHERS.get((name, link), {}))
+
+
+def rough_integrals(log_factor, mean, variance, power, breaks):
+    """The same by Gauss-Legendre on many pieces between the given breaks: for jumps, kinks and two modes."""
+    sd = np.sqrt(variance)
+    ends = np.unique(
+        np.concatenate(
+            [mean + sd * np.linspace(-14, 14, 141), breaks, (breaks + np.linspace(-3, 3, 61)[:, None]).ravel()]
+        )
+    )
+    ends = ends[(ends >= mean - 14 * sd) & (ends <= mean + 14 * sd)]
+    x, w = np.polynomial.legendre.leggauss(20)
+    half = 0.5 * np.diff(ends)[:, None]
+    nodes = 0.5 * (ends[1:] + ends[:-1])[:, None] + half * x
+    height = power * log_factor(nodes) - 0.5 * (nodes - mean) ** 2 / variance
+    top = height.max()
+    weight = np.exp(height - top) * half * w
+    zero, shift = weight.sum(), (weight * (nodes - mean)).sum() / weight.sum()
+    spread = (weight * (nodes - mean - shift) ** 2).sum() / zero
+    return top + np.log(zero) - 0.5 * np.log(2 * np.pi * variance), mean + shift, spread
 
 
 def integrals(log_factor, mean, variance, power):
@@ -296,7 +621,12 @@ def reference(name, link, out, mean, variance, power):
     if log_factor is None:
         evidence = -0.5 * np.log(2 * np.pi * variance) - 0.5 * (out - mean) ** 2 / variance
         return evidence, (out - mean) / variance, 1 / variance, 0.0
-    evidence, tilted_mean, tilted_variance = integrals(lambda s: log_factor(s, out), mean, variance, power)
+    if (name, link) in ROUGH:
+        breaks = np.array([-1.0, 2.0]) if (name, link) in SHARP else np.array([out])
+        found = rough_integrals(lambda s: log_factor(s, out), mean, variance, power, breaks)
+    else:
+        found = integrals(lambda s: log_factor(s, out), mean, variance, power)
+    evidence, tilted_mean, tilted_variance = found
     ratio = tilted_variance / variance
     return evidence, (tilted_mean - mean) / variance, (1 - ratio) / variance, ratio
 
@@ -304,6 +634,10 @@ def reference(name, link, out, mean, variance, power):
 def site_errors(name, link, power, variances):
     """Greatest errors over the grid: log evidence; score in cavity sds; ratio, relative; curvature x v."""
     cases = [(out, m, v) for out in SITES[name, link][1] for m in MEANS for v in variances]
+    if (name, link) in SHARP:  # far from the bounds the reference underflows: see tests/factors/test_truncation.py
+        cases = [
+            (out, m, v) for out, m, v in cases if -1 - 10 * np.sqrt(v) < m < 2 + 10 * np.sqrt(v) and (out or v > 0.1)
+        ]
     out, mean, variance = (jnp.asarray(column) for column in np.array(cases).T)
     found = site_of(name, link)(out, mean, variance, power)
     log_evidence, score, curvature, ratio = np.array([reference(name, link, *case, power) for case in cases]).T
@@ -320,7 +654,8 @@ def site_errors(name, link, power, variances):
 @each_site
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_sites_are_the_integral_and_its_derivatives(name, link, power):
-    log_evidence, score, ratio, curvature = site_errors(name, link, power, (1e-4, 0.3, 2.0))
+    variances = (0.3, 2.0) if (name, link) in SHARP else (1e-4, 0.3, 2.0)
+    log_evidence, score, ratio, curvature = site_errors(name, link, power, variances)
     assert log_evidence < 2e-9
     assert score < 1e-8
     assert ratio < 1e-7
@@ -404,7 +739,7 @@ def test_sites_under_jit_and_vmap_equal_eager(name, link):
 @pytest.mark.parametrize(("name", "link"), ALL_SITES, ids=lambda text: text)
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_sites_of_extreme_inputs_are_finite(name, link, power):
-    reach = 300.0 if link == "exp" else 1e5  # a log rate of 1e5 has no finite likelihood
+    reach = 300.0 if (name, link) == ("poisson", "exp") else 1e5  # a log rate of 1e5 has no finite likelihood
     means, variances = [-reach, -300.0, -30.0, 0.0, 30.0, 300.0, reach], [1e-10, 1.0, 1e4, 1e8]
     grid = np.meshgrid([0.0, 1.0], means, variances, indexing="ij")
     out, mean, variance = (jnp.asarray(a.ravel()) for a in grid)
