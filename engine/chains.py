@@ -27,7 +27,6 @@ from .lanes import applied, inverse, product, symmetric
 from .placed import Placed, mapped
 
 
-
 class Prepared(NamedTuple):
     """What depends on data only: messages that say nothing, and the tree where it is one."""
 
