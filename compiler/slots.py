@@ -44,15 +44,13 @@ def switch_block(graph: Graph, node: Random, method: Method) -> Block:
     return _block(graph, base, cases, switch.selector, method, "asked for: a gate under EP")
 
 
-def comparison_block(
-    graph: Graph, name: str, expression: Apply, out: Expr, observed: bool, method: Method
-) -> Block:
+def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, observed: bool, method: Method) -> Block:
     """left > right where that is linear in some Gaussian variables, whatever else it depends on."""
     known = known_in(graph)
     discrete = discrete_elements([*expression.args], known, name) + (() if observed else (out,))
     given = given_states(known, discrete)
     finder = Finder(name, given, Edges())
-    branch = finder.linked(None, "positive", out, {}, difference(*expression.args, given), ())
+    branch = finder.linked(None, "positive", out, {}, difference(expression.args[0], expression.args[1], given), ())
     if branch is None:
         raise UnsupportedError(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable, so that its step has no operator. "
@@ -121,7 +119,9 @@ def _strip(expr: Expr) -> Expr:
 
 
 def _check_states(name: str, discrete: tuple[Expr, ...]) -> None:
-    sizes = [2 if expr.domain.kind == "boolean" else getattr(expr.domain.size, "size", expr.domain.size) for expr in discrete]
+    sizes = [
+        2 if expr.domain.kind == "boolean" else getattr(expr.domain.size, "size", expr.domain.size) for expr in discrete
+    ]
     known = [size for size in sizes if isinstance(size, int)]
     if len(discrete) > 1 and math.prod(known) > MOST_STATES:
         raise UnsupportedError(
@@ -175,12 +175,19 @@ def _observed(block: Block, slots: Slots) -> bool:
 
 def _words(slots: Slots) -> tuple[str, str]:
     most = max(len(branch.slots) for branch in slots.branches)
-    closed = all(branch.link in ("identity", "positive", "probit") or not branch.slots for branch in slots.branches)
+    closed = all(map(_closed, slots.branches))
     rule = f"quadrature, {most}-D adaptive" if most else "closed form" if closed else "quadrature"
     over = f", summed over the states of {', '.join(map(str, slots.discrete))}" if slots.discrete else ""
     links = ", ".join(dict.fromkeys(_link_words(branch) for branch in slots.branches))
     mixture = "moment-matched mixture: " if slots.discrete else ""
     return f"{mixture}{links}{over}; {rule}", "exact moments" if not most and closed else "quadrature"
+
+
+def _closed(branch: Branch) -> bool:
+    """Whether the factor's own part is exact, the slots aside."""
+    if branch.link == "density":
+        return not branch.slots
+    return branch.link in ("identity", "positive") or branch.link in branch.factor.closed_sites
 
 
 def _link_words(branch: Branch) -> str:

@@ -15,15 +15,27 @@ BEGIN, END = "<!-- made by make_tables.py: begin -->", "<!-- made by make_tables
 MADE_BY_LINK = {"exp": "positive", "logistic": "unit", "probit": "unit", "softmax": "simplex"}
 
 
+EXAMPLES = {"positive": 1.0, "count": 3.0, "vector": [0.0, 1.0], "real": 0.0, "unit": 0.5, "simplex": [0.5, 0.5]}
+
+
+def others(factor, edge):
+    """Known values of all arguments but one."""
+    known = {name: EXAMPLES[kind] for name, kind in factor.edges.items() if name != edge}
+    return known | ({"low": -1.0, "high": 2.0} if "low" in factor.edges else {})
+
+
 def site(factor, link):
     """Operator and accuracy of an EP site, from the plan of a model with one instance."""
     m = cv.Model()
-    s = m.random("s", cv.gaussian(0.0, variance=1.0))
-    if link == "identity":
-        m.random("y", Term(factor, {"mean": s + m.random("t", cv.gaussian(0.0, variance=1.0)), "precision": 1.0}))
+    edge = None if link == "out" else factor.site_edge or next(iter(factor.edges))
+    s = m.random("s", Term(factor, others(factor, None)) if link == "out" else cv.gaussian(0.0, variance=1.0))
+    if link == "out":
+        m.random("y", cv.gaussian(s, variance=1.0))
     else:
-        m.random("y", Term(factor, {next(iter(factor.edges)): getattr(cv, link)(s)}))
-    block = next(b for b in make_plan(m, frozenset({"y"}), frozenset(), "ep").blocks if b.name == "y")
+        plain = s + m.random("t", cv.gaussian(0.0, variance=1.0)) if link in ("identity", "linear") else None
+        m.random("y", Term(factor, {**others(factor, edge), edge: getattr(cv, link)(s) if plain is None else plain}))
+    name = "s" if link == "out" else "y"
+    block = next(b for b in make_plan(m, frozenset({"y"}), frozenset(), "ep").blocks if b.name == name)
     return f"{block.operator} [{block.accuracy}]"
 
 
@@ -45,7 +57,7 @@ def table_of_factors():
         lines.append(
             row(
                 f"`{name}({', '.join(factor.edges)})`",
-                "expected log density [exact]",
+                f"expected log density [{factor.accuracy if factor.expected_log else 'quadrature'}]",
                 ", ".join(links) or "-",
                 "; ".join(sites) or "-",
                 "; ".join(refused) or "-",

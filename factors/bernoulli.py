@@ -41,6 +41,7 @@ factor = register(
         predict=_predict,
         conjugate=frozenset({"out", "probability"}),
         sites={"logistic": logistic_site, "probit": probit_site},
+        closed_sites=frozenset({"probit"}),
         source="winn2005vmp",
     )
 )

@@ -38,7 +38,8 @@ class Factor:
 
     `sites` maps the link of the argument `site_edge` (the first by default) to its EP operator: `site(out, m, v, power,
     **others) -> Site`, where `out` and the other arguments are points. The link "linear" is none, the link "out" that
-    of the outcome itself under known arguments: `site(None, m, v, power, **arguments)`.
+    of the outcome itself under known arguments: `site(None, m, v, power, **arguments)`. Those named in `closed_sites`
+    have exact moments; the others are quadrature.
 
     `conjugate` names the arguments (and `out`) in which the expected log density is linear in the statistics of the
     matching family, whatever the others are: there VMP is exact and needs no damping; in the others the message is
@@ -57,6 +58,7 @@ class Factor:
     sites: Mapping[str, Callable[..., Site]] = dataclasses.field(default_factory=dict)
     unsupported: Mapping[str, str] = dataclasses.field(default_factory=dict)
     site_edge: str | None = None
+    closed_sites: frozenset[str] = frozenset()
     accuracy: str = "exact"
     source: str = ""
 

@@ -55,6 +55,7 @@ factor = register(
         log_density=_log_density,
         predict=_predict,
         sites={"linear": _site},
+        closed_sites=frozenset({"linear"}),
         site_edge="value",
         unsupported={"out": _SHARP, "value": _SHARP, "low": _SHARP, "high": _SHARP},
         source="minka2001ep",

@@ -66,6 +66,7 @@ factor = register(
         predict=_predict,
         with_random=lambda random: _with_random_scale if "scale" in random else None,
         sites={"linear": _site},
+        closed_sites=frozenset({"linear"}),
         site_edge="mean",
         source="seeger2008sparse",
     )

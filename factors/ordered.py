@@ -94,6 +94,7 @@ def _ordered(name: str, log_probability: Any, site: Any) -> Factor:
             predict=_prediction(log_probability),
             sites={"linear": site},
             site_edge="score",
+            closed_sites=frozenset({"linear"} if site is _probit_site else ()),
             unsupported={"cutpoints": "random cutpoints must keep their order; give them as numbers or an input"},
             source="mccullagh1980ordinal",
         )

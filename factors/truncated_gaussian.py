@@ -65,6 +65,7 @@ factor = register(
         log_density=_log_density,
         predict=_predict,
         sites={"out": lambda out, m, v, power=1.0, *, mean, **rest: _site(out, m, v, power, prior_mean=mean, **rest)},
+        closed_sites=frozenset({"out"}),
         unsupported={"out": _HARD, "low": _BOUND, "high": _BOUND},
         source="minka2001ep",
     )

@@ -43,6 +43,7 @@ factor = register(
         log_density=_log_density,
         predict=_predict,
         sites={"out": _site},
+        closed_sites=frozenset({"out"}),
         unsupported={"out": _HARD, "low": _HARD, "high": _HARD},
         source="minka2001ep",
     )
