@@ -67,5 +67,5 @@ def gamma(shape: Any = None, rate: Any = None, *, mean: Any = None, variance: An
             "gamma() needs shape= and rate=, or mean= and one of variance= and sd=. Write for example "
             "cv.gamma(shape=2.0, rate=1.0)."
         )
-    square = sd * sd if variance is None else variance
+    square = variance if sd is None else sd * sd
     return Term(factor, {"shape": mean * mean / square, "rate": mean / square})

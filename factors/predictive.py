@@ -51,7 +51,8 @@ def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array]
     place, log_slope, project = _LINES[kind]
     u, h = _grid(lambda u: jnp.log(density(place(u))) + log_slope(u))
     mass = jnp.where(h > 0, h, 0.0)
-    stats = FOR_DOMAIN[kind].stats_of(place(u))
+    family: Any = FOR_DOMAIN[kind]
+    stats = family.stats_of(place(u))
     return project(tuple(mass @ stat / mass.sum() for stat in stats))
 
 
