@@ -269,8 +269,8 @@ class Finder:
     def _why_not(self, node: Expr) -> str:
         if isinstance(node, Gather):
             return (
-                f"'{self.name}' picks an element of the expression '{node.source}', which EP cannot trace to variables. "
-                "Index the variables in it instead: write a[i] * b[i] for (a * b)[i]."
+                f"'{self.name}' picks an element of the expression '{node.source}', which EP cannot trace to its "
+                "variables. Index the variables in it instead: write a[i] * b[i] for (a * b)[i]."
             )
         what = {
             "dot": "is a product of two random vectors",

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable
 
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Switch, Term
+from ..factors.factor import Switch
 from ..factors.moments import BY_KIND
 from .atoms import ONE, Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
-from .expressions import Apply, Expr, Gather, Let, Random, parents
+from .expressions import Apply, Expr, Gather, Let, Random
 from .graph import Block, Graph, LinearForm, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
@@ -53,7 +53,7 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     branch = finder.linked(None, "positive", out, {}, difference(expression.args[0], expression.args[1], given), ())
     if branch is None:
         raise UnsupportedError(
-            f"'{name}' compares {expression}, which is linear in no Gaussian variable, so that its step has no operator. "
+            f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
             "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
         )
     latent = latent_names(graph, [expression])

@@ -32,7 +32,9 @@ class Prepared(NamedTuple):
 
 def axes_of(block: Block, scope: Scope) -> tuple[Plate, ...]:
     """A plate of states for each discrete slot."""
-    return tuple(Plate(f"states of {expr}, slot {d}", states(expr, scope)) for d, expr in enumerate(block.details.discrete))
+    return tuple(
+        Plate(f"states of {expr}, slot {d}", states(expr, scope)) for d, expr in enumerate(block.details.discrete)
+    )
 
 
 def selected(block: Block) -> bool:

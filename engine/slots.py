@@ -1,8 +1,6 @@
-"""EP for any factor over the slots of an instance: states summed, Gaussians in closed form, the rest by quadrature.
+"""EP for any factor over the slots of an instance: cavities, messages, updates and evidence.
 
-Given the states of the discrete slots, a branch of the factor has a log evidence and, for each edge, the derivatives of
-it (Gaussian edges: score, curvature, ratio as in a `Site`) or the tilted statistics (other families). Quadrature nodes
-and states are both cases of a mixture, and a mixture of tilted distributions is matched in the same way.
+States are summed, Gaussians integrated in closed form and the rest by quadrature: see `tilt.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +10,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..compiler.atoms import Branch, Edge, Slots
+from ..compiler.atoms import Edge, Slots
 from ..compiler.graph import Block
-from ..factors.factor import Site
-from ..factors.gaussian import gaussian_site
-from ..factors.probit import positive_site
 from ..factors.special import log_sigmoid
-from ..factors.tilted import Tilted, tilted
 from .beliefs import family_of
 from .evaluate import Scope
 from .instances import root, schedule_shape
-from .sites import Projection, Term, project, readable, scatter
-from .slot_data import Formula, Prepared, axes_of, selected
+from .sites import Term, project, readable, scatter
+from .slot_data import Prepared, axes_of, selected
 from .tables import CERTAIN
+from .tilt import Cavity, Outcome, gaussian, outcome
 
 logsumexp = jax.scipy.special.logsumexp
 FLOOR = 1e-3  # of a cavity's rate and shape, relative to the belief's
@@ -37,27 +32,6 @@ class Messages(NamedTuple):
 
     edges: tuple[tuple[Any, ...], ...]
     states: tuple[Any, ...]
-
-
-class Cavity(NamedTuple):
-    """An edge without the block's own message: mean and variance of a Gaussian, naturals of any other family."""
-
-    values: tuple[Any, ...]
-    projection: Projection | None
-    floored: Any
-
-
-class Outcome(NamedTuple):
-    """The tilted distribution of a batch: log evidence, by edge a Site or statistics, by discrete slot log likelihoods."""
-
-    log_evidence: Any
-    edges: list[Any]
-    states: list[Any]
-
-
-def gaussian(edge: Edge) -> bool:
-    """True for edges to Gaussian variables."""
-    return edge.variable.domain.kind in ("real", "vector")
 
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
@@ -134,228 +108,12 @@ def _log_states(block: Block, local: dict[str, Any], naturals: dict[str, Any], s
     return [log.reshape((log.shape[0], *(1,) * d, log.shape[1], *(1,) * (rank - d - 1))) for d, log in enumerate(logs)]
 
 
-class Branched(NamedTuple):
-    """A branch at all states: its log evidence, and what it says of each edge that it touches."""
-
-    log_evidence: Any
-    edges: dict[int, Any]
-
-
-def _sum(weights: Any, values: Any, axes: tuple[int, ...]) -> Any:
-    return jnp.sum(jnp.where(weights == 0.0, 0.0, weights * values), axis=axes) if axes else values
-
-
-def _mixed(weights: Any, site: Site, share: Any, variance: Any, axes: tuple[int, ...], keep: bool) -> Site:
-    """The site of a mixture of sites: `share` is the weight of the cases that speak, the others are silent."""
-
-    def total(values):
-        return jnp.sum(jnp.where(weights == 0.0, 0.0, weights * values), axis=axes, keepdims=keep)
-
-    score = total(site.score)
-    apart = total((site.score - (score if keep else jnp.expand_dims(score, axes))) ** 2) + (1.0 - share) * score**2
-    return Site(
-        total(jnp.zeros_like(site.score)),
-        score,
-        total(site.curvature) - apart,
-        total(site.ratio) + (1.0 - share) + variance * apart,
-    )
-
-
-def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], cavities: list[Cavity]) -> Branched:
-    """The tilted distribution of one branch, given the states of all discrete slots."""
-    formula, power, lift = Formula(block, branch, scope, local), block.method.alpha, len(branch.slots)
-
-    def lifted(array):
-        return array.reshape((*array.shape, *(1,) * lift))
-
-    forms = [formula.form(slot) if slot.kind == "real" else None for slot in branch.slots]
-    slot_cavities = []
-    for slot, form in zip(branch.slots, forms, strict=True):
-        if form is None:
-            slot_cavities.append(cavities[slot.members[0][0]].values)
-            continue
-        own = [cavities[number].values for number, _ in slot.members]
-        mean = form[1] + sum(c * m for c, (m, _) in zip(form[0], own, strict=True))
-        variance = sum(c**2 * v for c, (_, v) in zip(form[0], own, strict=True))
-        slot_cavities.append((mean, jnp.maximum(variance, TINY_VARIANCE)))
-
-    def linear(*values):
-        """Coefficients of the edges in closed form, and the site of their sum."""
-        at = values if values else None
-        factors = [formula(lambda x: x, [c], at, lift) for _, c in branch.members]
-        own = [tuple(map(lifted, cavities[number].values)) for number, _ in branch.members]
-        mean = sum(c * m for c, (m, _) in zip(factors, own, strict=True))
-        if branch.shift is not None:
-            mean = mean + formula(lambda x: x, [branch.shift], at, lift)
-        variance = sum(c**2 * v for c, (_, v) in zip(factors, own, strict=True))
-        constant = jnp.zeros(())
-        if branch.link == "identity":
-            precision = formula(lambda x: x, [branch.args["precision"]], at, lift)
-            variance = variance + 1.0 / (power * precision)
-            if power != 1.0:
-                constant = 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi / precision) - jnp.log(power))
-        mean, variance = jnp.broadcast_arrays(mean, jnp.maximum(variance, TINY_VARIANCE))
-        site = _site(block, branch, formula, lift, mean, variance)
-        return factors, own, variance, site._replace(log_evidence=site.log_evidence + constant)
-
-    def log_factor(*values):
-        if branch.link == "density":
-            edges = list(branch.args)
-            density = formula(
-                lambda out, *args: branch.factor.log_density(out, **dict(zip(edges, args, strict=True))),
-                [branch.out, *branch.args.values()],
-                values if values else None,
-                lift,
-            )
-            return power * density
-        return linear(*values)[3].log_evidence
-
-    touched = [arrays for cavity in slot_cavities for arrays in cavity]
-    touched += [array for number, _ in branch.members for array in cavities[number].values]
-    touched += [formula.arrays[key] for key in formula.arguments(_roots(branch))[0]]
-    shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
-    wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in slot_cavities]
-    found = tilted(log_factor, tuple(slot.kind for slot in branch.slots), tuple(wide))
-    axes = tuple(range(formula.rank, formula.rank + lift))
-    log_evidence = logsumexp(found.log_weights, axis=axes) if lift else found.log_weights
-    log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
-    safe = jnp.where(jnp.isfinite(log_evidence), log_evidence, 0.0)
-    weights = jnp.exp(found.log_weights - lifted(safe)) if lift else jnp.ones(shape)
-    edges = _slot_edges(branch, forms, wide, found, weights, axes, cavities)
-    if branch.members:
-        factors, own, variance, site = linear(*found.values)
-        for (number, _), c, (_, v) in zip(branch.members, factors, own, strict=True):
-            seen = Site(site.log_evidence, c * site.score, c**2 * site.curvature, site.ratio + site.curvature * (variance - c**2 * v))
-            edges[number] = _mixed(weights, seen, 1.0, cavities[number].values[1], axes, False) if lift else seen
-    return Branched(log_evidence, edges)
-
-
-def _roots(branch: Branch) -> list[Any]:
-    if branch.link == "density":
-        return [branch.out, *branch.args.values()]
-    return [*branch.args.values(), *(c for _, c in branch.members), *([] if branch.shift is None else [branch.shift])]
-
-
-def _site(block: Block, branch: Branch, formula: Formula, lift: int, mean: Any, variance: Any) -> Site:
-    power = block.method.alpha
-    if branch.link == "identity":
-        return gaussian_site(jnp.zeros_like(mean), mean, variance)
-    out = jnp.ones_like(mean) if branch.out is None or not formula.known(branch.out) else formula(lambda x: x, [branch.out], None, lift)
-    if branch.link == "positive":
-        return positive_site(out, mean, variance)
-    others = {name: formula(lambda x: x, [arg], None, lift) for name, arg in branch.args.items()}
-    mean, variance, out = jnp.broadcast_arrays(mean, variance, out)
-    return branch.factor.sites[branch.link](out, mean, variance, power, **others)
-
-
-def _slot_edges(
-    branch: Branch, forms: list, cavities: list, found: Tilted, weights: Any, axes: tuple[int, ...], edge_cavities: list
-) -> dict[int, Any]:
-    """What the nodes say of the edges of the slots."""
-    edges: dict[int, Any] = {}
-    for slot, form, cavity, u, own in zip(branch.slots, forms, cavities, found.coordinates, found.lines, strict=True):
-        if form is None:
-            edges[slot.members[0][0]] = tuple(
-                _sum(weights, stat, axes) for stat in (jnp.broadcast_to(s, weights.shape) for s in _stats(own, u, weights))
-            )
-            continue
-        mean, variance = cavity
-        away = jnp.broadcast_to(u, weights.shape) - jnp.expand_dims(mean, axes)
-        shift = _sum(weights, away, axes)
-        spread = _sum(weights, (away - jnp.expand_dims(shift, axes)) ** 2, axes)
-        ratio = spread / variance
-        score, curvature = shift / variance, (1.0 - ratio) / variance
-        for (number, _), c in zip(slot.members, form[0], strict=True):
-            v = edge_cavities[number].values[1]
-            rest = ratio + curvature * (variance - c**2 * v)
-            edges[number] = Site(shift, c * score, c**2 * curvature, rest)
-    return edges
-
-
-def _stats(own: Any, u: Any, weights: Any) -> tuple[Any, ...]:
-    """The statistics at the nodes; those of an outer slot on its own axis."""
-    if u.ndim == weights.ndim and u.shape[-1] == 1 and weights.shape[-1] != 1:
-        return tuple(stat[..., None] for stat in own.stats(u[..., 0]))
-    return own.stats(u)
-
-
-def _outcome(block: Block, scope: Scope, local: dict[str, Any], cavities: list[Cavity], logs: list[Any]) -> Outcome:
-    """All branches at all states, mixed."""
-    slots: Slots = block.details
-    rank = len(slots.discrete)
-    sizes = [log.shape[1 + d] for d, log in enumerate(logs)]
-    branches = []
-    for state, branch in enumerate(slots.branches):
-        here, own = local, cavities
-        if slots.selector is not None:
-            axis = 1 + slots.selector
-
-            def at(array, axis=axis, state=state):
-                wide = jnp.ndim(array) > axis and array.shape[axis] > 1
-                return jax.lax.slice_in_dim(array, state, state + 1, axis=axis) if wide else array
-
-            names = [name for name in local if name.startswith("leaf")]
-            here = {**local, **{name: at(local[name]) for name in names}}
-            own = [Cavity(tuple(map(at, c.values)), None, c.floored) for c in cavities]
-        branches.append(_branch(block, branch, scope, here, own))
-
-    def joined(parts):
-        """One array over all states from one for each branch."""
-        width = max(part.shape[0] for part in parts)
-        if slots.selector is None:
-            return jnp.broadcast_to(parts[0], (width, *sizes))
-        shape = (width, *(1 if d == slots.selector else n for d, n in enumerate(sizes)))
-        return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=1 + slots.selector)
-
-    evidence = joined([branch.log_evidence for branch in branches])
-    prior = sum(logs, jnp.zeros((1,) * (1 + rank)))
-    joint = evidence + prior
-    every = tuple(range(1, 1 + rank))
-    total = logsumexp(joint, axis=every) if rank else joint
-    safe = jnp.where(jnp.isfinite(total), total, 0.0)
-    weights = jnp.exp(joint - jnp.expand_dims(safe, every)) if rank else jnp.ones_like(joint)
-    edges = [
-        _edge_outcome(block.details.edges[n], n, branches, cavities[n], weights, joined, every)
-        for n in range(len(slots.edges))
-    ]
-    states = []
-    for d in range(rank):
-        others = tuple(axis for axis in every if axis != 1 + d)
-        without = evidence + (prior - logs[d] if len(logs) > 1 else 0.0)
-        without = evidence + sum((log for i, log in enumerate(logs) if i != d), jnp.zeros((1,) * (1 + rank)))
-        states.append(logsumexp(without, axis=others) if others else without)
-    return Outcome(total, edges, states)
-
-
-def _edge_outcome(edge: Edge, number: int, branches: list, cavity: Cavity, weights: Any, joined: Any, every: Any) -> Any:
-    """The Site of an edge, or its tilted statistics, over all states; branches that do not touch it leave it alone."""
-    axes = tuple(axis for axis in every if cavity.values[0].shape[axis] == 1)
-    speaks = [number in branch.edges for branch in branches]
-    live = joined([jnp.full((1,) * weights.ndim, float(flag)) for flag in speaks])
-    share = jnp.sum(weights * live, axis=axes, keepdims=True)
-    one = jnp.zeros((1,) * weights.ndim)
-    if gaussian(edge):
-        silent = Site(one, one, one, one + 1.0)
-        parts = [branch.edges.get(number, silent) for branch in branches]
-        site = Site(*(joined([getattr(part, field) for part in parts]) for field in Site._fields))
-        return _mixed(weights * live, site, share, cavity.values[1], axes, True)
-    own = family_of(edge.variable).from_naturals(cavity.values).expected_stats()
-    stats = []
-    for i, stat in enumerate(own):
-        values = joined([branch.edges[number][i] if flag else one for branch, flag in zip(branches, speaks, strict=True)])
-        weighed = weights * live
-        stats.append(
-            jnp.sum(jnp.where(weighed == 0.0, 0.0, weighed * values), axis=axes, keepdims=True) + (1.0 - share) * stat
-        )
-    return tuple(stats)
-
-
-def _targets(block: Block, cavities: list[Cavity], outcome: Outcome, old: Messages) -> Messages:
+def _targets(block: Block, cavities: list[Cavity], tilted: Outcome, old: Messages) -> Messages:
     """The new messages; those of an instance that is impossible stay."""
     power = block.method.alpha
-    possible = jnp.isfinite(outcome.log_evidence).reshape(-1)
+    possible = jnp.isfinite(tilted.log_evidence).reshape(-1)
     edges = []
-    for edge, cavity, found, before in zip(block.details.edges, cavities, outcome.edges, old.edges, strict=True):
+    for edge, cavity, found, before in zip(block.details.edges, cavities, tilted.edges, old.edges, strict=True):
         if gaussian(edge):
             precision = found.curvature / found.ratio
             new = ((found.score + cavity.values[0] * found.curvature) / found.ratio, precision)
@@ -364,8 +122,13 @@ def _targets(block: Block, cavities: list[Cavity], outcome: Outcome, old: Messag
             new = tuple(p - c for p, c in zip(projected, cavity.values, strict=True))
         edges.append(_where(possible, tuple(part / power for part in new), before))
     states = []
-    for atom, log, before in zip(block.atoms, outcome.states[len(outcome.states) - len(block.atoms) :], old.states, strict=True):
-        log = jnp.broadcast_to(log.reshape(-1, log.shape[-1] if log.ndim == 2 else log.size // log.shape[0]), (possible.shape[0], log.size // log.shape[0]))
+    for atom, log, before in zip(
+        block.atoms, tilted.states[len(tilted.states) - len(block.atoms) :], old.states, strict=True
+    ):
+        log = jnp.broadcast_to(
+            log.reshape(-1, log.shape[-1] if log.ndim == 2 else log.size // log.shape[0]),
+            (possible.shape[0], log.size // log.shape[0]),
+        )
         log = jnp.maximum(log - jnp.max(log, axis=-1, keepdims=True), -2.0 * CERTAIN)
         new = log[..., 1] - log[..., 0] if atom.domain.kind == "boolean" else log
         (new,) = _where(possible, (jnp.clip(new / power, -CERTAIN, CERTAIN),), (before,))
@@ -404,7 +167,7 @@ def _added(block: Block, local: dict[str, Any], naturals: dict[str, Any], change
 def _tilt(block: Block, scope: Scope, local: dict[str, Any], naturals: dict[str, Any], messages: Messages) -> tuple:
     cavities = [_cavity(block, n, local, naturals, message) for n, message in enumerate(messages.edges)]
     logs = _log_states(block, local, naturals, messages.states)
-    return cavities, logs, _outcome(block, scope, local, cavities, logs)
+    return cavities, logs, outcome(block, scope, local, cavities, logs)
 
 
 def update(
@@ -416,8 +179,8 @@ def update(
         naturals, floored = carry
         data, old = scanned
         local = {**prepared.fixed, **data}
-        cavities, _, outcome = _tilt(block, scope, local, naturals, old)
-        change = jax.tree.map(lambda t, o: step * (t - o), _targets(block, cavities, outcome, old), old)
+        cavities, _, found = _tilt(block, scope, local, naturals, old)
+        change = jax.tree.map(lambda t, o: step * (t - o), _targets(block, cavities, found, old), old)
         if "present" in local:
             here = local["present"]
             change = jax.tree.map(lambda c: jnp.where(here.reshape((-1,) + (1,) * (c.ndim - 1)), c, 0.0), change)
@@ -447,10 +210,10 @@ def evidence(block: Block, prepared: Prepared, naturals: dict[str, Any], message
     """Sum over instances of (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power."""
     power = block.method.alpha
     local, flat = _flattened(prepared, messages)
-    cavities, logs, outcome = _tilt(block, scope, local, naturals, flat)
+    cavities, logs, found = _tilt(block, scope, local, naturals, flat)
     width = jax.tree.leaves(flat)[0].shape[0]
-    total = jnp.broadcast_to(outcome.log_evidence.reshape(-1), (width,))
-    for number, (edge, cavity, message) in enumerate(zip(block.details.edges, cavities, flat.edges, strict=True)):
+    total = jnp.broadcast_to(found.log_evidence.reshape(-1), (width,))
+    for edge, cavity, message in zip(block.details.edges, cavities, flat.edges, strict=True):
         if cavity.projection is not None:
             mean, variance = cavity.projection.belief
             denominator, (shift, precision) = cavity.projection.denominator, message

@@ -2,8 +2,8 @@
 
 A random argument lives on a line u: a real number is u itself, a positive one exp(u), a probability sigma(u). The
 product of a factor and its cavities is looked at on a grid that is dense near the cavity's centre and reaches far out;
-the part within `DEPTH` of the highest value is looked at again, and again, and a trapezoid rule on what is left is exact
-in practice for smooth functions that vanish at both ends. Nothing is assumed of the factor but its values: no
+the part within `DEPTH` of the highest value is looked at again, and again, and a trapezoid rule on what is left is
+exact in practice for smooth functions that vanish at both ends. Nothing is assumed of the factor but its values: no
 derivative, no single mode.
 """
 
@@ -129,7 +129,8 @@ def _region(height: Array, growth: Array, grid: Array) -> tuple[Array, Array]:
     high = jnp.max(jnp.where(keep, numbers, -1), axis=-1, keepdims=True)
     # Selections rather than gathers: they fuse with what made the heights.
     ends = jnp.maximum(low - 1, 0), jnp.minimum(high + 1, grid.shape[-1] - 1)
-    return tuple(jnp.sum(jnp.where(numbers == end, grid, 0.0), axis=-1, keepdims=True) for end in ends)
+    first, final = (jnp.sum(jnp.where(numbers == end, grid, 0.0), axis=-1, keepdims=True) for end in ends)
+    return first, final
 
 
 class Rule(NamedTuple):
@@ -203,10 +204,10 @@ def tilted(log_factor: Callable[..., Array], kinds: tuple[str, ...], cavities: t
         u, step = nodes(height, _spread(inner, y), PAIR)
         return u, height(u) + step
 
-    def height(y):
+    def outside(y):
         return jax.scipy.special.logsumexp(inside(y)[1], axis=-1) + outer.log_density(y)
 
-    y, step = nodes(height, outer, PAIR)
+    y, step = nodes(outside, outer, PAIR)
     u, rows = inside(y)
     log_weights = rows + (outer.log_density(y) + step)[..., None]
     return Tilted(log_weights, (y[..., None], u), (outer.value(y)[..., None], inner.value(u)), (outer, inner))

@@ -1,0 +1,276 @@
+"""The tilted distribution of a batch of instances of a factor: its branches at all states of the discrete slots, mixed.
+
+Given the states, a branch has a log evidence and, for each edge, the derivatives of it (Gaussian edges: score,
+curvature, ratio as in a `Site`) or the tilted statistics (other families). Quadrature nodes and states are both cases
+of a mixture, and a mixture of tilted distributions is matched in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.atoms import Branch, Edge, Slots
+from ..compiler.graph import Block
+from ..factors.factor import Site
+from ..factors.gaussian import gaussian_site
+from ..factors.probit import positive_site
+from ..factors.tilted import Tilted, tilted
+from .beliefs import family_of
+from .evaluate import Scope
+from .sites import SMALLEST_VARIANCE, Projection
+from .slot_data import Formula
+
+logsumexp = jax.scipy.special.logsumexp
+
+
+class Cavity(NamedTuple):
+    """An edge without the block's own message: mean and variance of a Gaussian, naturals of any other family."""
+
+    values: tuple[Any, ...]
+    projection: Projection | None
+    floored: Any
+
+
+class Outcome(NamedTuple):
+    """Log evidence by instance; by edge a Site or tilted statistics; by discrete slot its states' log likelihood."""
+
+    log_evidence: Any
+    edges: list[Any]
+    states: list[Any]
+
+
+def gaussian(edge: Edge) -> bool:
+    """True for edges to Gaussian variables."""
+    return edge.variable.domain.kind in ("real", "vector")
+
+
+class Branched(NamedTuple):
+    """A branch at all states: its log evidence, and what it says of each edge that it touches."""
+
+    log_evidence: Any
+    edges: dict[int, Any]
+
+
+def _sum(weights: Any, values: Any, axes: tuple[int, ...]) -> Any:
+    return jnp.sum(jnp.where(weights == 0.0, 0.0, weights * values), axis=axes) if axes else values
+
+
+def _mixed(weights: Any, site: Site, share: Any, variance: Any, axes: tuple[int, ...], keep: bool) -> Site:
+    """The site of a mixture of sites: `share` is the weight of the cases that speak, the others are silent."""
+
+    def total(values):
+        return jnp.sum(jnp.where(weights == 0.0, 0.0, weights * values), axis=axes, keepdims=keep)
+
+    score = total(site.score)
+    apart = total((site.score - (score if keep else jnp.expand_dims(score, axes))) ** 2) + (1.0 - share) * score**2
+    return Site(
+        total(jnp.zeros_like(site.score)),
+        score,
+        total(site.curvature) - apart,
+        total(site.ratio) + (1.0 - share) + variance * apart,
+    )
+
+
+def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], cavities: list[Cavity]) -> Branched:
+    """The tilted distribution of one branch, given the states of all discrete slots."""
+    formula, power, lift = Formula(block, branch, scope, local), block.method.alpha, len(branch.slots)
+
+    def lifted(array):
+        return array.reshape((*array.shape, *(1,) * lift))
+
+    forms = [formula.form(slot) if slot.kind == "real" else None for slot in branch.slots]
+    slot_cavities = []
+    for slot, form in zip(branch.slots, forms, strict=True):
+        if form is None:
+            slot_cavities.append(cavities[slot.members[0][0]].values)
+            continue
+        own = [cavities[number].values for number, _ in slot.members]
+        mean = form[1] + sum(c * m for c, (m, _) in zip(form[0], own, strict=True))
+        variance = sum(c**2 * v for c, (_, v) in zip(form[0], own, strict=True))
+        slot_cavities.append((mean, jnp.maximum(variance, SMALLEST_VARIANCE)))
+
+    def linear(*values):
+        """Coefficients of the edges in closed form, and the site of their sum."""
+        at = values if values else None
+        factors = [formula(lambda x: x, [c], at, lift) for _, c in branch.members]
+        own = [tuple(map(lifted, cavities[number].values)) for number, _ in branch.members]
+        mean = sum(c * m for c, (m, _) in zip(factors, own, strict=True))
+        if branch.shift is not None:
+            mean = mean + formula(lambda x: x, [branch.shift], at, lift)
+        variance = sum(c**2 * v for c, (_, v) in zip(factors, own, strict=True))
+        constant = jnp.zeros(())
+        if branch.link == "identity":
+            precision = formula(lambda x: x, [branch.args["precision"]], at, lift)
+            variance = variance + 1.0 / (power * precision)
+            if power != 1.0:
+                constant = 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi / precision) - jnp.log(power))
+        mean, variance = jnp.broadcast_arrays(mean, jnp.maximum(variance, SMALLEST_VARIANCE))
+        site = _site(block, branch, formula, lift, mean, variance)
+        return factors, own, variance, site._replace(log_evidence=site.log_evidence + constant)
+
+    def log_factor(*values):
+        if branch.link == "density":
+            edges = list(branch.args)
+            density = formula(
+                lambda out, *args: branch.factor.log_density(out, **dict(zip(edges, args, strict=True))),
+                _roots(branch),
+                values if values else None,
+                lift,
+            )
+            return power * density
+        return linear(*values)[3].log_evidence
+
+    touched = [arrays for cavity in slot_cavities for arrays in cavity]
+    touched += [array for number, _ in branch.members for array in cavities[number].values]
+    touched += [formula.arrays[key] for key in formula.arguments(_roots(branch))[0]]
+    shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
+    wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in slot_cavities]
+    found = tilted(log_factor, tuple(slot.kind for slot in branch.slots), tuple(wide))
+    axes = tuple(range(formula.rank, formula.rank + lift))
+    log_evidence = logsumexp(found.log_weights, axis=axes) if lift else found.log_weights
+    log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
+    safe = jnp.where(jnp.isfinite(log_evidence), log_evidence, 0.0)
+    weights = jnp.exp(found.log_weights - lifted(safe)) if lift else jnp.ones(shape)
+    edges = _slot_edges(branch, forms, wide, found, weights, axes, cavities)
+    if branch.members:
+        factors, own, variance, site = linear(*found.values)
+        for (number, _), c, (_, v) in zip(branch.members, factors, own, strict=True):
+            seen = Site(
+                site.log_evidence,
+                c * site.score,
+                c**2 * site.curvature,
+                site.ratio + site.curvature * (variance - c**2 * v),
+            )
+            edges[number] = _mixed(weights, seen, 1.0, cavities[number].values[1], axes, False) if lift else seen
+    return Branched(log_evidence, edges)
+
+
+def _roots(branch: Branch) -> list[Any]:
+    if branch.link == "density":
+        return [*([] if branch.out is None else [branch.out]), *branch.args.values()]
+    return [*branch.args.values(), *(c for _, c in branch.members), *([] if branch.shift is None else [branch.shift])]
+
+
+def _site(block: Block, branch: Branch, formula: Formula, lift: int, mean: Any, variance: Any) -> Site:
+    power = block.method.alpha
+    if branch.link == "identity":
+        return gaussian_site(jnp.zeros_like(mean), mean, variance)
+    out = (
+        jnp.ones_like(mean)
+        if branch.out is None or not formula.known(branch.out)
+        else formula(lambda x: x, [branch.out], None, lift)
+    )
+    if branch.link == "positive":
+        return positive_site(out, mean, variance)
+    others = {name: formula(lambda x: x, [arg], None, lift) for name, arg in branch.args.items()}
+    mean, variance, out = jnp.broadcast_arrays(mean, variance, out)
+    return branch.factor.sites[branch.link](out, mean, variance, power, **others)
+
+
+def _slot_edges(
+    branch: Branch, forms: list, cavities: list, found: Tilted, weights: Any, axes: tuple[int, ...], edge_cavities: list
+) -> dict[int, Any]:
+    """What the nodes say of the edges of the slots."""
+    edges: dict[int, Any] = {}
+    for slot, form, cavity, u, own in zip(branch.slots, forms, cavities, found.coordinates, found.lines, strict=True):
+        if form is None:
+            edges[slot.members[0][0]] = tuple(
+                _sum(weights, stat, axes)
+                for stat in (jnp.broadcast_to(s, weights.shape) for s in _stats(own, u, weights))
+            )
+            continue
+        mean, variance = cavity
+        away = jnp.broadcast_to(u, weights.shape) - jnp.expand_dims(mean, axes)
+        shift = _sum(weights, away, axes)
+        spread = _sum(weights, (away - jnp.expand_dims(shift, axes)) ** 2, axes)
+        ratio = spread / variance
+        score, curvature = shift / variance, (1.0 - ratio) / variance
+        for (number, _), c in zip(slot.members, form[0], strict=True):
+            v = edge_cavities[number].values[1]
+            rest = ratio + curvature * (variance - c**2 * v)
+            edges[number] = Site(shift, c * score, c**2 * curvature, rest)
+    return edges
+
+
+def _stats(own: Any, u: Any, weights: Any) -> tuple[Any, ...]:
+    """The statistics at the nodes; those of an outer slot on its own axis."""
+    if u.ndim == weights.ndim and u.shape[-1] == 1 and weights.shape[-1] != 1:
+        return tuple(stat[..., None] for stat in own.stats(u[..., 0]))
+    return own.stats(u)
+
+
+def outcome(block: Block, scope: Scope, local: dict[str, Any], cavities: list[Cavity], logs: list[Any]) -> Outcome:
+    """All branches at all states, mixed."""
+    slots: Slots = block.details
+    rank = len(slots.discrete)
+    sizes = [log.shape[1 + d] for d, log in enumerate(logs)]
+    branches = []
+    for state, branch in enumerate(slots.branches):
+        here, own = local, cavities
+        if slots.selector is not None:
+            axis = 1 + slots.selector
+
+            def at(array, axis=axis, state=state):
+                wide = jnp.ndim(array) > axis and array.shape[axis] > 1
+                return jax.lax.slice_in_dim(array, state, state + 1, axis=axis) if wide else array
+
+            names = [name for name in local if name.startswith("leaf")]
+            here = {**local, **{name: at(local[name]) for name in names}}
+            own = [Cavity(tuple(map(at, c.values)), None, c.floored) for c in cavities]
+        branches.append(_branch(block, branch, scope, here, own))
+
+    def joined(parts):
+        """One array over all states from one for each branch."""
+        width = max(part.shape[0] for part in parts)
+        if slots.selector is None:
+            return jnp.broadcast_to(parts[0], (width, *sizes))
+        shape = (width, *(1 if d == slots.selector else n for d, n in enumerate(sizes)))
+        return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=1 + slots.selector)
+
+    evidence = joined([branch.log_evidence for branch in branches])
+    prior = sum(logs, jnp.zeros((1,) * (1 + rank)))
+    joint = evidence + prior
+    every = tuple(range(1, 1 + rank))
+    total = logsumexp(joint, axis=every) if rank else joint
+    safe = jnp.where(jnp.isfinite(total), total, 0.0)
+    weights = jnp.exp(joint - jnp.expand_dims(safe, every)) if rank else jnp.ones_like(joint)
+    edges = [
+        _edge_outcome(block.details.edges[n], n, branches, cavities[n], weights, joined, every)
+        for n in range(len(slots.edges))
+    ]
+    states = []
+    for d in range(rank):
+        others = tuple(axis for axis in every if axis != 1 + d)
+        without = evidence + sum((log for i, log in enumerate(logs) if i != d), jnp.zeros((1,) * (1 + rank)))
+        states.append(logsumexp(without, axis=others) if others else without)
+    return Outcome(total, edges, states)
+
+
+def _edge_outcome(
+    edge: Edge, number: int, branches: list, cavity: Cavity, weights: Any, joined: Any, every: Any
+) -> Any:
+    """The Site of an edge, or its tilted statistics, over all states; branches that do not touch it leave it alone."""
+    axes = tuple(axis for axis in every if cavity.values[0].shape[axis] == 1)
+    speaks = [number in branch.edges for branch in branches]
+    live = joined([jnp.full((1,) * weights.ndim, float(flag)) for flag in speaks])
+    share = jnp.sum(weights * live, axis=axes, keepdims=True)
+    one = jnp.zeros((1,) * weights.ndim)
+    if gaussian(edge):
+        silent = Site(one, one, one, one + 1.0)
+        parts = [branch.edges.get(number, silent) for branch in branches]
+        site = Site(*(joined([getattr(part, field) for part in parts]) for field in Site._fields))
+        return _mixed(weights * live, site, share, cavity.values[1], axes, True)
+    own = family_of(edge.variable).from_naturals(cavity.values).expected_stats()
+    stats = []
+    for i, stat in enumerate(own):
+        values = joined(
+            [branch.edges[number][i] if flag else one for branch, flag in zip(branches, speaks, strict=True)]
+        )
+        weighed = weights * live
+        stats.append(
+            jnp.sum(jnp.where(weighed == 0.0, 0.0, weighed * values), axis=axes, keepdims=True) + (1.0 - share) * stat
+        )
+    return tuple(stats)
