@@ -8,41 +8,82 @@ from typing import NamedTuple
 
 import numpy as np
 
-STEPS = {1: 0.4, 2: 0.7, 3: 1.0}  # spacing in standard deviations: the trapezoid rule is spectrally accurate
-CUTOFF = 18.0  # points whose density is exp(-CUTOFF) of the peak are left out
-_REACH = 60  # steps to either side, at most
-_LARGEST = 5000
+STEPS = {1: 0.6, 2: 0.8, 3: 1.0}  # first spacing in standard deviations; halved until nothing changes
+CUTOFF = {1: 38.0, 2: 26.0, 3: 16.0}  # points whose density is exp(-CUTOFF) of the peak have no neighbours of their own
+TOLERANCE = 1e-7  # of the log evidence, means and log variances, between one spacing and the next
+_LARGEST = 60_000
 
 
 class Grid(NamedTuple):
-    """Points (K, d), their log densities, the log volume of a cell, and half its extent along each axis."""
+    """Points (K, d), their log densities, the log volume of a cell, half its extent along each axis, and the error.
+
+    `error` estimates that of the log evidence, and of means and variances on their scale: the change from the spacing
+    before.
+    """
 
     points: np.ndarray
     log_density: np.ndarray
     log_cell: float
     widths: np.ndarray
+    error: float = np.inf
+
+    def log_total(self) -> float:
+        """The logarithm of the integral."""
+        top = self.log_density.max()
+        return float(np.log(np.exp(self.log_density - top).sum()) + top + self.log_cell)
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of every coordinate."""
+        weights = np.exp(self.log_density - self.log_density.max())
+        weights /= weights.sum()
+        mean = weights @ self.points
+        return mean, weights @ (self.points - mean) ** 2
+
+    def distance(self, other: Grid) -> float:
+        """The largest difference of log evidence, means in standard deviations, and log variances."""
+        (mean, variance), (other_mean, other_variance) = self.moments(), other.moments()
+        shifts = np.abs(mean - other_mean) / np.sqrt(variance)
+        return float(
+            max(abs(self.log_total() - other.log_total()), *shifts, *np.abs(np.log(variance / other_variance)))
+        )
 
 
 def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray) -> Grid | None:
-    """The grid of a density whose mass lies around `start` on the scale `scale`; None where it finds no peak.
+    """The grid of a density whose mass lies around `start` on the scale `scale`; None where it finds no end.
 
-    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none.
+    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peak the
+    grid grows by neighbours until the density around it is negligible, whatever the shape of its mass.
     """
     centre, spread = _peak(log_density, start, np.diag(scale))
-    d, step = len(start), STEPS[len(start)]
-    top = log_density(centre[None])[0]
-    if not np.isfinite(top):
+    step, best = STEPS[len(start)], None
+    while (best is None or best.error > TOLERANCE) and step > 0.01:
+        finer = _flood(log_density, centre, spread * step, CUTOFF[len(start)])
+        if finer is None:
+            return best
+        best = finer if best is None else finer._replace(error=finer.distance(best))
+        step *= 0.5
+    return best
+
+
+def _flood(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, cell: np.ndarray, cutoff: float):
+    """The grid with this cell, grown from the centre; None where it grows too large or holds nothing."""
+    found: dict[tuple[int, ...], float] = {}
+    front = [(0,) * len(centre)]
+    while front and len(found) + len(front) <= _LARGEST:
+        values = log_density(centre + np.asarray(front, float) @ cell.T)
+        found.update(zip(front, values.tolist(), strict=True))
+        top = max(found.values())
+        alive = [place for place, value in zip(front, values, strict=True) if value > top - cutoff]
+        front = list(dict.fromkeys(n for place in alive for n in _neighbours(place) if n not in found))
+    if front or not np.isfinite(max(found.values())):
         return None
-    profiles = [_profile(log_density, centre, spread[:, i] * step, top) for i in range(d)]
-    offsets = [sorted(profile) for profile in profiles]
-    chosen = [
-        point for point in itertools.product(*offsets) if sum(profiles[i][k] for i, k in enumerate(point)) > -CUTOFF
-    ]
-    if len(chosen) > _LARGEST:
-        return None
-    points = centre + np.asarray(chosen, float) @ (spread * step).T
-    cell = spread * step
-    return Grid(points, log_density(points), float(np.linalg.slogdet(cell)[1]), 0.5 * np.linalg.norm(cell, axis=1))
+    points = centre + np.asarray(list(found), float) @ cell.T
+    widths = 0.5 * np.linalg.norm(cell, axis=1)
+    return Grid(points, np.array(list(found.values())), float(np.linalg.slogdet(cell)[1]), widths)
+
+
+def _neighbours(place: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [(*place[:i], place[i] + step, *place[i + 1 :]) for i in range(len(place)) for step in (1, -1)]
 
 
 def _peak(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, spread: np.ndarray):
@@ -82,20 +123,3 @@ def _differences(found: np.ndarray, d: int, width: float) -> tuple[np.ndarray, n
             hessian[i, j] = hessian[j, i] = (both + neither - first - second) / (4 * width**2)
             at += 4
     return gradient, hessian
-
-
-def _profile(log_density, centre: np.ndarray, step: np.ndarray, top: float) -> dict[int, float]:
-    """Drops of the log density along one axis by number of steps, to both sides until the cutoff."""
-    found = {0: 0.0}
-    for sign in (1, -1):
-        reached, at = False, 1
-        while not reached and at <= _REACH:
-            numbers = np.arange(at, at + 8)
-            drops = log_density(centre + sign * numbers[:, None] * step) - top
-            for number, drop in zip(numbers, drops, strict=True):
-                if not drop > -CUTOFF:
-                    reached = True
-                    break
-                found[sign * int(number)] = float(drop)
-            at += 8
-    return found

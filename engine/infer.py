@@ -48,11 +48,11 @@ def infer(
     of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
     `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
     exactly what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
-    treewidth, also where a method was asked for; "default" does so for small ones under method "auto". The compiled
-    program is kept with the model: a second call with the same shapes compiles nothing. `integrate` names one to three
-    scalar variables, such as scales, that are integrated over a grid, the rest being inferred at every point ("auto"
-    takes those that have a belief apart): far more accurate where data are few, at the price of some hundred
-    inferences.
+    treewidth, also where a method was asked for, and integrates up to three scalars that are left (see `integrate`);
+    "default" does so for small ones under method "auto". `integrate` names one to three scalar variables, such as
+    scales, that are integrated over a grid, the rest being inferred at every point ("auto" takes the fewest that leave
+    the rest exact): far more accurate where data are few, at the price of some hundred inferences. The compiled program
+    is kept with the model: a second call with the same shapes compiles nothing.
 
     Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
     UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
@@ -76,7 +76,12 @@ def infer(
         from .integrate import integrate as integrated
 
         return integrated(programs[key], data, integrate, seed)  # type: ignore[return-value]
-    return programs[key](data, seed=seed, prior=prior)
+    posterior = programs[key](data, seed=seed, prior=prior)
+    if accuracy == "best" and prior is None:
+        from .integrate import best
+
+        return best(programs[key], data, posterior, seed)  # type: ignore[return-value]
+    return posterior
 
 
 def _observed(model: Model, data: Any) -> list[str]:

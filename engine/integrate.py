@@ -9,6 +9,7 @@ latent Gaussian models; here the inner inference is whatever the compiler chose.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,9 @@ from .mixed import FROM_REAL, LOG_SLOPE, TO_REAL, OnGrid
 from .posterior import Posterior
 from .program import Program, arrays_of
 
-CHUNK = 32  # inferences that run side by side
+CHUNKS = {1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number of parameters
+
+NEGLIGIBLE = 1e-10  # mass of the points that are left out
 
 
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
@@ -34,27 +37,58 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
     keeps apart from the rest. Raises ModelError for names that are not such variables or too many of them.
     """
     start = program(data, seed=seed)
-    names = _chosen(start, over)
-    inner = program.conditional(names)
-    evaluate = _Evaluation(inner, data, start, names, seed)
-    centre, scale = evaluate.first_guess()
-    grid = explore(evaluate, centre, scale)
-    if grid is None:
+    names = _chosen(program, start, over)
+    found = _explored(program, data, start, names, seed)
+    if found is None:
         raise UnsupportedError(
             f"The evidence as a function of {', '.join(names)} has no single peak that a grid of a few thousand points "
             "can hold. Integrate fewer parameters, or use the plain posterior (leave out integrate=)."
         )
-    return evaluate.posterior(grid)
+    return found
 
 
-def _chosen(start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
-    scalars = {
+def approximate_scalars(program: Program, start: Posterior) -> tuple[str, ...]:
+    """The fewest scalars, scales first, given which the rest is exact; else all whose beliefs are approximate."""
+    graph = start.graph
+    moving = {name for block in graph.blocks if not block.constant for name in block.latent}
+    members = {member.name for joint in graph.joints if joint.variable.name in moving for member in joint.members}
+    apart = tuple(name for name in _scalars(start) if name in moving)
+    inside = tuple(name for name in _scalars(start) if name in members)
+    scales_first = sorted((*apart, *inside), key=lambda name: start.model.randoms[name].domain.kind == "real")
+    for size in range(1, max(STEPS) + 1):
+        for names in itertools.combinations(scales_first, size):
+            if all(block.constant for block in program.conditional(names).plan.blocks):
+                return names
+    return apart or inside
+
+
+def _scalars(start: Posterior) -> dict[str, Random]:
+    return {
         name: node
         for name, node in start.model.randoms.items()
         if not node.plates and node.domain.kind in TO_REAL and name not in start.observed
     }
+
+
+def best(program: Program, data: Mapping[str, Any], start: Posterior, seed: int) -> Posterior | Integrated:
+    """The posterior integrated over its approximate scalars where they are few enough for a grid, else `start`."""
+    names = approximate_scalars(program, start)
+    grid = _explored(program, data, start, names, seed) if 0 < len(names) <= max(STEPS) else None
+    return start if grid is None else grid
+
+
+def _explored(
+    program: Program, data: Mapping[str, Any], start: Posterior, names: tuple[str, ...], seed: int
+) -> Integrated | None:
+    evaluate = _Evaluation(program.conditional(names), data, start, names, seed)
+    grid = explore(evaluate, *evaluate.first_guess())
+    return None if grid is None else evaluate.posterior(grid)
+
+
+def _chosen(program: Program, start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
+    scalars = _scalars(start)
     if over == "auto":
-        names = tuple(name for name in scalars if _kept_apart(start, name))
+        names = approximate_scalars(program, start)
     else:
         names = (over,) if isinstance(over, str) else tuple(over)
     wrong = [name for name in names if name not in scalars]
@@ -72,12 +106,6 @@ def _chosen(start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
     return names
 
 
-def _kept_apart(start: Posterior, name: str) -> bool:
-    """Whether a variable has a belief of its own that is not exact."""
-    graph = start.graph
-    return name in graph.latent and any(name in block.latent and not block.constant for block in graph.blocks)
-
-
 class _Evaluation:
     """The log density of the parameters in unconstrained coordinates, by inference at every point."""
 
@@ -89,7 +117,7 @@ class _Evaluation:
         with jax.enable_x64(True):
             self.machine, self.runner = program._run(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding)
-        self.seen: list[tuple[Any, int]] = []
+        self.seen: dict[tuple[float, ...], tuple[Any, int]] = {}
 
     def first_guess(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the parameters' beliefs in unconstrained coordinates."""
@@ -108,24 +136,26 @@ class _Evaluation:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
-        return np.concatenate([self._chunk(points[at : at + CHUNK]) for at in range(0, len(points), CHUNK)])
+        size = CHUNKS[len(self.names)]
+        return np.concatenate([self._chunk(points[at : at + size], size) for at in range(0, len(points), size)])
 
-    def _chunk(self, points: np.ndarray) -> np.ndarray:
-        padded = np.concatenate([points, np.repeat(points[-1:], CHUNK - len(points), axis=0)])
+    def _chunk(self, points: np.ndarray, size: int) -> np.ndarray:
+        padded = np.concatenate([points, np.repeat(points[-1:], size - len(points), axis=0)])
         with jax.enable_x64(True):
             outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
             slopes = sum(np.asarray(LOG_SLOPE[kind](column)) for kind, column in zip(self.kinds, padded.T, strict=True))
         found = np.where(np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)[: len(points)]
-        self.seen += [(outputs, k) for k in range(len(points))]
+        self.seen |= {tuple(point): (outputs, k) for k, point in enumerate(points)}
         return found
 
     def posterior(self, grid: Grid) -> Integrated:
-        """The mixture over the grid, whose points are the last that were evaluated."""
+        """The mixture over the grid."""
         weights = np.exp(grid.log_density - grid.log_density.max())
-        evidence = float(np.log(weights.sum()) + grid.log_density.max() + grid.log_cell)
-        kept = np.flatnonzero(weights > 1e-9 * weights.sum())
+        order = np.argsort(weights)
+        negligible = np.cumsum(weights[order]) < NEGLIGIBLE * weights.sum()
+        kept = np.sort(order[~negligible])
         weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
-        held = [self.seen[len(self.seen) - len(grid.points) + k] for k in kept]
+        held = [self.seen[tuple(point)] for point in points]
         outputs = [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
         values = self.values(points)
         families = {
@@ -133,9 +163,7 @@ class _Evaluation:
             for name, kind, column, width in zip(self.names, self.kinds, points.T, grid.widths, strict=True)
         }
         bindings = [self._binding({name: array[k] for name, array in values.items()}) for k in range(len(kept))]
-        return Integrated(
-            self.program, self.machine, self.runner.settings, bindings, outputs, families, weights, evidence
-        )
+        return Integrated(self.program, self.machine, self.runner.settings, bindings, outputs, families, weights, grid)
 
     def _binding(self, point: dict[str, Any]) -> Binding:
         point = {name: np.asarray(value) for name, value in point.items()}

@@ -13,6 +13,7 @@ from ..compiler.bind import Binding
 from ..factors.families import Family, Point
 from .beliefs import family_of
 from .controller import Settings
+from .grid import Grid
 from .joint import member_families
 from .machine import Machine
 from .marginal import Marginal
@@ -37,11 +38,11 @@ class Integrated(Mapping[str, Marginal]):
         outputs: Sequence[Any],
         families: Mapping[str, OnGrid],
         weights: np.ndarray,
-        evidence: float,
+        grid: Grid,
     ) -> None:
         self._program, self._machine, self._settings = program, machine, settings
         self._bindings, self._outputs, self._grid = bindings, outputs, families
-        self.weights, self.log_evidence = weights, evidence
+        self.weights, self.log_evidence, self.error = weights, grid.log_total(), grid.error
         self._marginals: dict[str, Marginal] = {}
 
     @property
@@ -109,7 +110,8 @@ class Integrated(Mapping[str, Marginal]):
         """One sentence on how the integration went."""
         size, heaviest = len(self.weights), float(self.weights.max())
         return (
-            f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}; "
+            f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}, "
+            f"estimated error of the log evidence {self.error:.1g}; "
             f"the inference at every point {'converged' if self.converged else 'did not converge: ' + self.code}."
         )
 
