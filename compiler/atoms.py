@@ -267,7 +267,7 @@ class Finder:
         return Slot("real", node, totals, functools.reduce(operator.add, offsets) if offsets else None)
 
     def _why_not(self, node: Expr) -> str:
-        if isinstance(node, Gather):
+        if isinstance(node, Gather) and element_of(node, self.given) is None:
             return (
                 f"'{self.name}' picks an element of the expression '{node.source}', which EP cannot trace to its "
                 "variables. Index the variables in it instead: write a[i] * b[i] for (a * b)[i]."

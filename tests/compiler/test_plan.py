@@ -243,10 +243,10 @@ def test_vector_gate_with_random_precision_under_ep():
     ("model", "observed"), [(clutter, "x"), (mean_and_precision, "x"), (product, "x")], ids=["gate", "scale", "product"]
 )
 def test_what_ep_serves_over_slots(model, observed):
-    plan = make_plan(model(), frozenset({observed}), method="ep")
-    (block,) = (block for block in plan.blocks if block.name == observed)
-    assert block.kind == "slots"
-    assert block.reason.startswith("asked for")
+    text = cv.compile(model(), observed=[observed], method="ep", sizes={"n": 3}).explain()
+    assert "  x[n]: EP" in text or "  x: EP" in text
+    assert "Gaussian arguments in closed form" in text
+    assert "because asked for" in text
 
 
 def with_random_argument(term):
@@ -257,17 +257,21 @@ def with_random_argument(term):
 
 
 @pytest.mark.parametrize(
-    ("term", "edge"),
+    "term",
     [
-        (lambda s: cv.gamma(s, 1.0), "shape"),
-        (lambda s: cv.beta(s, 1.0), "a"),
-        (lambda s: cv.beta(1.0, s), "b"),
-        (lambda s: cv.wishart(s, np.eye(2)), "dof"),
+        lambda s: cv.gamma(s, 1.0),
+        lambda s: cv.beta(s, 1.0),
+        lambda s: cv.beta(1.0, s),
+        lambda s: cv.wishart(s, np.eye(2)),
     ],
+    ids=["gamma shape", "beta a", "beta b", "wishart dof"],
 )
-def test_random_parameters_without_closed_form(term, edge):
-    text = refusal(with_random_argument(term), ["x"])
-    says(text, "'x'", f"the argument {edge}='s'", "is random", "give")
+def test_random_parameters_without_closed_form(term):
+    """Quadrature serves them under EP, and under auto where VMP has nothing to offer."""
+    for method in ("auto", "ep"):
+        text = cv.compile(with_random_argument(term), observed=["x"], method=method).explain()
+        assert "quadrature" in text
+    assert "1-D adaptive" in text
 
 
 def test_unknown_bound():
