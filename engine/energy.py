@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ..compiler.graph import Block, Gate
 from .bilinear import bilinear_energy
-from .evaluate import Scope, moments
+from .evaluate import Scope, known, moments, value
 from .placed import Placed, mapped
 
 
@@ -24,13 +24,7 @@ def block_energy(block: Block, scope: Scope) -> Any:
     scope = dataclasses.replace(scope, bound=block.method.bound)
     if (total := bilinear_energy(block, scope)) is not None:
         return total
-    edges = list(block.args)
-    operands = [moments(block.out, scope)] + [moments(block.args[edge], scope, _kind(block, edge)) for edge in edges]
-
-    def expected_log(out, *args):
-        return block.factor.expected_log(out, **dict(zip(edges, args, strict=True)))
-
-    density = mapped(expected_log, *operands, order=block.plates)
+    density = _density(block, scope)
     weights = [gate_weight(gate, scope) for gate in block.gates]
     if (mask := observed_mask(block, scope)) is not None:
         weights.append(mask)
@@ -40,6 +34,22 @@ def block_energy(block: Block, scope: Scope) -> Any:
     total = mapped(weigh, density, *weights, order=block.plates) if weights else density
     repeats = math.prod(scope.sizes[plate.name] for plate in block.plates if plate not in total.plates)
     return repeats * jnp.sum(total.value)
+
+
+def _density(block: Block, scope: Scope) -> Placed:
+    """E log f of each instance."""
+    edges = list(block.args)
+    args = [moments(block.args[edge], scope, _kind(block, edge)) for edge in edges]
+    if block.factor.name == "categorical" and known(block.out, scope):
+        classes = value(block.out, scope)
+        if not set(classes.plates) <= set(args[0].plates):  # one-hot, each of them would be as long as all classes
+            logs = Placed(args[0].value.log, args[0].plates)
+            return mapped(lambda log, seen: log[seen], logs, classes, order=block.plates)
+
+    def expected_log(out, *args):
+        return block.factor.expected_log(out, **dict(zip(edges, args, strict=True)))
+
+    return mapped(expected_log, moments(block.out, scope), *args, order=block.plates)
 
 
 def _weighted(density, *weights):

@@ -162,9 +162,10 @@ class Machine:
                 variable = self.graph.latent[name]
                 here = placeholder(variable, scope)
                 constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
-        for name, variable in self.graph.latent.items():
-            if variable.domain.kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
-                constant[name] = (tables.bounded(constant[name][0], variable.domain.kind == "category"),)
+        for name in dict.fromkeys(block.latent[0] for block in self.graph.blocks if block.constant and block.latent):
+            kind = self.graph.latent[name].domain.kind
+            if kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
+                constant[name] = (tables.bounded(constant[name][0], kind == "category"),)
         return Fixed(constant, prepared)
 
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
