@@ -180,7 +180,10 @@ def _words(slots: Slots) -> tuple[str, str]:
     over = f", summed over the states of {', '.join(map(str, slots.discrete))}" if slots.discrete else ""
     links = ", ".join(dict.fromkeys(_link_words(branch) for branch in slots.branches))
     mixture = "moment-matched mixture: " if slots.discrete else ""
-    return f"{mixture}{links}{over}; {rule}", "exact moments" if not most and closed else "quadrature"
+    accuracy = "exact moments" if not most and closed else "quadrature"
+    if any(branch.link == "positive" and branch.slots for branch in slots.branches):
+        accuracy = "quadrature, 1e-2 where the step moves with a quadrature argument"
+    return f"{mixture}{links}{over}; {rule}", accuracy
 
 
 def _closed(branch: Branch) -> bool:

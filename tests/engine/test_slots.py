@@ -245,6 +245,22 @@ def mean_and_precision():
     return m
 
 
+def test_e25_cyclist():
+    """Recomputed by dense quadrature in another program, message by message.
+
+    The table prints (15.33, 1.32) and Gamma(2.242, scale 0.2445): Infer.NET projects the precision on the Gamma with
+    the same mean and variance, not on that with the same E x and E log x, which is EP's.
+    """
+    m = cv.Model("cyclist")
+    mean = m.random("mean", cv.gaussian(15.0, precision=0.01))
+    precision = m.random("precision", cv.gamma(2.0, 2.0))
+    m.random("time", cv.gaussian(mean, precision=precision), plates=m.plate("n"))
+    posterior = infer(m, {"time": [13.0, 17.0, 16.0]})
+    close([posterior["mean"].mean, posterior["mean"].variance], [15.303453392340964, 1.4015241431925891], rtol=1e-8)
+    parameters = posterior["precision"].parameters
+    close([parameters["shape"], parameters["rate"]], [1.8853470640308625, 3.387905734131948], rtol=1e-7)
+
+
 def test_power_ep_meets_vmp():
     """Stationary points are an alpha from VMP's; V1 of the reference cases."""
     below = infer(mean_and_precision(), {"x": [5.0, 7.0]}, method="vmp")
