@@ -1,6 +1,7 @@
 # Two commands set everything up on a machine with Python and pip:  make demo   and   make test
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
@@ -30,7 +31,7 @@ demo: $(VENV)/.installed-plot
 	$(BIN)/python examples/demo.py
 
 test: check
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
