@@ -59,7 +59,7 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     latent = latent_names(graph, [expression])
     base = Block(name, "slots", EP, "", "", "", expression.plates, latent, out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
-    return _finished(base, Slots(finder.edges.all(), discrete, (branch,)), method, reason)
+    return _finished(base, Slots(finder.edges.all(), discrete, (branch,)), known, method, reason)
 
 
 def _block(
@@ -87,7 +87,7 @@ def _block(
     slots = Slots(finder.edges.all(), discrete, branches, None if selector is None else 0)
     _check_states(name, discrete)
     _check_directions(name, slots)
-    return _finished(dataclasses.replace(block, plates=block.out.plates), slots, method, reason)
+    return _finished(dataclasses.replace(block, plates=block.out.plates), slots, known, method, reason)
 
 
 def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
@@ -139,9 +139,9 @@ def _check_directions(name: str, slots: Slots) -> None:
             )
 
 
-def _finished(block: Block, slots: Slots, method: Method, reason: str) -> Block:
-    known_selector = slots.selector is not None and slots.discrete[0] is not None and _observed(block, slots)
-    atoms = slots.discrete[1:] if known_selector else slots.discrete
+def _finished(block: Block, slots: Slots, known: Known, method: Method, reason: str) -> Block:
+    selected = slots.selector is not None and known(slots.discrete[slots.selector])
+    atoms = slots.discrete[1:] if selected else slots.discrete
     terms = tuple(
         LinearTerm(edge.variable, edge.element, (), edge.direction)
         for edge in slots.edges
@@ -163,14 +163,6 @@ def _finished(block: Block, slots: Slots, method: Method, reason: str) -> Block:
         form=LinearForm(terms),
         details=slots,
     )
-
-
-def _observed(block: Block, slots: Slots) -> bool:
-    """True when the selector is no random variable of the block."""
-    node = slots.discrete[0]
-    while isinstance(node, (Gather, Let)) and getattr(node, "name", None) not in block.latent:
-        node = node.source if isinstance(node, Gather) else node.expression
-    return getattr(node, "name", None) not in block.latent
 
 
 def _words(slots: Slots) -> tuple[str, str]:
