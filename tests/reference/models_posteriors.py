@@ -180,9 +180,12 @@ def hmm_example(data):
 
 
 def sd_of(name):
-    """Mean and standard deviation of 1 / sqrt(precision), for a Gamma precision."""
+    """Mean and standard deviation of 1 / sqrt(precision), for a precision that is Gamma or on a grid."""
 
     def find(posterior):
+        if name in getattr(posterior, "points", ()):
+            sd, weights = posterior.points[name] ** -0.5, posterior.weights
+            return weights @ sd, np.sqrt(weights @ sd**2 - (weights @ sd) ** 2)
         shape, rate = (np.asarray(posterior[name].parameters[p]) for p in ("shape", "rate"))
         mean = np.exp(0.5 * np.log(rate) + gammaln(shape - 0.5) - gammaln(shape))
         return mean, np.sqrt(rate / (shape - 1.0) - mean**2)

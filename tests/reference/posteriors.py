@@ -60,6 +60,11 @@ def rows(name: str, **options) -> tuple[cv.Posterior, list[Row]]:
     """The posterior under the method that auto picks, and every reference parameter beside it."""
     model, data, where, reference = setup(name)
     posterior = cv.infer(model, data, **options)
+    return posterior, compared(posterior, where, reference)
+
+
+def compared(posterior: cv.Posterior, where: dict, reference: dict) -> list[Row]:
+    """Every reference parameter beside what `posterior` says of it."""
     found = []
     for parameter, (mean, sd) in reference.items():
         place = where[parameter]
@@ -69,4 +74,4 @@ def rows(name: str, **options) -> tuple[cv.Posterior, list[Row]]:
             variable, index = place
             ours = np.asarray(posterior[variable].mean)[index], np.asarray(posterior[variable].sd)[index]
         found.append(Row(parameter, float(ours[0]), float(ours[1]), mean, sd))
-    return posterior, found
+    return found
