@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 Array = Any
+WRITTEN_OUT = 4  # rows
 
 
 def symmetric(matrix: Array) -> Array:
@@ -35,14 +36,40 @@ def diagonal(matrix: Array) -> Array:
     return jnp.diagonal(matrix, axis1=-2, axis2=-1)
 
 
+def cholesky(matrix: Array) -> Array:
+    """L, lower triangular, with L L' = M; written out for up to WRITTEN_OUT rows.
+
+    LAPACK spends a microsecond on a 2 x 2 matrix, and its batches can wait for each other for ever on few cores.
+    """
+    size = matrix.shape[-1]
+    if size > WRITTEN_OUT:
+        return jnp.linalg.cholesky(matrix)
+    zero = jnp.zeros_like(matrix[..., 0, 0])
+    root: Any = [[None] * size for _ in range(size)]
+    for i in range(size):
+        for j in range(i + 1):
+            rest = matrix[..., i, j] - sum(root[i][k] * root[j][k] for k in range(j))
+            root[i][j] = jnp.sqrt(rest) if i == j else rest / root[j][j]
+    return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in root], -2)
+
+
 def log_det(matrix: Array) -> Array:
     """log det M."""
-    return 2.0 * jnp.sum(jnp.log(diagonal(jnp.linalg.cholesky(matrix))), axis=-1)
+    return 2.0 * jnp.sum(jnp.log(diagonal(cholesky(matrix))), axis=-1)
 
 
 def inverse_root(matrix: Array) -> Array:
     """W, lower triangular, with W' W the inverse of M: W' gives white noise that covariance."""
-    root = jnp.linalg.cholesky(matrix)
+    root = cholesky(matrix)
+    size = root.shape[-1]
+    if size <= WRITTEN_OUT:
+        zero = jnp.zeros_like(root[..., 0, 0])
+        w: Any = [[None] * size for _ in range(size)]
+        for i in range(size):
+            w[i][i] = 1.0 / root[..., i, i]
+            for j in range(i):
+                w[i][j] = -w[i][i] * sum(root[..., i, k] * w[k][j] for k in range(j, i))
+        return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in w], -2)
     eye = jnp.broadcast_to(jnp.eye(root.shape[-1], dtype=root.dtype), root.shape)
     return jax.lax.linalg.triangular_solve(root, eye, left_side=True, lower=True)
 
@@ -55,4 +82,4 @@ def inverse(matrix: Array) -> Array:
 
 def is_positive_definite(matrix: Array) -> Array:
     """Whether M is positive definite."""
-    return jnp.all(jnp.isfinite(jnp.linalg.cholesky(matrix)), axis=(-2, -1))
+    return jnp.all(jnp.isfinite(cholesky(matrix)), axis=(-2, -1))
