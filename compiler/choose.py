@@ -19,6 +19,7 @@ from ..factors.errors import UnsupportedError
 from ..factors.factor import Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
 from . import slots
+from .atoms import discrete_key
 from .chains import chain_block, degree_in
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
@@ -93,6 +94,8 @@ def _random_blocks(graph: Graph, node: Random) -> list[Block]:
     cases = len(node.term.terms)
     selector = node.term.selector
     method = graph.method_of(node.name)
+    if (table := _switch_table(graph, node, method)) is not None:
+        return [table]
     if method.name in ("ep", "power") and latent_names(graph, [node, *parents(node)]):
         return [slots.switch_block(graph, node, method)]
     blocks = []
@@ -116,7 +119,8 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
     if term.factor.name == PROCESS:
         return process_block(graph, node, random)
     factor = completed(term.factor, random, node.domain.kind)
-    gates = gates + tuple(index_gates(term.args.values(), known))
+    # A selector may itself be an element that a random index chooses.
+    gates = gates + tuple(index_gates([*term.args.values(), *(gate.selector for gate in gates)], known))
     selectors = [gate.selector for gate in gates]
     compared = {root.name: root for e in selectors if isinstance(root := ungathered(e), Let) and compares(e, known)}
     mean_field = [selector for selector in selectors if not compares(selector, known)]
@@ -164,7 +168,7 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
         node = stack.pop()
         if isinstance(node, Gather) and not known(node.index):
             gates[id(node.index)] = Gate(node.index, axis=node.axis)
-            stack.append(node.source)
+            stack += [node.source, node.index]
         elif not isinstance(node, Random):
             stack.extend(parents(node))
     return list(gates.values())
@@ -215,18 +219,45 @@ def _linear_vector(graph: Graph, argument: Expr) -> bool:
 
 def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """A conditional probability table: data indexed by random discrete variables."""
-    if block.factor.name not in ("bernoulli", "categorical") or method.name in ("vmp", "ncvmp"):
+    if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
         return None
-    indices = []
-    node = next(iter(block.args.values()))
+    indices = _table_indices(Term(block.factor, block.args), known)
+    return _as_table(block, indices, method, known) if indices else None
+
+
+def _switch_table(graph: Graph, node: Random, method: Method) -> Block | None:
+    """A switch over tables is one more table, in which the selector is one more index."""
+    known, switch = known_in(graph), node.term
+    if method.name in ("vmp", "ncvmp") or (known(switch.selector) and known(node)):
+        return None
+    indices = [_table_indices(term, known) for term in switch.terms]
+    if any(own is None for own in indices) or len({term.factor.name for term in switch.terms}) > 1:
+        return None
+    in_order = switch.terms[::-1] if switch.selector.domain.kind == "boolean" else switch.terms  # true is written first
+    args = {f"case {state}": next(iter(term.args.values())) for state, term in enumerate(in_order)}
+    latent = latent_names(graph, [node, switch.selector, *args.values()])
+    base = Block(node.name, "table", method, "", "", "", node.plates, latent, node, switch.terms[0].factor, args)
+    found = [switch.selector, *(index for own in indices for index in own or ())]
+    return dataclasses.replace(_as_table(base, found, method, known), details=switch.selector)
+
+
+def _table_indices(term: Term, known: Callable[[Expr], bool]) -> list[Expr] | None:
+    """The random indices into the known probabilities of a discrete term, None where it is no such table."""
+    if term.factor.name not in ("bernoulli", "categorical"):
+        return None
+    indices, node = [], next(iter(term.args.values()))
     while isinstance(node, Gather):
         if not known(node.index):
             indices.append(node.index)
         node = node.source
-    if not indices or not known(node) or any(gate.axis is None for gate in block.gates):
-        return None
-    found = dict.fromkeys(atom for index in indices for atom in discrete_atoms(index, known))
-    atoms = (*found, *(() if known(block.out) else (block.out,)))
+    return indices if known(node) else None
+
+
+def _as_table(block: Block, indices: list[Expr], method: Method, known) -> Block:
+    found: dict[tuple, Expr] = {}
+    for atom in (atom for index in indices for atom in discrete_atoms(index, known)):
+        found.setdefault(discrete_key(atom), atom)
+    atoms = (*found.values(), *(() if known(block.out) else (block.out,)))
     touched = {getattr(ungathered(atom), "name", "") for atom in atoms}  # what is below a named one is its block's
     return dataclasses.replace(
         block,

@@ -107,7 +107,8 @@ def reads(graph: Graph, roots: list[Expr]) -> Reads:
 def roots_of(block: Block) -> list[Expr]:
     """The expressions that a table is made of."""
     made = [block.expression] if block.expression is not None else list(block.args.values())
-    return [*made, block.out]
+    chosen = [] if block.details is None else [block.details]
+    return [*made, *chosen, block.out]
 
 
 class Sizes(NamedTuple):

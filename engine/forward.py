@@ -35,7 +35,10 @@ Families = Mapping[str, Any]  # families by name
 
 def forward(node: Random | Let, scope: Scope, families: Families) -> Family:
     """The marginal of a variable given the families of everything above it, broadcast over the variable's plates."""
-    placed = _let(node, scope, families) if isinstance(node, Let) else _random(node, scope, families)
+    if isinstance(node, Let):
+        placed = _chosen(_let(node, scope, families), [node.expression], scope)
+    else:
+        placed = _random(node, scope, families)
     return spread(placed, node.plates, scope.sizes)
 
 
@@ -101,7 +104,7 @@ def _random(node: Random, scope: Scope, families: Families) -> Placed:
             parts.append(_mixed(term, scope, families))
         stacked = mapped(lambda *p: _stack(p), *parts)
         weight = mapped(lambda *w: jnp.stack(w), *weights)
-        return mapped(_mixture, stacked, weight, order=node.plates)
+        return _chosen(mapped(_mixture, stacked, weight), [node.term.selector], scope)
     if node.term.factor.name == PROCESS:
         return predicted(node, scope)
     return _mixed(node.term, scope, families)
@@ -121,8 +124,12 @@ def _stack(parts: tuple[Any, ...]) -> Any:
 
 def _mixed(term: Term, scope: Scope, families: Families) -> Placed:
     """The predictive family of a term, mixed over the random variables that index its arguments."""
-    placed = _term(term, scope, families)
-    for gate in index_gates(term.args.values(), lambda e: known(e, scope)):
+    return _chosen(_term(term, scope, families), term.args.values(), scope)
+
+
+def _chosen(placed: Placed, exprs: Iterable[Expr], scope: Scope) -> Placed:
+    """Families with a plate for every random index below `exprs`, mixed over the elements that it may choose."""
+    for gate in index_gates(exprs, lambda e: known(e, scope)):
         if gate.axis not in placed.plates:
             continue
         weight = to_event(gate_weight(gate, scope), gate.axis)
