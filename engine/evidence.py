@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .beliefs import family_of, first_element, stats_from_moments, uniform
 from .energy import block_energy
 from .evaluate import Scope
-from .kinds import KINDS
+from .kinds import KINDS, partitions
 
 if TYPE_CHECKING:
     from .machine import Fixed, Machine
@@ -28,11 +28,12 @@ def evidence_parts(
     beliefs: dict[str, Any],
     moments: dict[str, Any],
     messages: dict[str, Any],
+    log_z: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """log evidence by factor: expected log densities, EP terms, and entropies.
 
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
-    EP messages . E t to the factor that generates it.
+    EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks where it is known.
     """
     scope = scope.with_moments(moments)
     parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
@@ -40,7 +41,14 @@ def evidence_parts(
         if block.kind == "energy":
             parts[block.name] = parts[block.name] + block_energy(block, scope)
     for number, block in machine.ep_blocks.items():
-        parts[block.name] = parts[block.name] + _read(machine, fixed, number, beliefs, messages, scope)
+        if log_z is None:
+            own = _read(machine, fixed, number, beliefs, messages, scope)
+        else:
+            latent = machine.graph.latent
+            own = log_z[number] - partitions(
+                {name: family_of(latent[name]).from_naturals(beliefs[name]) for name in messages[number]}
+            )
+        parts[block.name] = parts[block.name] + own
     latent = machine.graph.latent
     silent = {name: uniform(latent[name], scope) if name in machine.with_ep else beliefs[name] for name in latent}
     sums = machine.with_messages(fixed, messages, silent)

@@ -12,8 +12,9 @@ from ..compiler.language import Model
 from ..compiler.methods import Method
 from ..compiler.plan import make_plan
 from ..factors.errors import DataError, ModelError
+from .options import Options
 from .posterior import Posterior
-from .program import Options, Program
+from .program import Program
 
 _PROGRAMS: weakref.WeakKeyDictionary[Model, dict[Any, Program]] = weakref.WeakKeyDictionary()
 

@@ -24,7 +24,8 @@ class Kind(NamedTuple):
     messages and how many cavities were floored; `accumulate(block, prepared, messages, naturals)` adds the messages;
     `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
     `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
-    moments is the message to them.
+    moments is the message to them. Kinds that treat their variables jointly and exactly have `solve` too (see
+    `exact_kind`).
     """
 
     prepare: Callable[..., Any]
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
     accumulate: Callable[..., Any]
     evidence: Callable[..., Any]
     energy: Callable[..., Any] | None = None
+    solve: Callable[..., Any] | None = None
 
 
 def _site_evidence(block: Any, prepared: Any, naturals: Any, messages: Any, scope: Scope) -> Any:
@@ -77,14 +79,18 @@ def exact_kind(
 
     def evidence(block, prepared, naturals, messages, scope):
         log_z, _ = solve(block, prepared, cavities(naturals, messages), scope)
-        partitions = (family_of(block, name).from_naturals(naturals[name]).log_partition().sum() for name in messages)
-        return log_z - sum(partitions)
+        return log_z - partitions({name: family_of(block, name).from_naturals(naturals[name]) for name in messages})
 
     def energy(block, prepared, naturals, messages, scope):
         outside = jax.lax.stop_gradient(cavities(naturals, messages))
         return solve(block, prepared, outside, scope)[0]
 
-    return Kind(prepare, initial, update, accumulate, evidence, energy)
+    return Kind(prepare, initial, update, accumulate, evidence, energy, solve)
+
+
+def partitions(families: dict[str, Any]) -> Any:
+    """The sum of the log normalisers of beliefs."""
+    return sum(family.log_partition().sum() for family in families.values())
 
 
 def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:

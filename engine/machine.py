@@ -117,9 +117,8 @@ class Machine:
         """Variables that EP blocks touch."""
         names = set()
         for block in self.ep_blocks.values():
-            names |= set(block.latent) - set(block.parameters)
-            names |= {getattr(tables.root(atom), "name", "") for atom in block.atoms}
-        return frozenset(name for name in names if name in self.graph.latent)
+            names |= self._message_names(block)
+        return frozenset(names)
 
     @cached_property
     def partners(self) -> dict[str, tuple[str, ...]]:
@@ -146,6 +145,19 @@ class Machine:
                 found.append(name)
             updated.add(name)
         return tuple(found)
+
+    @cached_property
+    def direct(self) -> bool:
+        """Whether one pass is exact: nothing moves, and each block with messages has its variables to itself."""
+        blocks = self.ep_blocks.values()
+        touched = [name for block in blocks for name in self._message_names(block)]
+        alone = len(touched) == len(set(touched))
+        return not self.moving and alone and all(KINDS[block.kind].solve is not None for block in blocks)
+
+    def _message_names(self, block: Block) -> set[str]:
+        """The variables that a block sends messages to."""
+        names = {*block.latent, *(getattr(tables.root(atom), "name", "") for atom in block.atoms)}
+        return (names - set(block.parameters)) & set(self.graph.latent)
 
     # start ------------------------------------------------------------------------------------------------------------
 
@@ -237,7 +249,7 @@ class Machine:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always)
         evidence = evidence_parts(self, fixed, scope, run.beliefs, run.moments, state.messages) if with_evidence else {}
         seen = dict(run.moments)
-        proper = self._all_proper(before, self.with_ep)
+        proper = self.all_proper(before, self.with_ep)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
@@ -246,7 +258,7 @@ class Machine:
                 self._update(run, name, fixed, scope, step, always, messages)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
-        proper = proper & self._all_proper(run.beliefs, run.beliefs)
+        proper = proper & self.all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
         residual = self._residual(
             before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
@@ -311,7 +323,7 @@ class Machine:
                 block, prepared, flat, messages[number], step, scope
             )
             for name, naturals in flat.items():
-                beliefs[name] = self._shaped(name, naturals)
+                beliefs[name] = self.shaped(name, naturals)
             floored[number] = floored.get(number, 0) + count
         return beliefs, messages, floored
 
@@ -332,19 +344,19 @@ class Machine:
                 .accumulate(block, fixed.prepared[number], messages[number], self.flat(block, beliefs))
                 .items()
             ):
-                beliefs[name] = self._shaped(name, naturals)
+                beliefs[name] = self.shaped(name, naturals)
         return beliefs
 
     def flat(self, block: Block, beliefs: Naturals) -> Naturals:
         """The naturals of the block's variables with all plates in one axis."""
-        names = {*block.latent, *(tables.root(atom).name for atom in block.atoms)} - set(block.parameters)
         flat = {}
-        for name in sorted(names & set(self.graph.latent)):
+        for name in sorted(self._message_names(block)):
             plates = len(self.graph.latent[name].plates)
             flat[name] = tuple(n.reshape((-1, *n.shape[plates:])) for n in beliefs[name])
         return flat
 
-    def _shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
+    def shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Flat naturals with the plates of their variable."""
         shape = self.plates_shape(name)
         return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
 
@@ -384,7 +396,8 @@ class Machine:
 
         return family_of(self.graph.latent[name]).pull(here, jax.grad(energy)(here))
 
-    def _all_proper(self, beliefs: Naturals, names: Any) -> Any:
+    def all_proper(self, beliefs: Naturals, names: Any) -> Any:
+        """Whether the named beliefs can all be normalised."""
         proper = jnp.asarray(True)
         for name in names:
             naturals = beliefs[name]

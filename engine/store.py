@@ -29,8 +29,10 @@ from ..compiler.methods import Method
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import BY_NAME, Point
 from .completed import Completed
+from .options import Options, key_of
 from .posterior import Posterior, Result
-from .program import Options, Program, Runner, arrays_of, key_of
+from .program import Program, arrays_of
+from .runner import Runner
 from .saved import Saved
 from .stream import Beliefs
 from .trace import Trace

@@ -1,0 +1,48 @@
+"""Inference where one pass is exact: nothing moves, and each block with messages has all that it touches to itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from . import controller
+from .evidence import evidence_parts
+from .kinds import KINDS
+from .machine import Machine
+
+
+def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any], key: Any) -> dict[str, Any]:
+    """The outputs of a run from a single solution of every block, evidence included."""
+    fixed, scope = machine.prepare(data, key), machine.scope(data)
+    beliefs, messages, log_z = dict(fixed.constant), {}, {}
+    for number, block in machine.ep_blocks.items():
+        outside = machine.flat(block, beliefs)
+        solve: Any = KINDS[block.kind].solve
+        log_z[number], found = solve(block, fixed.prepared[number], outside, scope)
+        messages[number] = {
+            name: tuple(a - b for a, b in zip(naturals, outside[name], strict=True)) for name, naturals in found.items()
+        }
+        beliefs |= {name: machine.shaped(name, naturals) for name, naturals in found.items()}
+    proper = machine.all_proper(beliefs, beliefs)
+    moments = {name: machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
+    parts = evidence_parts(machine, fixed, scope, beliefs, moments, messages, log_z)
+    evidence = sum(parts.values(), jnp.zeros(()))
+    sound = proper & ~jnp.isnan(evidence)
+    code = jnp.where(sound, controller.CONVERGED, controller.DIVERGED)
+    zero, trace = jnp.zeros((), jnp.int32), jnp.full(settings.trace, jnp.nan)
+    return {
+        "beliefs": beliefs,
+        "messages": messages,
+        "parts": parts,
+        "iteration": zero + 1,
+        "code": jnp.where(jnp.isneginf(evidence), controller.CONTRADICTION, code).astype(jnp.int32),
+        "error": jnp.zeros(()),
+        "residuals": trace.at[0].set(0.0),
+        "evidences": trace.at[0].set(evidence),
+        "rejected": zero,
+        "damped": zero,
+        "floored": {number: jnp.zeros((), int) for number in machine.ep_blocks},
+        "step": jnp.ones(()),
+        "evidence": evidence,
+    }
