@@ -9,6 +9,7 @@ from .absorb import absorb
 from .choose import choose
 from .given import given as given_priors
 from .graph import Graph
+from .intervals import intervals
 from .join import join
 from .language import Model, check_graph
 from .methods import resolve
@@ -23,7 +24,7 @@ def check(graph: Graph) -> Graph:
     return graph
 
 
-PASSES = (check, roles, choose, given_priors, absorb, join, networks, schedule)
+PASSES = (check, roles, choose, given_priors, intervals, absorb, join, networks, schedule)
 
 
 def make_plan(

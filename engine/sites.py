@@ -17,6 +17,7 @@ from ..factors.factor import Site
 from ..factors.gaussian import gaussian_site
 from ..factors.probit import positive_site
 from ..factors.special import log_sigmoid, softplus
+from ..factors.truncation import interval_site
 from .evaluate import Scope
 from .instances import count, restored, schedule_shape
 from .site_data import Prepared, Term, per_batch, scanned_parts
@@ -56,7 +57,14 @@ def site_function(block: Block) -> Any:
     """The block's EP operator."""
     if block.link == "positive":
         return positive_site
+    if block.link == "interval":
+        return _inside
     return gaussian_site if block.link == "identity" else block.factor.sites[block.link]
+
+
+def _inside(width: Any, mean: Any, variance: Any, power: Any) -> Site:
+    """0 < s < width; a power of an indicator is itself."""
+    return interval_site(0.0, width, mean, variance)
 
 
 def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
@@ -281,7 +289,7 @@ def read(
     odds = None if outcome is None else naturals[outcome.name][0]
     projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, flat_messages)
     # Constraints that exclude each other drive their cavities apart without end.
-    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link == "positive")
+    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
     evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
     for j, p in enumerate(projections):
         shift, precision = flat_messages.terms[..., j, 0], flat_messages.terms[..., j, 1]

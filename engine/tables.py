@@ -21,9 +21,9 @@ from .instances import Layout, arranged, count, layout, positions, root, schedul
 from .placed import Placed, arrange, mapped, spread
 
 logsumexp = jax.scipy.special.logsumexp
-# Log odds of a certain state: far beyond rounding of a probability, and finite, so that removing the message from the
-# belief stays defined.
-CERTAIN = 500.0
+# Log odds of a certain state: finite, so that removing the message from the belief stays defined, to 1e-11 (rounding),
+# and beyond what data say against a state: an outlier of 400 standard deviations has 80,000 nats.
+CERTAIN = 1e5
 
 
 def bounded(natural: Any, logits: bool) -> Any:
@@ -95,7 +95,12 @@ def log_density(block: Block, scope: Scope, grids: dict[tuple, Placed]) -> Place
     if block.expression is not None:
         truth = evaluate(block.expression, scope, grids)
         return mapped(lambda a, b: jnp.where(a == b, 0.0, -jnp.inf), truth, outcome)
-    probability = evaluate(next(iter(block.args.values())), scope, grids)
+    cases = [evaluate(arg, scope, grids) for arg in block.args.values()]
+    if block.details is None:
+        (probability,) = cases
+    else:  # a switch: its selector chooses among tables
+        chosen = evaluate(block.details, scope, grids)
+        probability = mapped(lambda i, *p: jnp.stack(p)[jnp.asarray(i, jnp.int32)], chosen, *cases)
     if block.factor.name == "bernoulli":
         found = mapped(lambda p, x: jnp.log(jnp.where(x, p, 1.0 - p)), probability, outcome)
     else:
