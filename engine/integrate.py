@@ -3,13 +3,15 @@
 Under VMP a scale parameter is independent of what it scales, which makes both too certain where data are few. Given
 the parameter, the rest is often exact; so the posterior is a mixture of conditional posteriors, weighted by their
 evidence. All of them are the same compiled program with the parameters as data. rue2009inla made the idea known for
-latent Gaussian models; here the inner inference is whatever the compiler chose.
+latent Gaussian models; here the inner inference is whatever the compiler chose. Discrete parameters are summed over all
+their states: a selector that decides which of two models holds for all data.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,17 +19,23 @@ import jax
 import numpy as np
 
 from ..compiler.bind import Binding
-from ..compiler.expressions import Random
+from ..compiler.expressions import Plate, Random
+from ..compiler.graph import Block, Graph
+from ..compiler.known import ungathered
+from ..compiler.loops import loops_among
 from ..factors.errors import ModelError, UnsupportedError
+from ..factors.families import Bernoulli, Categorical, Family
 from .grid import STEPS, Grid, explore
 from .integrated import Integrated
-from .mixed import FROM_REAL, LOG_SLOPE, TO_REAL, OnGrid
+from .mixed import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL, OnGrid
 from .posterior import Posterior
 from .program import Program, arrays_of
 
 CHUNKS = {1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number of parameters
 
 NEGLIGIBLE = 1e-10  # mass of the points that are left out
+NOTHING = 25.0  # nats below the peak: the mass there does not count
+MOST_STATES = 256  # joint states of discrete parameters
 
 
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
@@ -48,25 +56,58 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
 
 
 def approximate_scalars(program: Program, start: Posterior) -> tuple[str, ...]:
-    """The fewest scalars, scales first, given which the rest is exact; else all whose beliefs are approximate."""
+    """The fewest scalars, discrete ones and scales first, given which the rest is exact; else all that may matter.
+
+    Nothing where all is exact as it is.
+    """
     graph = start.graph
-    moving = {name for block in graph.blocks if not block.constant for name in block.latent}
+    if is_exact(graph):
+        return ()
+    moving = {name for block in graph.blocks if not block.constant for name in _touched(block)}
     members = {member.name for joint in graph.joints if joint.variable.name in moving for member in joint.members}
-    apart = tuple(name for name in _scalars(start) if name in moving)
-    inside = tuple(name for name in _scalars(start) if name in members)
-    scales_first = sorted((*apart, *inside), key=lambda name: start.model.randoms[name].domain.kind == "real")
+    scalars = _scalars(start)
+    apart = tuple(name for name in scalars if name in moving and not _is_discrete(scalars[name]))
+    inside = tuple(name for name in scalars if name in members)
+    scales_first = sorted((*apart, *inside), key=lambda name: scalars[name].domain.kind == "real")
+    selectors = [name for name in scalars if name in moving and _is_discrete(scalars[name])]
     for size in range(1, max(STEPS) + 1):
-        for names in itertools.combinations(scales_first, size):
-            if all(block.constant for block in program.conditional(names).plan.blocks):
-                return names
-    return apart or inside
+        for among in (selectors, scales_first):
+            for names in itertools.combinations(among, size):
+                if not _decided(program, names) and is_exact(program.conditional(names).plan):
+                    return names
+    rest = apart or inside
+    return () if not 0 < len(rest) <= max(STEPS) or _decided(program, rest) else rest
+
+
+def is_exact(graph: Graph) -> bool:
+    """Whether a plan's answers are exact: conjugate messages, discrete trees and joint tables, or one exact block."""
+    rest = [block for block in graph.blocks if not block.constant and block.latent]
+    if all(block.kind in ("table", "network") for block in rest):
+        return not loops_among([block for block in rest if block.kind == "table"])
+    if len(rest) > 1 or rest[0].plates:
+        return False
+    (block,) = rest
+    return block.kind == "site" and block.accuracy in ("exact", "exact moments") and len(block.form.terms) == 1
+
+
+def _touched(block: Block) -> set[str]:
+    return {*block.latent, *(getattr(ungathered(atom), "name", "") for atom in block.atoms)}
+
+
+def _decided(program: Program, names: tuple[str, ...]) -> list[str]:
+    """Constraints and observed expressions that hold or fail by the named variables alone: they have no density."""
+    return [name for name in program.conditional(names).fixed if name not in program.fixed]
+
+
+def _is_discrete(node: Random) -> bool:
+    return node.domain.kind in ("boolean", "category")
 
 
 def _scalars(start: Posterior) -> dict[str, Random]:
     return {
         name: node
         for name, node in start.model.randoms.items()
-        if not node.plates and node.domain.kind in TO_REAL and name not in start.observed
+        if not node.plates and node.domain.kind in FROM_REAL and name not in start.observed
     }
 
 
@@ -81,8 +122,8 @@ def _explored(
     program: Program, data: Mapping[str, Any], start: Posterior, names: tuple[str, ...], seed: int
 ) -> Integrated | None:
     evaluate = _Evaluation(program.conditional(names), data, start, names, seed)
-    grid = explore(evaluate, *evaluate.first_guess())
-    return None if grid is None else evaluate.posterior(grid)
+    grid = evaluate.all_states() if evaluate.discrete else explore(evaluate, *evaluate.first_guess())
+    return None if grid is None or evaluate.saturated(grid) else evaluate.posterior(grid)
 
 
 def _chosen(program: Program, start: Posterior, over: Sequence[str] | str) -> tuple[str, ...]:
@@ -103,6 +144,16 @@ def _chosen(program: Program, start: Posterior, over: Sequence[str] | str) -> tu
             f"integrate= takes one to {max(STEPS)} scalar variables; found {what}. "
             f"Name those that matter most, usually scales: {', '.join(scalars) or 'this model has none'}."
         )
+    if len({_is_discrete(scalars[name]) for name in names}) > 1:
+        raise UnsupportedError(
+            f"integrate= names discrete and continuous variables together ({', '.join(names)}). Discrete ones are "
+            "summed over their states, continuous ones over a grid, and the two are not combined: name either."
+        )
+    if decided := _decided(program, names):
+        raise UnsupportedError(
+            f"integrate= names {', '.join(names)}, which alone decide whether '{decided[0]}' holds, so that its "
+            "evidence at a point is zero or one and no grid can hold it. Leave one of them out of integrate=."
+        )
     return names
 
 
@@ -113,11 +164,30 @@ class _Evaluation:
         self.program, self.start, self.names, self.seed = program, start, names, seed
         nodes: Mapping[str, Random] = start.model.randoms
         self.kinds = [nodes[name].domain.kind for name in names]
-        self.binding = program.bind({**data, **{name: start[name].mean for name in names}})
+        self.discrete = _is_discrete(nodes[names[0]])
+        self.binding = program.bind({**data, **{name: 0 if self.discrete else start[name].mean for name in names}})
         with jax.enable_x64(True):
             self.machine, self.runner = program._run(self.binding, self.binding.inputs)
-            self.arrays = arrays_of(self.binding)
+            self.arrays = arrays_of(self.binding, self.machine.graph)
         self.seen: dict[tuple[float, ...], tuple[Any, int]] = {}
+
+    def all_states(self) -> Grid | None:
+        """Every joint state of discrete parameters, None where they are too many."""
+        sizes = []
+        for name in self.names:
+            domain = self.start.model.randoms[name].domain
+            known = domain.size if not isinstance(domain.size, Plate) else self.binding.sizes[domain.size.name]
+            sizes.append(2 if domain.kind == "boolean" else known)
+        if math.prod(sizes) > MOST_STATES:
+            return None
+        points = np.array(list(itertools.product(*map(range, sizes))), float)
+        return Grid(points, self(points), 0.0, np.zeros(len(sizes)), 0.0)
+
+    def saturated(self, grid: Grid) -> bool:
+        """Whether there is mass where probabilities are too near one to be told apart."""
+        top = grid.log_density.max()
+        ends = [grid.points[:, k] > SATURATED for k, kind in enumerate(self.kinds) if kind == "unit"]
+        return any(bool(np.any(grid.log_density[end] > top - NOTHING)) for end in ends)
 
     def first_guess(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the parameters' beliefs in unconstrained coordinates."""
@@ -136,7 +206,7 @@ class _Evaluation:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
-        size = CHUNKS[len(self.names)]
+        size = len(points) if self.discrete else CHUNKS[len(self.names)]
         return np.concatenate([self._chunk(points[at : at + size], size) for at in range(0, len(points), size)])
 
     def _chunk(self, points: np.ndarray, size: int) -> np.ndarray:
@@ -152,14 +222,14 @@ class _Evaluation:
         """The mixture over the grid."""
         weights = np.exp(grid.log_density - grid.log_density.max())
         order = np.argsort(weights)
-        negligible = np.cumsum(weights[order]) < NEGLIGIBLE * weights.sum()
+        negligible = np.cumsum(weights[order]) <= (0.0 if self.discrete else NEGLIGIBLE * weights.sum())
         kept = np.sort(order[~negligible])
         weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
         held = [self.seen[tuple(point)] for point in points]
         outputs = [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
         values = self.values(points)
         families = {
-            name: OnGrid(column, weights, width, kind)
+            name: OnGrid(column, weights, width, kind) if not self.discrete else _states(column, weights, kind)
             for name, kind, column, width in zip(self.names, self.kinds, points.T, grid.widths, strict=True)
         }
         bindings = [self._binding({name: array[k] for name, array in values.items()}) for k in range(len(kept))]
@@ -168,3 +238,11 @@ class _Evaluation:
     def _binding(self, point: dict[str, Any]) -> Binding:
         point = {name: np.asarray(value) for name, value in point.items()}
         return dataclasses.replace(self.binding, observed={**self.binding.observed, **point})
+
+
+def _states(column: np.ndarray, weights: np.ndarray, kind: str) -> Family:
+    """The marginal of a discrete parameter from the weights of joint states."""
+    totals = np.bincount(column.astype(int), weights, minlength=2)
+    with np.errstate(divide="ignore"):
+        logs = np.log(totals)
+    return Bernoulli(logs[1] - logs[0]) if kind == "boolean" else Categorical(logs)

@@ -16,11 +16,20 @@ from ..factors.quadrature import HALF_LOG_2PI
 _BISECTIONS = 80
 # Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
 TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
-FROM_REAL = {"real": lambda u: u, "positive": jnp.exp, "unit": jax.nn.sigmoid}
+FROM_REAL = {
+    "real": lambda u: u,
+    "positive": jnp.exp,
+    "unit": jax.nn.sigmoid,
+    "boolean": lambda u: u > 0.5,
+    "category": lambda u: jnp.asarray(u, jnp.int32),
+}
+SATURATED = 35.0  # above this coordinate a probability is next to one and its complement is not known to a digit
 LOG_SLOPE = {
     "real": jnp.zeros_like,
     "positive": lambda u: u,
     "unit": lambda u: -jax.nn.softplus(u) - jax.nn.softplus(-u),
+    "boolean": jnp.zeros_like,
+    "category": jnp.zeros_like,
 }
 
 
