@@ -183,7 +183,8 @@ def _conjugate(graph: Graph, block: Block, method: Method, known) -> Block | Non
         return dataclasses.replace(
             block, method=EXACT, operator=operator, accuracy="exact", reason=reason, constant=True
         )
-    if block.gates or len(random) != 1 or random[0][0] not in block.factor.conjugate:
+    open_ = all(known(gate.selector) for gate in block.gates)  # a known gate is a weight of zero or one
+    if not open_ or len(random) != 1 or random[0][0] not in block.factor.conjugate:
         return None
     argument = random[0][1]
     plain = element_of(argument, known) is not None
