@@ -59,7 +59,7 @@ class Program:
         self._predictors: dict[Any, Callable[..., Any]] = {}
         self._conditionals: dict[tuple[str, ...], Program] = {}
         self.plan = self._plan(frozenset(), self._sizes_so_far())
-        self._fixed = self._expressions_of_data()
+        self.fixed = self._expressions_of_data()
 
     def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[str] = frozenset()) -> Graph:
         key = missing, given, tuple(sorted(sizes.items()))
@@ -95,7 +95,7 @@ class Program:
 
     def _check_known(self, binding: Binding) -> None:
         """What the data fix twice, by observing an expression and all that it is made of, must agree."""
-        for name, expr in self._fixed.items():
+        for name, expr in self.fixed.items():
             observed = {key: array for key, array in binding.observed.items() if key != name}
             with jax.enable_x64(True):
                 placed = value(expr, Scope(binding.sizes, {**binding.inputs, **observed}, {}))
