@@ -48,11 +48,20 @@ class Slot:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Quantity:
+    """sum of coefficient * edge over `members`, plus `shift`."""
+
+    members: Members = ()
+    shift: Expr | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Branch:
     """The factor given the discrete states.
 
     `link` is "density" where all random arguments are `slots`; else it names a function of one real quantity, sum of
-    coefficient * edge over `members`, plus `shift`, integrated in closed form at every value of the slots.
+    coefficient * edge over `members`, plus `shift`, integrated in closed form at every value of the slots. `side`, a
+    quantity of the same kind, confines a branch to where it is positive.
     """
 
     factor: Any
@@ -62,20 +71,27 @@ class Branch:
     slots: tuple[Slot, ...] = ()
     members: Members = ()
     shift: Expr | None = None
+    side: Quantity | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slots:
     """All branches of a factor and the edges that they share.
 
-    `discrete` are the elements whose states are summed over, `selector` the number of the one that chooses the branch
-    (its states in order), None where there is a single branch.
+    `discrete` are the elements whose states are summed over, `selector` the number of the one that chooses the case
+    (its states in order), None where there is a single one. A case is the sum of its branches, which exclude each
+    other: several where a maximum has been split into its sides.
     """
 
     edges: tuple[Edge, ...]
     discrete: tuple[Expr, ...]
-    branches: tuple[Branch, ...]
+    cases: tuple[tuple[Branch, ...], ...]
     selector: int | None = None
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """The branches of all cases."""
+        return tuple(branch for case in self.cases for branch in case)
 
 
 def discrete_key(expr: Expr) -> tuple:
@@ -154,21 +170,36 @@ class Finder:
         return Branch(factor, "density", out, args, self.slots([out, *args.values()]))
 
     def linked(
-        self, factor: Any, link: str, out: Expr | None, args: Mapping[str, Expr], parts: list, others: tuple[Expr, ...]
+        self,
+        factor: Any,
+        link: str,
+        out: Expr | None,
+        args: Mapping[str, Expr],
+        parts: list,
+        others: tuple[Expr, ...] = (),
+        side: list | None = None,
     ) -> Branch | None:
         """A function of sum of `parts` (coefficients, atoms), in closed form over the edges in which it is linear.
 
-        None where it is linear in none. `others` are further expressions that the function depends on.
+        None where it is linear in none. `others` are further expressions that the function depends on, `side` the
+        parts of what must be positive, linear in the same edges.
         """
-        inner = [atom for _, atoms in parts for atom in atoms if self._edge(atom) is None]
+        every = [*parts, *(side or ())]
+        inner = [atom for _, atoms in every for atom in atoms if self._edge(atom) is None]
         taken = {self._edge(atom) for atom in self._atoms([*inner, *others])}
-        taken |= {self._edge(atom) for _, atoms in parts for atom in atoms if _repeated(atom, atoms)}
-        linear = self._linear(parts, taken)
-        if not linear:
+        taken |= {self._edge(atom) for _, atoms in every for atom in atoms if _repeated(atom, atoms)}
+        linear = self._linear(every, taken)
+        roots = [*inner, *others]
+        quantity = self._quantity(parts, linear, roots)
+        beside = None if side is None else self._quantity(side, linear, roots)
+        if not (quantity if beside is None else beside).members:
             return None
+        return Branch(factor, link, out, args, self.slots(roots), quantity.members, quantity.shift, beside)
+
+    def _quantity(self, parts: list, linear: set[int], roots: list[Expr]) -> Quantity:
+        """The sum of `parts` over linear edges; what else it depends on is added to `roots`."""
         members: dict[int, list[Expr]] = {}
         rest: list[Expr] = []
-        roots = [*inner, *others]
         for coefficients, atoms in parts:
             numbers = [self._edge(atom) for atom in atoms]
             chosen = next((number for number in numbers if number in linear), None)
@@ -178,7 +209,7 @@ class Finder:
             (rest if chosen is None else members.setdefault(chosen, [])).append(product)
         shift = functools.reduce(operator.add, rest) if rest else None
         totals = tuple((number, functools.reduce(operator.add, parts)) for number, parts in members.items())
-        return Branch(factor, link, out, args, self.slots(roots), totals, shift)
+        return Quantity(totals, shift)
 
     def _linear(self, parts: list, taken: set) -> set[int]:
         """Edges for the closed form: no two of them in one product, those that stand alone first."""

@@ -22,6 +22,7 @@ from .graph import Block, Graph, LinearForm, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
 from .polynomial import atom_key, expand, monomials
+from .sides import sides
 
 MOST_STATES = 256
 Known = Callable[[Expr], bool]
@@ -59,7 +60,7 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     latent = latent_names(graph, [expression])
     base = Block(name, "slots", EP, "", "", "", expression.plates, latent, out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
-    return _finished(base, Slots(finder.edges.all(), discrete, (branch,)), known, method, reason)
+    return _finished(base, Slots(finder.edges.all(), discrete, ((branch,),)), known, method, reason)
 
 
 def _block(
@@ -83,20 +84,39 @@ def _block(
         discrete = (selector, *(expr for expr in discrete if atom_key(expr) not in keys))
     given = given_states(known, discrete)
     finder = Finder(name, given, Edges())
-    branches = tuple(_branch(finder, factor, block.out, args) for factor, args in cases)
-    slots = Slots(finder.edges.all(), discrete, branches, None if selector is None else 0)
+    found = tuple(_branches(finder, factor, block.out, args) for factor, args in cases)
+    slots = Slots(finder.edges.all(), discrete, found, None if selector is None else 0)
     _check_states(name, discrete)
     _check_directions(name, slots)
     return _finished(dataclasses.replace(block, plates=block.out.plates), slots, known, method, reason)
+
+
+def _branches(finder: Finder, factor, out: Expr, args) -> tuple[Branch, ...]:
+    """A Gaussian with a maximum in its mean is split into its two sides; one branch for all else."""
+    split = sides([args["mean"]], finder.given) if factor.name == "gaussian" else None
+    if split is None:
+        return (_branch(finder, factor, out, args),)
+    found = []
+    for side in split:
+        here = side.of_all(args)
+        parts, above = difference(here["mean"], out, finder.given), expand(side.above, finder.given)
+        inner = sides(here.values(), finder.given) or sides([side.above], finder.given)
+        # The positivity of two quantities at once has no closed form.
+        found.append(inner or _gaussian(finder, factor, here, parts, above))
+    linked = tuple(branch for branch in found if isinstance(branch, Branch))
+    return linked if len(linked) == len(split) else (_branch(finder, factor, out, args),)
+
+
+def _gaussian(finder: Finder, factor, args, parts: list, side: list | None = None) -> Branch | None:
+    precision = args["precision"]
+    return finder.linked(factor, "identity", None, {"precision": precision}, parts, (precision,), side)
 
 
 def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     """The factor in closed form over Gaussian edges where it has one, else over slots alone."""
     branch = None
     if factor.name == "gaussian":
-        precision = args["precision"]
-        parts = difference(args["mean"], out, finder.given)
-        branch = finder.linked(factor, "identity", None, {"precision": precision}, parts, (precision,))
+        branch = _gaussian(finder, factor, args, difference(args["mean"], out, finder.given))
     elif factor.sites and finder.given(out):
         edge = getattr(factor, "site_edge", None) or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
@@ -189,7 +209,8 @@ def _link_words(branch: Branch) -> str:
     name = branch.factor.name if branch.factor is not None else "positivity"
     if branch.link == "density":
         return f"{name} density"
-    return f"{name} site, Gaussian arguments in closed form"
+    side = " on each side of a maximum" if branch.side is not None else ""
+    return f"{name} site{side}, Gaussian arguments in closed form"
 
 
 # where VMP has nothing to offer ---------------------------------------------------------------------------------------

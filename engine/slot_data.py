@@ -19,6 +19,7 @@ from ..compiler.polynomial import atom_key
 from .evaluate import Scope, gather, known, point_function, value
 from .instances import Layout, arranged, count, layout, positions
 from .placed import Placed, mapped, spread
+from .present import present
 from .tables import states
 
 
@@ -69,8 +70,9 @@ def leaves(block: Block, scope: Scope) -> list[Expr]:
 def branch_roots(branch: Any) -> list[Expr]:
     """The expressions that a branch evaluates."""
     out = [] if branch.out is None or branch.out is TRUE else [branch.out]
-    roots = [*out, *branch.args.values(), *(c for _, c in branch.members)]
-    roots += [] if branch.shift is None else [branch.shift]
+    roots = [*out, *branch.args.values()]
+    for part in (branch, branch.side) if branch.side is not None else (branch,):
+        roots += [*(c for _, c in part.members), *([] if part.shift is None else [part.shift])]
     for slot in branch.slots:
         roots += [c for _, c in slot.members] + ([] if slot.offset is None else [slot.offset])
     return roots
@@ -137,9 +139,8 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepar
         keep("selector", value(slots.discrete[0], scope))
     if plan is not None:
         scanned["present"] = plan.present
-    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
-    if mask is not None:
-        full = spread(Placed(mask, block.out.plates), block.plates, scope.sizes).reshape(-1)
+    if (mask := present(block, scope)) is not None:
+        full = spread(mask, block.plates, scope.sizes).reshape(-1)
         here = arranged(full, plan) > 0
         scanned["present"] = here & scanned["present"] if "present" in scanned else here
     return Prepared(scanned, fixed, plan)

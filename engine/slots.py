@@ -103,7 +103,7 @@ def _log_states(block: Block, local: dict[str, Any], naturals: dict[str, Any], s
             logs.append(jax.nn.log_softmax(cavity, axis=-1))
     if selected(block):
         chosen = local["selector"].reshape(-1)
-        logs = [jnp.where(chosen[:, None] == jnp.arange(len(slots.branches)), 0.0, -jnp.inf), *logs]
+        logs = [jnp.where(chosen[:, None] == jnp.arange(len(slots.cases)), 0.0, -jnp.inf), *logs]
     rank = len(logs)
     return [log.reshape((log.shape[0], *(1,) * d, log.shape[1], *(1,) * (rank - d - 1))) for d, log in enumerate(logs)]
 

@@ -22,8 +22,10 @@ from .beliefs import family_of
 from .evaluate import Scope
 from .sites import SMALLEST_VARIANCE, Projection
 from .slot_data import Formula
+from .tilt_side import Whole, confined, members
 
 logsumexp = jax.scipy.special.logsumexp
+SILENT = Site(0.0, 0.0, 0.0, 1.0)
 
 
 class Cavity(NamedTuple):
@@ -92,24 +94,34 @@ def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], c
         variance = sum(c**2 * v for c, (_, v) in zip(form[0], own, strict=True))
         slot_cavities.append((mean, jnp.maximum(variance, SMALLEST_VARIANCE)))
 
+    def total(quantity, at):
+        """A quantity's coefficients by edge, its mean and its variance at nodes."""
+        factors = {number: formula(lambda x: x, [c], at, lift) for number, c in quantity.members}
+        own = {number: tuple(map(lifted, cavities[number].values)) for number in factors}
+        mean = sum(c * own[number][0] for number, c in factors.items())
+        if quantity.shift is not None:
+            mean = mean + formula(lambda x: x, [quantity.shift], at, lift)
+        return factors, mean, sum(c**2 * own[number][1] for number, c in factors.items())
+
     def linear(*values):
-        """Coefficients of the edges in closed form, and the site of their sum."""
+        """The log evidence of the closed form at nodes, and the sites of its edges."""
         at = values if values else None
-        factors = [formula(lambda x: x, [c], at, lift) for _, c in branch.members]
-        own = [tuple(map(lifted, cavities[number].values)) for number, _ in branch.members]
-        mean = sum(c * m for c, (m, _) in zip(factors, own, strict=True))
-        if branch.shift is not None:
-            mean = mean + formula(lambda x: x, [branch.shift], at, lift)
-        variance = sum(c**2 * v for c, (_, v) in zip(factors, own, strict=True))
-        constant = jnp.zeros(())
+        factors, mean, variance = total(branch, at)
+        constant = noise = jnp.zeros(())
         if branch.link == "identity":
             precision = formula(lambda x: x, [branch.args["precision"]], at, lift)
-            variance = variance + 1.0 / (power * precision)
+            noise = 1.0 / (power * precision)
+            variance = variance + noise
             if power != 1.0:
                 constant = 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi / precision) - jnp.log(power))
         mean, variance = jnp.broadcast_arrays(mean, jnp.maximum(variance, SMALLEST_VARIANCE))
-        site = _site(block, branch, formula, lift, mean, variance)
-        return factors, own, variance, site._replace(log_evidence=site.log_evidence + constant)
+        spreads = {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
+        parts = {n: c**2 * spreads[n] for n, c in factors.items()}
+        whole = Whole(factors, parts, noise, variance, _site(block, branch, formula, lift, mean, variance))
+        log_evidence, edges = whole.site.log_evidence, {n: whole.edge(n) for n in spreads}
+        if branch.side is not None:
+            log_evidence, edges = confined(whole, total(branch.side, at), edges, spreads)
+        return log_evidence + constant, edges
 
     def log_factor(*values):
         if branch.link == "density":
@@ -121,10 +133,10 @@ def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], c
                 lift,
             )
             return power * density
-        return linear(*values)[3].log_evidence
+        return linear(*values)[0]
 
     touched = [arrays for cavity in slot_cavities for arrays in cavity]
-    touched += [array for number, _ in branch.members for array in cavities[number].values]
+    touched += [array for number, _ in members(branch) for array in cavities[number].values]
     touched += [formula.arrays[key] for key in formula.arguments(_roots(branch))[0]]
     shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
     wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in slot_cavities]
@@ -135,23 +147,43 @@ def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], c
     safe = jnp.where(jnp.isfinite(log_evidence), log_evidence, 0.0)
     weights = jnp.exp(found.log_weights - lifted(safe)) if lift else jnp.ones(shape)
     edges = _slot_edges(branch, forms, wide, found, weights, axes, cavities)
-    if branch.members:
-        factors, own, variance, site = linear(*found.values)
-        for (number, _), c, (_, v) in zip(branch.members, factors, own, strict=True):
-            seen = Site(
-                site.log_evidence,
-                c * site.score,
-                c**2 * site.curvature,
-                site.ratio + site.curvature * (variance - c**2 * v),
-            )
+    if members(branch):
+        for number, seen in linear(*found.values)[1].items():
             edges[number] = _mixed(weights, seen, 1.0, cavities[number].values[1], axes, False) if lift else seen
+    return Branched(log_evidence, edges)
+
+
+def _together(slots: Slots, parts: list[Branched], cavities: list[Cavity]) -> Branched:
+    """The sum of branches that exclude each other."""
+    shape = jnp.broadcast_shapes(*(part.log_evidence.shape for part in parts))
+
+    def stacked(arrays):
+        return jnp.stack([jnp.broadcast_to(array, shape) for array in arrays], axis=-1)
+
+    logs = stacked([part.log_evidence for part in parts])
+    log_evidence = logsumexp(logs, axis=-1)
+    weights = jnp.exp(logs - jnp.where(jnp.isfinite(log_evidence), log_evidence, 0.0)[..., None])
+    edges = {}
+    for number in dict.fromkeys(number for part in parts for number in part.edges):
+        cavity = cavities[number].values
+        axes = (weights.ndim - 1,)
+        if gaussian(slots.edges[number]):
+            sites = [part.edges.get(number, SILENT) for part in parts]
+            site = Site(*(stacked([getattr(site, field) for site in sites]) for field in Site._fields))
+            edges[number] = _mixed(weights, site, 1.0, cavity[1], axes, False)
+        else:
+            own = family_of(slots.edges[number].variable).from_naturals(cavity).expected_stats()
+            stats = zip(*(part.edges.get(number, own) for part in parts), strict=True)
+            edges[number] = tuple(_sum(weights, stacked(stat), axes) for stat in stats)
     return Branched(log_evidence, edges)
 
 
 def _roots(branch: Branch) -> list[Any]:
     if branch.link == "density":
         return [*([] if branch.out is None else [branch.out]), *branch.args.values()]
-    return [*branch.args.values(), *(c for _, c in branch.members), *([] if branch.shift is None else [branch.shift])]
+    quantities = [branch] if branch.side is None else [branch, branch.side]
+    shifts = [quantity.shift for quantity in quantities if quantity.shift is not None]
+    return [*branch.args.values(), *(c for quantity in quantities for _, c in quantity.members), *shifts]
 
 
 def _site(block: Block, branch: Branch, formula: Formula, lift: int, mean: Any, variance: Any) -> Site:
@@ -208,7 +240,7 @@ def outcome(block: Block, scope: Scope, local: dict[str, Any], cavities: list[Ca
     rank = len(slots.discrete)
     sizes = [log.shape[1 + d] for d, log in enumerate(logs)]
     branches = []
-    for state, branch in enumerate(slots.branches):
+    for state, case in enumerate(slots.cases):
         here, own = local, cavities
         if slots.selector is not None:
             axis = 1 + slots.selector
@@ -220,7 +252,8 @@ def outcome(block: Block, scope: Scope, local: dict[str, Any], cavities: list[Ca
             names = [name for name in local if name.startswith("leaf")]
             here = {**local, **{name: at(local[name]) for name in names}}
             own = [Cavity(tuple(map(at, c.values)), None, c.floored) for c in cavities]
-        branches.append(_branch(block, branch, scope, here, own))
+        parts = [_branch(block, branch, scope, here, own) for branch in case]
+        branches.append(parts[0] if len(parts) == 1 else _together(slots, parts, own))
 
     def joined(parts):
         """One array over all states from one for each branch."""

@@ -1,0 +1,122 @@
+"""EP of maxima and minima: each side of the kink in closed form."""
+
+from __future__ import annotations
+
+import cavity as cv
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+close = np.testing.assert_allclose
+
+
+def infer(model, data, **options):
+    posterior = cv.infer(model, data, **{"tolerance": 1e-10, "method": "ep", **options})
+    assert posterior.converged, posterior.diagnosis
+    return posterior
+
+
+def weighed(first, second, outcome, noise):
+    """Integrals of 1, x, x^2, z, z^2 over x > z, for the outcome N(x, noise): over z in closed form, over x by SciPy."""
+    (m, v), (n, w) = first, second
+    spread, centre = np.sqrt(v * noise / (v + noise)), (m * noise + outcome * v) / (v + noise)
+    height, sd = stats.norm.pdf(outcome, m, np.sqrt(v + noise)), np.sqrt(w)
+
+    def integral(weight):
+        def density(x):
+            z = (x - n) / sd
+            return weight(x, stats.norm.cdf(z), stats.norm.pdf(z)) * stats.norm.pdf(x, centre, spread)
+
+        ends = centre - 12.0 * spread, centre + 12.0 * spread
+        return height * integrate.quad(density, *ends, epsabs=0, epsrel=1e-13, limit=500)[0]
+
+    return np.array(
+        [
+            integral(lambda x, p, d: p),
+            integral(lambda x, p, d: x * p),
+            integral(lambda x, p, d: x * x * p),
+            integral(lambda x, p, d: n * p - sd * d),
+            integral(lambda x, p, d: (n**2 + w) * p - sd * (x + n) * d),
+        ]
+    )
+
+
+def largest(first, second, outcome, noise):
+    """log evidence, then mean and variance of both, of outcome ~ N(max(a, b), noise)."""
+    total = weighed(first, second, outcome, noise) + weighed(second, first, outcome, noise)[[0, 3, 4, 1, 2]]
+    a, aa, b, bb = total[1:] / total[0]
+    return np.array([np.log(total[0]), a, aa - a**2, b, bb - b**2])
+
+
+def found(posterior):
+    a, b = posterior["a"], posterior["b"]
+    return [posterior.log_evidence, a.mean, a.variance, b.mean, b.variance]
+
+
+CASES = [(1.3, 0.1), (-3.3, 0.1), (4.0, 1e-6), (0.2, 50.0)]
+
+
+@pytest.mark.parametrize(("outcome", "noise"), CASES)
+@pytest.mark.parametrize("function", ["max", "min"])
+def test_one_outcome(function, outcome, noise):
+    sign = 1.0 if function == "max" else -1.0
+    m = cv.Model()
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(sign * 0.5, variance=2.0))
+    m.random("y", cv.gaussian(getattr(cv, function)(a, b), variance=noise))
+    posterior = infer(m, {"y": sign * outcome})
+    wanted = largest((0.0, 1.0), (0.5, 2.0), outcome, noise) * np.array([1.0, sign, 1.0, sign, 1.0])
+    close(found(posterior), wanted, rtol=1e-11)
+    assert "each side of a maximum" in posterior.explain()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "mean", "variance"),
+    [
+        ((0, 1), (0, 1), 0.564189583547755, 0.681690113816208),
+        ((0, 0.5), (0, 1), 0.488602511902919, 0.511267585362156),
+        ((0, 0.5), (1, 1), 1.142990909082178, 0.733008646277036),
+        ((0, 0.1), (1, 0.1), 1.001971323223190, 0.098024790661557),
+    ],
+)
+def test_e12_random_outcome(a, b, mean, variance):
+    """The message up of a maximum, by a vague observation of it."""
+    m = cv.Model()
+    left, right = (m.random(name, cv.gaussian(c, variance=v)) for name, (c, v) in (("a", a), ("b", b)))
+    y = m.random("y", cv.gaussian(cv.max(left, right), variance=1e-9))
+    m.random("vague", cv.gaussian(y, variance=1e12))
+    posterior = infer(m, {"vague": 0.0})
+    close([posterior["y"].mean, posterior["y"].variance - 1e-9], [mean, variance], rtol=1e-9)
+
+
+def test_absolute_value():
+    """max(x, -x): both sides are the same variable."""
+    m = cv.Model()
+    x = m.random("x", cv.gaussian(0.4, variance=2.0))
+    m.random("y", cv.gaussian(cv.max(x, -x), variance=0.3))
+    posterior = infer(m, {"y": 1.0})
+    x = np.linspace(-12.0, 12.0, 240001)
+    weight = stats.norm.pdf(x, 0.4, np.sqrt(2.0)) * stats.norm.pdf(1.0, np.abs(x), np.sqrt(0.3))
+    mean = (weight * x).sum() / weight.sum()
+    close(posterior.log_evidence, np.log(weight.sum() * (x[1] - x[0])), rtol=1e-7)
+    close([posterior["x"].mean, posterior["x"].variance], [mean, (weight * (x - mean) ** 2).sum() / weight.sum()], 1e-7)
+
+
+def test_inside_a_gate_with_a_random_scale():
+    """A rectifier in one case of a switch, with a random precision: quadrature over the precision alone."""
+    m = cv.Model()
+    x = m.random("x", cv.gaussian(0.3, variance=1.0))
+    precision = m.random("precision", cv.gamma(3.0, 2.0))
+    on = m.random("on", cv.bernoulli(0.6))
+    m.random("y", cv.switch(on, cv.gaussian(2.0 * cv.max(x, 0.0), precision=precision), cv.gaussian(0.0, variance=4.0)))
+    posterior = infer(m, {"y": 0.8})
+    x, t = np.linspace(-10.0, 10.0, 8001), np.exp(np.linspace(-12.0, 4.0, 1201))
+    step = (x[1] - x[0]) * (np.log(t[1]) - np.log(t[0]))
+    grid = stats.norm.pdf(x, 0.3) * (stats.gamma.pdf(t, 3.0, scale=0.5) * t)[:, None]
+    inside = grid * stats.norm.pdf(0.8, 2.0 * np.maximum(x, 0.0), t[:, None] ** -0.5)
+    on, off = 0.6 * inside.sum() * step, 0.4 * stats.norm.pdf(0.8, 0.0, 2.0)
+    close(posterior.log_evidence, np.log(on + off), rtol=1e-6)
+    close(posterior["on"].mean, on / (on + off), rtol=1e-6)
+    mean = (0.6 * (inside * x).sum() * step + off * 0.3) / (on + off)
+    close(posterior["x"].mean, mean, rtol=1e-6)
+    mean = (0.6 * (inside * t[:, None]).sum() * step + off * 1.5) / (on + off)
+    close(posterior["precision"].mean, mean, rtol=1e-6)
