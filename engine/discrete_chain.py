@@ -71,7 +71,7 @@ def _scaled(first: Any, table: Any, node: Any) -> tuple[Smoothed, Any]:
         return reached * known, (share, reached)
 
     _, (share, reached) = jax.lax.scan(down, start / mass, (known, seen, moving))
-    message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached) + jnp.log(below)])
+    message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached * below)])
     counts = _counts(transition, share, known)
     return Smoothed(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
 
