@@ -61,7 +61,8 @@ class Branch:
 
     `link` is "density" where all random arguments are `slots`; else it names a function of one real quantity, sum of
     coefficient * edge over `members`, plus `shift`, integrated in closed form at every value of the slots. `side`, a
-    quantity of the same kind, confines a branch to where it is positive.
+    quantity of the same kind, confines a branch to where it is positive. With a `half`, 1 or -1, the only slot is
+    integrated above or below the point where the coefficient of the only edge vanishes, at which the function jumps.
     """
 
     factor: Any
@@ -72,6 +73,7 @@ class Branch:
     members: Members = ()
     shift: Expr | None = None
     side: Quantity | None = None
+    half: int = 0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

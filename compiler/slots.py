@@ -60,7 +60,20 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     latent = latent_names(graph, [expression])
     base = Block(name, "slots", EP, "", "", "", expression.plates, latent, out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
-    return _finished(base, Slots(finder.edges.all(), discrete, ((branch,),)), known, method, reason)
+    case = (branch,)
+    if _jumps(branch, given):
+        case = tuple(dataclasses.replace(branch, half=half) for half in (1, -1))
+    return _finished(base, Slots(finder.edges.all(), discrete, (case,)), known, method, reason)
+
+
+def _jumps(branch: Branch, given: Known) -> bool:
+    """Whether the sign of a single coefficient, linear in a single real slot, decides a step."""
+    if len(branch.slots) != 1 or branch.slots[0].kind != "real" or len(branch.members) != 1:
+        return False
+    slot, ((_, coefficient),) = branch.slots[0], branch.members
+    parts = expand(coefficient, lambda e: given(e) or atom_key(e) == atom_key(slot.expr))
+    linear = expand(coefficient, given)
+    return not given(coefficient) and all(len(atoms) <= 1 for _, atoms in linear) and not any(a for _, a in parts)
 
 
 def _block(
@@ -193,7 +206,7 @@ def _words(slots: Slots) -> tuple[str, str]:
     links = ", ".join(dict.fromkeys(_link_words(branch) for branch in slots.branches))
     mixture = "moment-matched mixture: " if slots.discrete else ""
     accuracy = "exact moments" if not most and closed else "quadrature"
-    if any(branch.link == "positive" and branch.slots for branch in slots.branches):
+    if any(branch.link == "positive" and branch.slots and not branch.half for branch in slots.branches):
         accuracy = "quadrature, 1e-2 where the step moves with a quadrature argument"
     return f"{mixture}{links}{over}; {rule}", accuracy
 

@@ -140,7 +140,11 @@ def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], c
     touched += [formula.arrays[key] for key in formula.arguments(_roots(branch))[0]]
     shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
     wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in slot_cavities]
-    found = tilted(log_factor, tuple(slot.kind for slot in branch.slots), tuple(wide))
+    kinds, given = tuple(slot.kind for slot in branch.slots), tuple(wide)
+    if branch.half:
+        turn = jnp.broadcast_to(_turn(formula, branch), shape)
+        kinds, given = ("half",), ((*wide[0], turn, jnp.full(shape, float(branch.half))),)
+    found = tilted(log_factor, kinds, given)
     axes = tuple(range(formula.rank, formula.rank + lift))
     log_evidence = logsumexp(found.log_weights, axis=axes) if lift else found.log_weights
     log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
@@ -151,6 +155,14 @@ def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], c
         for number, seen in linear(*found.values)[1].items():
             edges[number] = _mixed(weights, seen, 1.0, cavities[number].values[1], axes, False) if lift else seen
     return Branched(log_evidence, edges)
+
+
+def _turn(formula: Formula, branch: Branch) -> Any:
+    """Where the coefficient of the only edge, linear in the only slot, is zero; anywhere if it is constant."""
+    ((_, coefficient),) = branch.members
+    at = [formula(lambda x: x, [coefficient], (jnp.full((1,) * (formula.rank + 1), x),), 1)[..., 0] for x in (0.0, 1.0)]
+    slope = at[1] - at[0]
+    return jnp.where(slope == 0.0, 0.0, -at[0] / jnp.where(slope == 0.0, 1.0, slope))
 
 
 def _together(slots: Slots, parts: list[Branched], cavities: list[Cavity]) -> Branched:
@@ -197,7 +209,7 @@ def _site(block: Block, branch: Branch, formula: Formula, lift: int, mean: Any, 
     )
     if branch.link == "positive":
         return positive_site(out, mean, variance)
-    others = {name: formula(lambda x: x, [arg], None, lift) for name, arg in branch.args.items()}
+    others = {name: formula.given(arg, lift) for name, arg in branch.args.items()}
     mean, variance, out = jnp.broadcast_arrays(mean, variance, out)
     return branch.factor.sites[branch.link](out, mean, variance, power, **others)
 
@@ -207,7 +219,8 @@ def _slot_edges(
 ) -> dict[int, Any]:
     """What the nodes say of the edges of the slots."""
     edges: dict[int, Any] = {}
-    for slot, form, cavity, u, own in zip(branch.slots, forms, cavities, found.coordinates, found.lines, strict=True):
+    nodes = zip(found.coordinates, found.values, found.lines, strict=True)
+    for slot, form, cavity, (u, x, own) in zip(branch.slots, forms, cavities, nodes, strict=True):
         if form is None:
             edges[slot.members[0][0]] = tuple(
                 _sum(weights, stat, axes)
@@ -215,7 +228,7 @@ def _slot_edges(
             )
             continue
         mean, variance = cavity
-        away = jnp.broadcast_to(u, weights.shape) - jnp.expand_dims(mean, axes)
+        away = jnp.broadcast_to(x, weights.shape) - jnp.expand_dims(mean, axes)
         shift = _sum(weights, away, axes)
         spread = _sum(weights, (away - jnp.expand_dims(shift, axes)) ** 2, axes)
         ratio = spread / variance

@@ -106,13 +106,34 @@ def _count(log_rate: Array) -> Line:
     )
 
 
-LINES: dict[str, Callable[..., Line]] = {"real": _real, "positive": _positive, "unit": _unit, "count": _count}
+def _half(mean: Array, variance: Array, end: Array, sign: Array) -> Line:
+    """A real number above (sign 1) or below (-1) `end`, where the factor jumps: u is the logarithm of the distance."""
+    sd, inside = jnp.sqrt(variance), sign * (mean - end)
+    m, v, e, s = (a[..., None] for a in (mean, variance, end, sign))
+    typical = jnp.where(inside > sd, inside, variance / (sd + jnp.abs(inside)))
+    return Line(
+        value=lambda u: e + s * jnp.exp(u),
+        log_density=lambda u: u - 0.5 * (e + s * jnp.exp(u) - m) ** 2 / v - 0.5 * jnp.log(v) - HALF_LOG_2PI,
+        stats=lambda u: (e + s * jnp.exp(u), (e + s * jnp.exp(u)) ** 2),
+        growth=jnp.zeros_like,
+        start=_start(jnp.log(typical), jnp.full_like(sd, _FAR), jnp.log1p((jnp.abs(inside) + _FAR * sd) / typical)),
+    )
+
+
+LINES: dict[str, Callable[..., Line]] = {
+    "real": _real,
+    "positive": _positive,
+    "unit": _unit,
+    "count": _count,
+    "half": _half,
+}
 
 
 def line(kind: str, cavity: tuple[Array, ...]) -> Line:
     """The line of an argument of the given kind.
 
-    `cavity` are the mean and the variance of a real one, the naturals of its family of any other.
+    `cavity` are the mean and the variance of a real one, with the end and the side of a half line, the naturals of its
+    family of any other.
     """
     return LINES[kind](*jnp.broadcast_arrays(*cavity))
 

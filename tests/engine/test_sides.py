@@ -17,7 +17,7 @@ def infer(model, data, **options):
 
 
 def weighed(first, second, outcome, noise):
-    """Integrals of 1, x, x^2, z, z^2 over x > z, for the outcome N(x, noise): over z in closed form, over x by SciPy."""
+    """Integrals of 1, x, x^2, z, z^2 over x > z times N(outcome; x, noise): over z in closed form, over x by SciPy."""
     (m, v), (n, w) = first, second
     spread, centre = np.sqrt(v * noise / (v + noise)), (m * noise + outcome * v) / (v + noise)
     height, sd = stats.norm.pdf(outcome, m, np.sqrt(v + noise)), np.sqrt(w)
@@ -120,3 +120,21 @@ def test_inside_a_gate_with_a_random_scale():
     close(posterior["x"].mean, mean, rtol=1e-6)
     mean = (0.6 * (inside * t[:, None]).sum() * step + off * 1.5) / (on + off)
     close(posterior["precision"].mean, mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("mean", "spread"), [(0.4, 1.0), (3.0, 0.5), (-1.0, 3.0)])
+def test_the_sign_of_a_product(mean, spread):
+    """a * b > 0 jumps where a is zero; (a - 1) * b > 0 where a is one."""
+    for turn in (0.0, 1.0):
+        m = cv.Model()
+        a, b = m.random("a", cv.gaussian(mean + turn, variance=spread)), m.random("b", cv.gaussian(0.7, variance=2.0))
+        m.constrain((a - turn) * b > 0.0)
+        posterior = infer(m, {})
+        parts = []  # probability and mass times mean of the positive and of the negative part of both
+        for n, v in ((mean, spread), (0.7, 2.0)):
+            p, d = stats.norm.cdf(n / np.sqrt(v)), np.sqrt(v) * stats.norm.pdf(n / np.sqrt(v))
+            parts.append(np.array([[p, 1.0 - p], [n * p + d, n * (1.0 - p) - d]]))
+        total = parts[0][0] @ parts[1][0]
+        close(posterior.log_evidence, np.log(total), rtol=1e-9)
+        close(posterior["a"].mean - turn, parts[0][1] @ parts[1][0] / total, rtol=1e-9)
+        close(posterior["b"].mean, parts[0][0] @ parts[1][1] / total, rtol=1e-9)
