@@ -289,6 +289,11 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
     observed = known(block.out)
     if form is None or not (observed or block.out.domain.kind == "boolean"):
         return None
+    if len(block.args) > 1:  # a site reads its link alone; slots read the other arguments too, such as a dispersion
+        if not observed or not all(known(arg) for arg in list(block.args.values())[1:]):
+            return None
+        reason = "scalar link of a linear form with known parameters: EP is the most accurate"
+        return slots.term_block(graph, block, ep_or_power(method), reason)
     closed = argument.op == "probit" and method.alpha == 1.0
     return dataclasses.replace(
         block,

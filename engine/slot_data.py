@@ -197,6 +197,10 @@ class Formula:
             return one()
         return jnp.vectorize(one, signature=f"{signature}->()")(*arrays, *given)
 
+    def given(self, expr: Expr, lift: int) -> Any:
+        """What is data given the states, at all instances; vectors, such as cutpoints, keep their axis."""
+        return self._lifted(self.arrays[id(expr)], lift)
+
     def _lifted(self, array: Any, lift: int) -> Any:
         return array.reshape((*array.shape[: self.rank], *(1,) * lift, *array.shape[self.rank :]))
 

@@ -1,0 +1,55 @@
+"""What the sweep has found, each as the smallest model that showed it, against a dense grid."""
+
+from __future__ import annotations
+
+import cavity as cv
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, logsumexp
+
+close = np.testing.assert_allclose
+
+
+def on_a_grid(log_density, low, high):
+    """Mean, sd and log evidence of a scalar with this log joint density."""
+    x = np.linspace(low, high, 20001)
+    log = log_density(x)
+    evidence = logsumexp(log) + np.log(x[1] - x[0])
+    weights = np.exp(log - logsumexp(log))
+    mean = weights @ x
+    return mean, np.sqrt(weights @ (x - mean) ** 2), evidence
+
+
+@pytest.mark.parametrize("method", ["auto", "ep"])
+def test_a_site_reads_the_dispersion(method):
+    """The negative binomial's EP site took the dispersion to be one, whatever it was."""
+    m = cv.Model()
+    dispersion = m.input("dispersion", cv.positive)
+    s = m.random("s", cv.gaussian(0.3, variance=1.0))
+    m.random("y", cv.negative_binomial(mean=cv.exp(1.5 * s), dispersion=dispersion))
+    program = cv.compile(m, ["y"], method=method)
+    for r in (0.4, 2.4, 9.0):
+        posterior = program({"y": 3, "dispersion": r})
+        mean, sd, evidence = on_a_grid(
+            lambda x, r=r: stats.norm.logpdf(x, 0.3, 1.0) + stats.nbinom.logpmf(3, r, r / (r + np.exp(1.5 * x))), -9, 9
+        )
+        close([posterior["s"].mean, posterior["s"].sd, posterior.log_evidence], [mean, sd, evidence], rtol=1e-7)
+
+
+def test_cutpoints_of_an_ordered_outcome_over_slots():
+    """A gate before an ordered outcome under EP: the vector of cutpoints was read as a number."""
+    m = cv.Model()
+    k, n = m.plate("k", 2), m.plate("n", 1)
+    level = m.input("level", cv.real, plates=k)
+    z = m.random("z", cv.bernoulli(0.3), plates=n)
+    s = m.random("s", cv.gaussian(0.2, variance=1.5))
+    m.random("y", cv.ordered_logistic(s + level[z], [-0.6, 0.8]))
+    posterior = cv.infer(m, {"y": [1], "level": [-1.0, 2.0]}, method="ep")
+
+    def log_density(x):
+        middle = [np.log(p * (expit(0.8 - x - a) - expit(-0.6 - x - a))) for p, a in ((0.7, -1.0), (0.3, 2.0))]
+        return stats.norm.logpdf(x, 0.2, np.sqrt(1.5)) + np.logaddexp(*middle)
+
+    mean, sd, evidence = on_a_grid(log_density, -12, 12)
+    close([posterior["s"].mean, posterior["s"].sd, posterior.log_evidence], [mean, sd, evidence], rtol=1e-6)
