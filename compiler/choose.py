@@ -21,6 +21,7 @@ from ..factors.gaussian_process import NAME as PROCESS
 from . import slots
 from .atoms import discrete_key
 from .chains import chain_block, degree_in
+from .expectations import better_by_ep, no_moments
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
@@ -104,7 +105,16 @@ def _random_blocks(graph: Graph, node: Random) -> list[Block]:
         state = cases - 1 - number if selector.domain.kind == "boolean" else number
         block = _term_block(graph, node, term, (Gate(selector, case=state),))
         blocks.append(dataclasses.replace(block, name=f"{node.name} (case {number})"))
-    return blocks
+    lacking = next((block.reason for block in blocks if block.kind == "slots"), None)
+    return blocks if lacking is None else [_switch_by_ep(graph, node, method, lacking)]
+
+
+def _switch_by_ep(graph: Graph, node: Random, method: Method, lacking: str) -> Block:
+    """The whole switch, of which VMP cannot average a case."""
+    try:
+        return dataclasses.replace(slots.switch_block(graph, node, method), reason=lacking)
+    except UnsupportedError as refusal:
+        raise UnsupportedError(f"{refusal} Nor has VMP an operator for it: {lacking}.") from None
 
 
 def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
@@ -140,23 +150,36 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
         block = rule(graph, base, method, known)
         if block is not None:
             return block
-    if reason := _needs_ep(base, method, known):
-        return slots.term_block(graph, base, method, reason)
-    return _energy(graph, base, method, known)
+    return _slots(graph, base, method, known) or _energy(graph, base, method, known)
 
 
-def _needs_ep(block: Block, method: Method, known) -> str:
-    """Why a factor is left to EP by quadrature; nothing where VMP serves it and was not ruled out."""
+def _slots(graph: Graph, block: Block, method: Method, known) -> Block | None:
+    """EP by quadrature where it was asked for, where VMP has no rule, and where it is better and has an operator."""
     if method.name in ("ep", "power"):
-        return "asked for"
+        return slots.term_block(graph, block, method, "asked for")
     if method.name != "auto":
-        return ""
+        return None
+    lacking = _lacking(block, known)
+    cased = any(gate.case is not None for gate in block.gates)
+    reason = lacking or ("" if cased else better_by_ep(block.args.values(), known))
+    if not reason:
+        return None
+    try:
+        return slots.term_block(graph, block, method, reason)
+    except UnsupportedError as refusal:
+        if not lacking:
+            return None
+        raise UnsupportedError(f"{refusal} Nor has VMP an operator for it: {lacking}.") from None
+
+
+def _lacking(block: Block, known) -> str:
+    """Why VMP cannot serve a factor; nothing where it can."""
     fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
     if fixed:
         return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
     edges = {"out": block.out.domain.kind, **block.factor.edges}
     exprs = {"out": block.out, **block.args}
-    silent = slots.no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
+    silent = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
     return f"VMP has no moments of {silent}" if silent is not None else ""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..factors.domains import real
 from .expressions import Apply, Constant, Expr, Gather, Let, Random
 from .graph import LinearForm, LinearTerm
-from .polynomial import atom_key, monomials
+from .polynomial import atom_key, expand, monomials
 from .sums import unrolled
 
 ONE = Constant(np.array(1.0), (), real)
@@ -20,6 +20,8 @@ ONE = Constant(np.array(1.0), (), real)
 
 def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
     """`expr` as a linear form of Gaussian variables, or None where it is not linear in them."""
+    if not all(_may_be_linear(atoms, known) for _, atoms in expand(expr, known)):
+        return None  # before it is asked for moments, which what is not linear may lack
     terms, offsets = [], []
     sizes = getattr(known, "sizes", {})
     for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
@@ -31,6 +33,14 @@ def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
             return None
         terms.append(term)
     return LinearForm(_merged(terms), tuple(offsets))
+
+
+def _may_be_linear(atoms: tuple[Expr, ...], known: Callable[[Expr], bool]) -> bool:
+    """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
+    if len(atoms) != 1:
+        return not atoms
+    summed = isinstance(atoms[0], Apply) and atoms[0].op == "sum"
+    return summed or linear_term(atoms[0], (), known) is not None
 
 
 def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:

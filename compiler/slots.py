@@ -10,18 +10,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch
-from ..factors.moments import BY_KIND
 from .atoms import ONE, Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
-from .expressions import Apply, Expr, Gather, Let, Random
+from .expressions import Apply, Expr, Let, Random
 from .graph import Block, Graph, LinearForm, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
-from .polynomial import atom_key, expand, monomials
+from .polynomial import atom_key, expand
 from .sides import sides
 
 MOST_STATES = 256
@@ -224,54 +222,3 @@ def _link_words(branch: Branch) -> str:
         return f"{name} density"
     side = " on each side of a maximum" if branch.side is not None else ""
     return f"{name} site{side}, Gaussian arguments in closed form"
-
-
-# where VMP has nothing to offer ---------------------------------------------------------------------------------------
-
-
-def no_moments(exprs: Iterable[tuple[Expr, str]], known: Known) -> Expr | None:
-    """The first expression whose moments no rule of VMP gives, read as the given kind of domain."""
-    return next((found for expr, kind in exprs if (found := _silent(expr, kind, known)) is not None), None)
-
-
-def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
-    if known(expr) or kind not in BY_KIND:
-        return None
-    if isinstance(expr, Let):
-        return _silent(expr.expression, kind, known)
-    if isinstance(expr, Gather):
-        return _silent(expr.source, kind, known)
-    if isinstance(expr, Random):
-        fits = expr.domain.kind == kind or (kind, expr.domain.kind) == ("unit", "boolean")
-        return None if fits else expr
-    assert isinstance(expr, Apply)
-    if expr.op in LINKS:
-        return _silent(expr.args[0], "real", known)
-    if kind in ("boolean", "unit"):
-        return None if expr.op in ("and", "or", "not", "xor", "equal") else expr
-    if kind == "positive":
-        fits = expr.op == "multiply" or (expr.op == "divide" and known(expr.args[1]))
-        return no_moments(((arg, "positive") for arg in expr.args), known) if fits else expr
-    if kind == "vector":
-        return None if expr.op in ("add", "subtract", "negate", "sum") else expr
-    return _silent_real(expr, known)
-
-
-def _silent_real(expr: Apply, known: Known) -> Expr | None:
-    if expr.op in ("sum", "dot"):
-        return None
-    try:
-        parts = monomials(expr, known)
-    except UnsupportedError:
-        return expr
-    for _, atoms in parts:
-        for atom in atoms:
-            if isinstance(atom, Apply) and atom.op == "exp":
-                found = _silent(atom.args[0], "real", known)
-            elif isinstance(atom, Apply):
-                found = None if atom.op in ("dot", "sum") else atom
-            else:
-                found = _silent(atom, "real", known)
-            if found is not None:
-                return found
-    return None
