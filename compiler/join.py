@@ -17,6 +17,7 @@ from ..factors.domains import Domain, real
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Term
 from .choose import ZERO
+from .exactly import exact_observation, known_scales
 from .expressions import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
 from .graph import Block, Graph, Joint, LinearTerm
 from .known import known_in
@@ -266,6 +267,10 @@ def _rewritten(graph: Graph, block: Block, joints: tuple[Joint, ...], owner: Map
     latent = tuple(dict.fromkeys(owner.get(name, name) for name in block.latent))
     block = dataclasses.replace(block, latent=latent)
     own = graph.model.randoms.get(block.name)
+    if block.kind == "site" and block.factor is None and isinstance(block.out, Let) and len(latent) == 1:
+        joint = next(joint for joint in joints if joint.variable.name == latent[0])
+        if block.link == "identity" and not block.absorbed and known_scales(graph, joint.members):
+            return exact_observation(block, block.out)
     if block.kind == "site":
         exact = block.link == "identity" and block.factor is not None and not block.absorbed and len(latent) == 1
         if not exact:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..factors.domains import boolean
 from ..factors.errors import UnsupportedError
+from .exactly import exact_observation, known_scales
 from .expressions import Apply, Constant, Expr, Gather, Let, Random
 from .graph import Block, Graph, LinearForm
 from .known import known_in, latent_names
@@ -63,7 +64,7 @@ def let_block(graph: Graph, node: Let) -> Block:
             "observing it exactly has no operator. "
             f"Observe it with noise: m.random('{node.name}', cv.gaussian({node.expression}, variance=small))."
         )
-    return Block(
+    block = Block(
         node.name,
         "site",
         ep_or_power(method),
@@ -75,6 +76,8 @@ def let_block(graph: Graph, node: Let) -> Block:
         node,
         form=form,
     )
+    one = len(form.terms) == 1 and known_scales(graph, [form.terms[0].variable])
+    return exact_observation(block, node) if one else block
 
 
 def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method: Method) -> Block:

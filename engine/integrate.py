@@ -33,7 +33,7 @@ from .program import Program, arrays_of
 
 CHUNKS = {1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number of parameters
 
-NEGLIGIBLE = 1e-10  # mass of the points that are left out
+NEGLIGIBLE = 1e-13  # mass of the points that are left out: far out, they still count in variances
 NOTHING = 25.0  # nats below the peak: the mass there does not count
 MOST_STATES = 256  # joint states of discrete parameters
 
@@ -80,14 +80,25 @@ def approximate_scalars(program: Program, start: Posterior) -> tuple[str, ...]:
 
 
 def is_exact(graph: Graph) -> bool:
-    """Whether a plan's answers are exact: conjugate messages, discrete trees and joint tables, or one exact block."""
+    """Whether a plan's answers are exact: conjugate messages, discrete trees, and blocks with variables of their own.
+
+    These are joint tables, chains and processes, and single sites, whose moments EP matches.
+    """
     rest = [block for block in graph.blocks if not block.constant and block.latent]
-    if all(block.kind in ("table", "network") for block in rest):
-        return not loops_among([block for block in rest if block.kind == "table"])
-    if len(rest) > 1 or rest[0].plates:
-        return False
-    (block,) = rest
-    return block.kind == "site" and block.accuracy in ("exact", "exact moments") and len(block.form.terms) == 1
+    tables = [block for block in rest if block.kind == "table"]
+    groups = [set().union(*map(_touched, tables)), *(_touched(block) for block in rest if block.kind != "table")]
+    apart = sum(map(len, groups)) == len(set().union(*groups))
+    return apart and not loops_among(tables) and all(block.kind == "table" or _alone(block) for block in rest)
+
+
+def _alone(block: Block) -> bool:
+    """Whether a block with its variables to itself is exact."""
+    if block.kind in ("network", "chain", "tree", "process"):
+        return not block.parameters
+    terms = block.form.terms if block.kind == "site" else ()
+    return (
+        len(terms) == 1 and terms[0].element is terms[0].variable and set(block.plates) == set(terms[0].element.plates)
+    )
 
 
 def _touched(block: Block) -> set[str]:

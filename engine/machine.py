@@ -35,6 +35,7 @@ from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
+from .exactly import certainties, exact_blocks
 from .joint import joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
@@ -93,7 +94,14 @@ class Machine:
 
     def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
         """What expressions may look up."""
-        return Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
+        scope = Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
+        exact = exact_blocks(self.graph)
+        if not exact or not data:
+            return scope
+        others = tuple(block for block in self.graph.blocks if all(block is not one for one in exact))
+        names = {name for block in exact for name in block.latent}
+        constant = {name: own for name, own in self._constant(others, scope).items() if name in names}
+        return scope.with_data(certainties(exact, constant, self.graph, scope))
 
     @cached_property
     def ep_blocks(self) -> dict[str, Block]:
@@ -167,18 +175,23 @@ class Machine:
         prepared = {}
         for number, block in self.ep_blocks.items():
             prepared[number] = self.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-        constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
-        for block in self.graph.blocks:
-            if block.constant and block.latent:
-                (name,) = block.latent
-                variable = self.graph.latent[name]
-                here = placeholder(variable, scope)
-                constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
+        constant = self._constant(self.graph.blocks, scope)
         for name in dict.fromkeys(block.latent[0] for block in self.graph.blocks if block.constant and block.latent):
             kind = self.graph.latent[name].domain.kind
             if kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
                 constant[name] = (tables.bounded(constant[name][0], kind == "category"),)
         return Fixed(constant, prepared)
+
+    def _constant(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
+        """The sums of the constant messages of some blocks."""
+        constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
+        for block in blocks:
+            if block.constant and block.latent:
+                (name,) = block.latent
+                variable = self.graph.latent[name]
+                here = placeholder(variable, scope)
+                constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
+        return constant
 
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
         """One EP block's data in schedule order."""
