@@ -241,7 +241,7 @@ class LogDensity:
         """A support that the term states: every element between bounds of its own, which must be data."""
         term: Any = variable.term
         for side in ("low", "high"):
-            if not _is_known(term.args[side], set(data)):
+            if not is_known(term.args[side], set(data)):
                 raise UnsupportedError(
                     f"'{variable.name}' lies between bounds that are random themselves ('{term.args[side]}'), which "
                     "has no fixed change of variables. Give the bounds as numbers or inputs."
@@ -334,7 +334,7 @@ def _below(roots: Any) -> list[Expr]:
     return found
 
 
-def _is_known(expr: Expr, data: set[str]) -> bool:
+def is_known(expr: Expr, data: set[str]) -> bool:
     return not any(isinstance(node, Random) and node.name not in data for node in _below([expr]))
 
 

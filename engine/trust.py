@@ -16,6 +16,7 @@ import numpy as np
 
 from ..factors.errors import CavityError, UnsupportedError
 from .log_density import LogDensity, density_of
+from .named import values_of_expressions
 from .psis import smoothed
 from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
 from .tilted import Shape, tilted_shapes
@@ -168,15 +169,16 @@ def _compare(posterior: Posterior, density: LogDensity, call: Functions, seed: i
 
 
 def _by_draws(density: LogDensity, call: Functions, posterior: Posterior, found: Reference) -> list[Finding]:
-    """Means and sds of the values against weighted draws, with two standard errors of the latter allowed."""
+    """Means and sds of variables and named expressions against weighted draws, whose errors are allowed for twice."""
     values, weights = call.constrain(found.z), found.weighted.weights
+    values |= values_of_expressions(posterior, density, values)
     error = 2.0 / np.sqrt(found.weighted.effective)
     centred_z = found.z - weights @ found.z
     scale = np.sqrt(weights @ centred_z**2)
     correlation = (weights[:, None] * centred_z).T @ centred_z / np.outer(scale, scale)
     findings = []
-    for name in density.names:
-        flat = values[name].reshape(len(weights), -1)
+    for name, drawn in values.items():
+        flat = drawn.reshape(len(weights), -1)
         mean = weights @ flat
         sd = np.sqrt(weights @ (flat - mean) ** 2)
         shift, ratio = (posterior[name].mean.ravel() - mean) / sd, posterior[name].sd.ravel() / sd
@@ -251,7 +253,7 @@ def _finding(
     ]
     level = LEVELS[max(levels)]
     partner, size = "", 0.0
-    if level != "good" and correlation is not None and density is not None:
+    if level != "good" and correlation is not None and density is not None and name in density.slices:
         mine = density.slices[name]
         others = {
             other: float(correlation[mine, part].ravel()[np.argmax(np.abs(correlation[mine, part]))])
