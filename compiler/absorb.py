@@ -10,6 +10,7 @@ import dataclasses
 
 from .expressions import Random
 from .graph import Absorbed, Block, Graph, LinearForm
+from .polynomial import atom_key
 
 
 def absorb(graph: Graph) -> Graph:
@@ -40,6 +41,8 @@ def _candidate(graph: Graph) -> tuple[Block, Block] | None:
 
 
 def _private(variable: Random, user: Block, block: Block) -> bool:
+    if [atom_key(mask) for mask in user.where] != [atom_key(mask) for mask in block.where]:
+        return False
     if user.kind != "site" or user.method.alpha != 1.0 or set(user.plates) != set(block.plates):
         return False
     uses = [term for term in user.form.terms if term.variable is variable]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
 from .logic import constraint_blocks, discrete_atoms, ep_or_power, let_block
 from .methods import EXACT, NCVMP, VMP, Method
+from .partly import split, split_expression
 from .polynomial import curved
 from .processes import process_block
 
@@ -40,14 +42,22 @@ def choose(graph: Graph) -> Graph:
     blocks: list[Block] = []
     for name, node in graph.model.randoms.items():
         if name in graph.needed:
-            blocks.extend(_random_blocks(graph, node))
+            blocks.extend(split(graph, node, _random_blocks))
     for name, expression in graph.model.constraints.items():
-        blocks.extend(constraint_blocks(graph, name, expression))
+        blocks.extend(split_expression(graph, name, expression, partial(constraint_blocks, graph, name)))
     for name, node in graph.model.lets.items():
         if name in graph.observed and not known_in(graph)(node.expression):
-            blocks.append(let_block(graph, node))
+            blocks.extend(split_expression(graph, name, node.expression, partial(_let_blocks, graph, node)))
     lets = _with_their_lets(graph, blocks)
     return dataclasses.replace(graph, blocks=tuple(blocks), latent={**graph.latent, **lets})
+
+
+def _let_blocks(graph: Graph, node: Let, expression: Expr) -> list[Block]:
+    """The block of an observed expression, also as it reads in a case of it."""
+    if known_in(graph)(expression):
+        return []
+    read = node if expression is node.expression else dataclasses.replace(node, expression=expression)
+    return [dataclasses.replace(let_block(graph, read), out=node)]
 
 
 def _with_their_lets(graph: Graph, blocks: list[Block]) -> dict[str, Let]:
@@ -86,21 +96,20 @@ def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
     return False
 
 
-def _random_blocks(graph: Graph, node: Random) -> list[Block]:
-    if isinstance(node.term, Chain):
+def _random_blocks(graph: Graph, node: Random, generated: Term | Switch | Chain) -> list[Block]:
+    if isinstance(generated, Chain):
         return [chain_block(graph, node)]
-    if isinstance(node.term, Term):
-        return [_term_block(graph, node, node.term, ())]
-    assert isinstance(node.term, Switch)
-    cases = len(node.term.terms)
-    selector = node.term.selector
+    if isinstance(generated, Term):
+        return [_term_block(graph, node, generated, ())]
+    cases = len(generated.terms)
+    selector = generated.selector
     method = graph.method_of(node.name)
-    if (table := _switch_table(graph, node, method)) is not None:
+    if (table := _switch_table(graph, node, generated, method)) is not None:
         return [table]
     if method.name in ("ep", "power") and latent_names(graph, [node, *parents(node)]):
         return [slots.switch_block(graph, node, method)]
     blocks = []
-    for number, term in enumerate(node.term.terms):
+    for number, term in enumerate(generated.terms):
         # The cases of a boolean are written true first; as class numbers true is 1.
         state = cases - 1 - number if selector.domain.kind == "boolean" else number
         block = _term_block(graph, node, term, (Gate(selector, case=state),))
@@ -249,9 +258,9 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     return _as_table(block, indices, method, known) if indices else None
 
 
-def _switch_table(graph: Graph, node: Random, method: Method) -> Block | None:
+def _switch_table(graph: Graph, node: Random, switch: Switch, method: Method) -> Block | None:
     """A switch over tables is one more table, in which the selector is one more index."""
-    known, switch = known_in(graph), node.term
+    known = known_in(graph)
     if method.name in ("vmp", "ncvmp") or (known(switch.selector) and known(node)):
         return None
     indices = [_table_indices(term, known) for term in switch.terms]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expressions import Gather
+from .expressions import Apply, Expr, Gather
 from .graph import Block, Graph
 from .loops import short_loops
 
@@ -15,7 +15,7 @@ def explain_plan(
     """The plan of a graph as text; with the evidence and the floored cavities by factor where a run gives them."""
     lines = [
         f"{graph.model.name}: {len(graph.blocks)} factors, {len(graph.latent)} variables to infer, observed: "
-        f"{', '.join(sorted(graph.observed)) or 'nothing'}"
+        f"{', '.join([*sorted(graph.observed), *(f'{name} in part' for name in graph.partly)]) or 'nothing'}"
     ]
     for block in graph.blocks:
         lines.append(_head(block))
@@ -73,7 +73,13 @@ def _head(block: Block) -> str:
     plates = f"[{', '.join(plate.name for plate in block.plates)}]" if block.plates else ""
     joins = f" ~ {', '.join(block.latent)}" if block.latent else ""
     gates = "".join(f" | gate {gate.selector}" for gate in block.gates)
-    return f"  {block.name}{plates}: {block.method}{joins}{gates}"
+    cases = "".join(f" | where {_condition(mask)}" for mask in block.where)
+    return f"  {block.name}{plates}: {block.method}{joins}{gates}{cases}"
+
+
+def _condition(mask: Expr) -> str:
+    negated = isinstance(mask, Apply) and mask.op == "not"
+    return f"not: {mask.args[0]}" if negated else str(mask)
 
 
 def _schedule(graph: Graph) -> str:

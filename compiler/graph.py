@@ -90,6 +90,7 @@ class Block:
     constant: bool = False  # its message does not change during inference
     parameters: tuple[str, ...] = ()
     details: Any = None  # what only blocks of this kind know of themselves
+    where: tuple[Expr, ...] = ()  # data that say which instances are in the block: those where all are true
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,6 +108,8 @@ class Graph:
     `needed` are the nodes that an observation or a constraint depends on; `latent` the random variables (and discrete
     lets) that get a belief; `forward` those that nothing observed depends on: their marginals follow from the others.
     `order` is the order of the updates in a sweep. `given` names the variables whose prior is a belief among the data.
+    `missing` names observed variables with missing entries on which nothing depends, `partly` has the others: latent
+    variables of which some entries are given, with the inputs that hold these.
     """
 
     model: Any
@@ -124,6 +127,7 @@ class Graph:
     sizes: Mapping[str, int] | None = None  # of the plates, where they are known
     accuracy: str = "default"
     joints: tuple[Joint, ...] = ()
+    partly: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def method_of(self, *names: str) -> Method:
         """The method asked for under the first of `names` that has one, else the default."""

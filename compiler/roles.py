@@ -2,7 +2,7 @@
 
 A random variable that no observation and no constraint depends on adds nothing: its factor integrates to one. It leaves
 the inference and its marginal is computed forward afterwards, which is exact under EP and better than a belief of its
-own under VMP.
+own under VMP. An observed variable with missing entries that others depend on is latent: see `partly`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import dataclasses
 from ..factors.errors import UnsupportedError
 from .expressions import Expr, Let, Random, parents
 from .graph import Graph
+from .partly import data_of
 
 
 def roles(graph: Graph) -> Graph:
@@ -19,14 +20,22 @@ def roles(graph: Graph) -> Graph:
     model = graph.model
     named = {**model.randoms, **model.lets}
     roots: list[Expr] = [named[name] for name in graph.observed] + list(model.constraints.values())
-    needed = {node.name for node in _ancestors(roots) if isinstance(node, (Random, Let))}
-    latent = {name: node for name, node in model.randoms.items() if name in needed and name not in graph.observed}
-    forward = tuple(name for name in named if name not in needed)
-    _check_missing(graph, named)
-    return dataclasses.replace(graph, needed=frozenset(needed), latent=latent, forward=forward)
+    needed = {node.name for node in below(roots) if isinstance(node, (Random, Let))}
+    partly = {name: data_of(model.randoms[name]) for name in graph.missing if _has_users(graph, named, name)}
+    observed = graph.observed - frozenset(partly)
+    return dataclasses.replace(
+        graph,
+        observed=observed,
+        missing=graph.missing - frozenset(partly),
+        partly=partly,
+        needed=frozenset(needed),
+        latent={name: node for name, node in model.randoms.items() if name in needed and name not in observed},
+        forward=tuple(name for name in named if name not in needed),
+    )
 
 
-def _ancestors(roots: list[Expr]) -> list[Expr]:
+def below(roots: list[Expr]) -> list[Expr]:
+    """The roots and all that they are made of, through definitions."""
     seen: dict[int, Expr] = {}
     stack = list(roots)
     while stack:
@@ -37,19 +46,14 @@ def _ancestors(roots: list[Expr]) -> list[Expr]:
     return list(seen.values())
 
 
-def _check_missing(graph: Graph, named: dict) -> None:
-    """An entry that is missing is integrated out with its factor, which needs that nothing else depends on it."""
-    for name in graph.missing:
-        users = [
-            other.name
-            for other in named.values()
-            if other.name != name and any(node is named[name] for node in _ancestors(list(parents(other))))
-        ]
-        if users or isinstance(named[name], Let):
-            derived = isinstance(named[name], Let)
-            why = "is a deterministic expression" if derived else "other variables depend on it: " + ", ".join(users)
-            raise UnsupportedError(
-                f"'{name}' has missing entries (NaN) and {why}. "
-                "Only entries of variables without descendants can be missing so far. "
-                "Leave the whole variable out of the data, or fill the entries."
-            )
+def _has_users(graph: Graph, named: dict, name: str) -> bool:
+    """Whether anything depends on a variable with missing entries; else they are integrated out with their factor."""
+    if isinstance(named[name], Let):
+        raise UnsupportedError(
+            f"'{name}' has missing entries (NaN) and is a deterministic expression, which has no distribution of its "
+            "own. Leave it out of the data, fill the entries, or observe a noisy copy of it, whose entries may be "
+            "missing."
+        )
+    others = [list(parents(node)) for node in named.values() if node is not named[name]]
+    others += [[expression] for expression in graph.model.constraints.values()]
+    return any(node is named[name] for roots in others for node in below(roots))

@@ -36,6 +36,21 @@ def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
     return family_of(variable).uniform(shape_of(variable, scope), event_size(variable, scope)).naturals()
 
 
+def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+    """The naturals of a proper belief for the given entries of a partly observed variable: nothing moves or reads it."""
+    first, *rest = uniform(variable, scope)
+    match variable.domain.kind:
+        case "real":
+            return first, rest[0] - 0.5
+        case "vector":
+            return first, rest[0] - 0.5 * jnp.eye(first.shape[-1])
+        case "positive":
+            return (first - 1.0, *rest)
+        case "posdef":
+            return (first - 0.5 * jnp.eye(first.shape[-1]), *rest)
+    return (first, *rest)
+
+
 def placeholder(variable: Random | Let, scope: Scope) -> Any:
     """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
     shape, k = shape_of(variable, scope), event_size(variable, scope) or 1
@@ -128,18 +143,23 @@ def _components(graph: Graph, block: Block, axis: Plate) -> bool:
     return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
 
 
-def seeds(selector: Random, scope: Scope, key: Any) -> Any:
+def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
     """Moments of a selector that give each case one random instance of its own and nothing else.
 
     The first update of the components from these is their posterior given a single point each: a start that is spread
-    like the data.
+    like the data. `data` holds the labels of a selector that is partly observed: a case with labels needs no seed.
     """
     shape, k = shape_of(selector, scope), event_size(selector, scope)
     if k is None:
         return Boolean(jax.random.uniform(key, shape))
     instances = math.prod(shape)
     chosen = jax.random.choice(key, instances, (k,), replace=instances < k)
-    return Category(jnp.zeros((instances, k)).at[chosen, jnp.arange(k)].add(1.0).reshape((*shape, k)))
+    found = jnp.zeros((instances, k)).at[chosen, jnp.arange(k)].add(1.0)
+    if data is not None:  # what labels tell of a case is a better start than one more instance
+        labels, given = (scope.data[node.name].reshape(-1) for node in (data.values, data.given))
+        labelled = jnp.zeros(k).at[labels.astype(int)].add(jnp.asarray(given, float))
+        found = jnp.where(labelled > 0.0, 0.0, found)
+    return Category(found.reshape((*shape, k)))
 
 
 def first_element(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:

@@ -36,7 +36,12 @@ def inner_product(block: Block) -> tuple[Random, Random] | None:
 def bilinear_energy(block: Block, scope: Scope) -> Any | None:
     """The block's energy where the pattern applies and no entry is missing, else None."""
     pair = inner_product(block)
-    if pair is None or any(known(vector, scope) for vector in pair) or f"{block.out.name} present" in scope.data:
+    if (
+        pair is None
+        or any(known(vector, scope) for vector in pair)
+        or block.where
+        or f"{block.out.name} present" in scope.data
+    ):
         return None
     left, right = (moments(vector, scope, "vector") for vector in pair)
     out, tau = moments(block.out, scope), moments(block.args["precision"], scope, "positive")
@@ -74,6 +79,7 @@ def shared_precision(graph: Graph) -> frozenset[str]:
         if (
             variable.domain.kind == "vector"
             and variable.plates
+            and name not in graph.partly
             and all(_plain(block, variable, graph) for block in mine)
         ):
             found.add(name)
@@ -85,6 +91,6 @@ def _plain(block: Block, variable: Any, graph: Graph) -> bool:
     if block.out is variable and block.constant:
         return variable.name not in graph.given and not block.args["precision"].plates
     pair = inner_product(block)
-    if pair is None or variable not in set(pair) or block.out.name in graph.missing:
+    if pair is None or variable not in set(pair) or block.where or block.out.name in graph.missing:
         return False
     return not set(block.args["precision"].plates) & set(variable.plates)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -29,6 +30,13 @@ class Completed(Family):
 
     def variance(self) -> Any:
         return self._pick(0.0, self.predicted.variance())
+
+    def moments(self) -> Any:
+        """Those of points where the value was given."""
+        predicted: Any = self.predicted
+        size = (jnp.shape(predicted.mean())[-1],) if predicted.kind == "category" else ()
+        values = self.value if predicted.kind in ("boolean", "category") else jnp.asarray(self.value, float)
+        return jax.tree.map(self._pick, predicted.moments_at(values, *size), predicted.moments())
 
     def quantile(self, level: Any) -> np.ndarray:
         predicted = self.predicted.quantile(level)

@@ -17,6 +17,7 @@ from ..compiler.graph import Block, Gate
 from .bilinear import bilinear_energy
 from .evaluate import Scope, known, moments, value
 from .placed import Placed, mapped
+from .present import present
 
 
 def block_energy(block: Block, scope: Scope) -> Any:
@@ -26,7 +27,7 @@ def block_energy(block: Block, scope: Scope) -> Any:
         return total
     density = _density(block, scope)
     weights = [gate_weight(gate, scope) for gate in block.gates]
-    if (mask := observed_mask(block, scope)) is not None:
+    if (mask := present(block, scope)) is not None:
         weights.append(mask)
     # A case without weight costs nothing, even where its density is minus infinity, as only that of a discrete outcome
     # can be.
@@ -63,13 +64,6 @@ def _weighted_if_any(density, *weights):
 
 def _kind(block: Block, edge: str) -> str:
     return block.factor.edges[edge]
-
-
-def observed_mask(block: Block, scope: Scope) -> Placed | None:
-    """One where the outcome is present, zero where it is missing."""
-    name = getattr(block.out, "name", None)
-    mask = scope.data.get(f"{name} present")
-    return None if mask is None else Placed(mask, block.out.plates)
 
 
 def gate_weight(gate: Gate, scope: Scope) -> Placed:

@@ -10,7 +10,10 @@ import jax.numpy as jnp
 from .beliefs import family_of, first_element, stats_from_moments, uniform
 from .energy import block_energy
 from .evaluate import Scope
+from .joint import given_places
 from .kinds import KINDS, partitions
+
+NORMAL_ENTROPY = 0.5 * math.log(2.0 * math.pi * math.e)  # of the belief that stands for an entry given
 
 if TYPE_CHECKING:
     from .machine import Fixed, Machine
@@ -53,7 +56,7 @@ def evidence_parts(
     silent = {name: uniform(latent[name], scope) if name in machine.with_ep else beliefs[name] for name in latent}
     sums = machine.with_messages(fixed, messages, silent)
     for name in latent:
-        total = _entropy(machine, name, beliefs[name])
+        total = _entropy(machine, name, beliefs[name], scope)
         if name in machine.with_ep:
             stats = stats_from_moments(moments[name])
             total = total + sum(jnp.sum(message * stat) for message, stat in zip(sums[name], stats, strict=True))
@@ -67,8 +70,16 @@ def _read(machine: Machine, fixed: Fixed, number: str, beliefs: Any, messages: d
     return kind.evidence(block, fixed.prepared[number], flat, messages[number], scope)
 
 
-def _entropy(machine: Machine, name: str, naturals: tuple[Any, ...]) -> Any:
+def _entropy(machine: Machine, name: str, naturals: tuple[Any, ...], scope: Scope) -> Any:
     family, plates = family_of(machine.graph.latent[name]), machine.plates_shape(name)
     if name in machine.shared:  # a Gaussian's entropy depends on its precision alone
         return math.prod(plates) * family.from_naturals(first_element(naturals, len(plates))).entropy()
-    return jnp.sum(family.from_naturals(naturals).entropy())
+    entropies = family.from_naturals(naturals).entropy()
+    if name in machine.partly:  # what is given has none
+        entropies = entropies * scope.data[machine.graph.partly[name].missing.name]
+    total = jnp.sum(entropies)
+    for joint in machine.graph.joints:
+        if joint.variable.name == name:
+            given = given_places(joint, machine.graph.partly, scope.data, machine.sizes)
+            total = total if given is None else total - NORMAL_ENTROPY * jnp.sum(given)
+    return total

@@ -55,7 +55,13 @@ class Integrated(Mapping[str, Marginal]):
         """The posterior at every point of the grid."""
         pairs = zip(self._bindings, self._outputs, strict=True)
         return [
-            Posterior(self._machine, arrays_of(binding), binding, Result(outputs, self._settings), self._program)
+            Posterior(
+                self._machine,
+                arrays_of(binding, self._machine.graph),
+                binding,
+                Result(outputs, self._settings),
+                self._program,
+            )
             for binding, outputs in pairs
         ]
 

@@ -31,6 +31,21 @@ def offsets(joint: Joint, sizes: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
+def given_places(joint: Joint, partly: Mapping[str, Any], data: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
+    """One at the dimensions of a joint belief whose entries the data give, zero elsewhere; None where none are."""
+    if not any(member.name in partly for member in joint.members):
+        return None
+    plates, parts = joint.variable.plates, []
+    for member in joint.members:
+        shape = (*(sizes[plate.name] for plate in plates), dimension(member, plates, sizes))
+        own = jnp.zeros(shape)
+        if member.name in partly:
+            given = jnp.asarray(data[partly[member.name].given.name], float)
+            own = jnp.repeat(given[..., None], member.domain.size or 1, axis=-1).reshape(shape)
+        parts.append(own)
+    return jnp.concatenate(parts, axis=-1)
+
+
 def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
     """The vector of a direction; `evaluate(expr, extra)` gives the value of an expression with extra data by name."""
     start, plates = offsets(expr.joint, sizes), expr.joint.variable.plates

@@ -20,6 +20,7 @@ from ..compiler.graph import Block, Graph
 from ..factors.moments import Vector
 from . import tables
 from .beliefs import (
+    anchor,
     exchangeable_gates,
     family_of,
     first_element,
@@ -36,7 +37,7 @@ from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
 from .exactly import certainties, exact_blocks
-from .joint import joint_sizes
+from .joint import given_places, joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
@@ -180,6 +181,13 @@ class Machine:
             kind = self.graph.latent[name].domain.kind
             if kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
                 constant[name] = (tables.bounded(constant[name][0], kind == "category"),)
+        for name in self.partly:
+            given, own = self._given(name, scope), anchor(self.graph.latent[name], scope)
+            constant[name] = tuple(c + _spread(given, a) * a for c, a in zip(constant[name], own, strict=True))
+        for joint in self.graph.joints:
+            if (given := given_places(joint, self.graph.partly, data, self.sizes)) is not None:
+                shift, half = constant[joint.variable.name]
+                constant[joint.variable.name] = shift, half - 0.5 * given[..., None] * jnp.eye(given.shape[-1])
         return Fixed(constant, prepared)
 
     def _constant(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
@@ -192,6 +200,15 @@ class Machine:
                 here = placeholder(variable, scope)
                 constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
         return constant
+
+    @cached_property
+    def partly(self) -> tuple[str, ...]:
+        """Latent variables of which some entries are given."""
+        return tuple(name for name in self.graph.partly if name in self.graph.latent)
+
+    def _given(self, name: str, scope: Scope) -> Any:
+        """One where an entry is given, zero where it is missing."""
+        return jnp.asarray(scope.data[self.graph.partly[name].given.name], float)
 
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
         """One EP block's data in schedule order."""
@@ -222,7 +239,8 @@ class Machine:
         chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
         starts = {name: moments[name] for name in self.moving if name in chosen}
         for i, (selector, _) in enumerate(exchangeable_gates(self.graph)):
-            starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i))
+            data_of = self.graph.partly.get(selector.name)
+            starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)
         moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
         messages = {
             number: KINDS[block.kind].initial(block, fixed.prepared[number], scope)

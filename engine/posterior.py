@@ -177,12 +177,10 @@ class Posterior(Mapping[str, Marginal]):
         if name not in named:
             raise KeyError(f"The model has no variable {name!r}. It has: {', '.join(named)}.")
         with jax.enable_x64(True):
-            if name in self._binding.observed:
+            if name in self._binding.observed and name not in self._families:
                 return self._observed(named[name])
-            if name in self._latent:
-                return self._latent[name]
-            if name in self._absorbed:
-                return self._absorbed[name]
+            if name in self._families:
+                return self._families[name]
             graph, data = self._machine.graph, self._arrays
             return marginals(graph, (name,), self._machine.sizes, data, self._families)[name]
 
@@ -204,7 +202,11 @@ class Posterior(Mapping[str, Marginal]):
     @cached_property
     def _families(self) -> dict[str, Any]:
         """Beliefs and recovered marginals; forward ones are added as they are asked for."""
-        return {**self._latent, **self._absorbed}
+        found = {**self._latent, **self._absorbed}
+        observed, missing = self._binding.observed, self._binding.missing
+        for name in self._machine.graph.partly:
+            found[name] = Completed(observed[name], missing[name], found[name])
+        return found
 
     @property
     def _scope(self) -> Scope:
@@ -271,7 +273,8 @@ class Posterior(Mapping[str, Marginal]):
             nodes = joints[name].members if name in joints else (named[name],)
             return bool(fresh & {plate.name for node in nodes for plate in node.plates})
 
-        observed = {name: array for name, array in self._binding.observed.items() if not changes(name)}
+        partly = self._machine.graph.partly
+        observed = {n: array for n, array in self._binding.observed.items() if n not in partly and not changes(n)}
         families = {name: family for name, family in self._families.items() if not changes(name)}
         wanted = [name for name in named if changes(name) and name in set(self)]
         machine, outputs = self._machine, self._result.outputs

@@ -16,6 +16,7 @@ from ..compiler.graph import Graph
 from ..compiler.known import known_in
 from ..compiler.language import Model
 from ..compiler.plan import make_plan
+from ..compiler.roles import below
 from ..factors.errors import DataError
 from . import controller
 from .evaluate import Scope, value
@@ -82,7 +83,7 @@ class Program:
         beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
             machine, run = self._run(binding, binding.inputs, frozenset(beliefs))
-            arrays = {**arrays_of(binding), **given_arrays(self.model, beliefs)}
+            arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
             result = run(arrays, seed, self.options.progress)
         return Posterior(machine, arrays, binding, result, self)
 
@@ -96,6 +97,8 @@ class Program:
     def _check_known(self, binding: Binding) -> None:
         """What the data fix twice, by observing an expression and all that it is made of, must agree."""
         for name, expr in self.fixed.items():
+            if any(getattr(node, "name", None) in binding.missing for node in below([expr])):
+                continue  # nothing is fixed twice where a part is missing
             observed = {key: array for key, array in binding.observed.items() if key != name}
             with jax.enable_x64(True):
                 placed = value(expr, Scope(binding.sizes, {**binding.inputs, **observed}, {}))
@@ -148,7 +151,7 @@ class Program:
         self._check_observed(bindings.first)
         with jax.enable_x64(True):
             machine, run = self._run(bindings.first, bindings.inputs)
-            arrays = arrays_of(bindings)
+            arrays = arrays_of(bindings, machine.graph)
             outputs = run.many(arrays, seed)
         return Batch(self, machine, bindings, arrays, outputs, run.settings)
 
@@ -213,11 +216,16 @@ class Batch(Sequence[Posterior]):
         return self._outputs["code"] == controller.CONVERGED
 
 
-def arrays_of(binding: Binding | Bindings) -> dict[str, np.ndarray]:
+def arrays_of(binding: Binding | Bindings, graph: Graph) -> dict[str, np.ndarray]:
     """The arrays that enter the jitted program."""
     arrays = {**binding.inputs, **binding.observed}
     for name, missing in binding.missing.items():
-        arrays[f"{name} present"] = np.asarray(~missing, float)
+        if name not in graph.partly:
+            arrays[f"{name} present"] = np.asarray(~missing, float)
+            continue
+        data = graph.partly[name]
+        arrays |= {data.values.name: arrays.pop(name), data.given.name: ~missing}
+        arrays[data.missing.name] = np.asarray(missing, float)
     return arrays
 
 

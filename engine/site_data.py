@@ -15,6 +15,7 @@ from ..compiler.logic import TRUE
 from .evaluate import Scope, value
 from .instances import Layout, arranged, flat, layout, positions
 from .placed import Placed, mapped
+from .present import present
 
 
 class Term(NamedTuple):
@@ -90,15 +91,14 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepar
     else:
         observed = jnp.asarray(True) if block.out is TRUE else value(block.out, scope)
         out = place(observed if isinstance(observed, Placed) else Placed(observed, ())).astype(float)
-    present = None if plan is None else plan.present
-    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
-    if mask is not None:
-        here = place(Placed(mask, block.out.plates)) > 0
-        present = here if present is None else present & here
+    counted = None if plan is None else plan.present
+    if (mask := present(block, scope)) is not None:
+        here = place(mask) > 0
+        counted = here if counted is None else counted & here
     noise = form_noise(form, scope)
     if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
         noise = Placed(noise.value / block.method.alpha, noise.plates)
-    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, present, plan)
+    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, counted, plan)
 
 
 def all_apart(block: Block, inputs: Mapping[str, np.ndarray]) -> bool:

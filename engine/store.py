@@ -274,9 +274,9 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     options = Options(**asked["options"])
     program = Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
     binding = Binding(meta["sizes"], *(reader.named(group) for group in ("inputs", "observed", "missing")))
-    arrays = {**arrays_of(binding), **reader.named("given")}
     with jax.enable_x64(True):
         machine, run = program._run(binding, binding.inputs, frozenset(asked["given"]))
+        arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
         form = jax.eval_shape(Runner(machine, options, lambda: None)._run_all, arrays, key_of(0))
     places, tree = jax.tree_util.tree_flatten_with_path(form)
     found = reader.named("outputs")

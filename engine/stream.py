@@ -149,7 +149,8 @@ def carried(posterior: Posterior) -> Beliefs:
         {
             name: family
             for name, family in posterior.beliefs.items()
-            if not _data_plates(posterior.model, posterior.observed)
+            if name not in posterior.observed
+            and not _data_plates(posterior.model, posterior.observed)
             & {plate.name for plate in posterior.model.randoms[name].plates}
         }
     )

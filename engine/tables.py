@@ -19,6 +19,7 @@ from ..factors.special import log_sigmoid
 from .evaluate import Scope, gather, point_function, value
 from .instances import Layout, arranged, count, layout, positions, root, schedule_shape
 from .placed import Placed, arrange, mapped, spread
+from .present import present
 
 logsumexp = jax.scipy.special.logsumexp
 # Log odds of a certain state: finite, so that removing the message from the belief stays defined, to 1e-11 (rounding),
@@ -89,7 +90,12 @@ def log_table(block: Block, scope: Scope) -> tuple[Placed, tuple[Plate, ...]]:
 
 
 def log_density(block: Block, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
-    """log f with the random atoms at the values that `grids` has for them; zero where the outcome is missing."""
+    """log f with the random atoms at the values that `grids` has for them; zero for instances that do not count."""
+    found, mask = _log_density(block, scope, grids), present(block, scope)
+    return found if mask is None else mapped(lambda f, p: jnp.where(p > 0, f, 0.0), found, mask)
+
+
+def _log_density(block: Block, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
     outcome = grids.get(key_of(block.out)) if block.out is not TRUE else Placed(jnp.asarray(True), ())
     outcome = value(block.out, scope) if outcome is None else outcome
     if block.expression is not None:
@@ -105,10 +111,7 @@ def log_density(block: Block, scope: Scope, grids: dict[tuple, Placed]) -> Place
         found = mapped(lambda p, x: jnp.log(jnp.where(x, p, 1.0 - p)), probability, outcome)
     else:
         found = mapped(lambda p, x: jnp.log(p[x]), probability, outcome)
-    present = scope.data.get(f"{block.out.name} present")
-    if present is None:
-        return found
-    return mapped(lambda f, p: jnp.where(p > 0, f, 0.0), found, Placed(present, block.out.plates))
+    return found
 
 
 def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepared:

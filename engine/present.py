@@ -1,0 +1,28 @@
+"""Which instances of a factor count: not those whose outcome is missing, nor those of another case of the factor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..compiler.graph import Block
+from .evaluate import Scope, value
+from .placed import Placed, mapped
+
+
+def present(block: Block, scope: Scope) -> Placed | None:
+    """One where an instance counts, zero where it does not; None where all do."""
+    mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
+    masks = [] if mask is None else [Placed(mask, block.out.plates)]
+    masks += [value(condition, scope) for condition in block.where]
+    if not masks:
+        return None
+    return mapped(_all, *masks)
+
+
+def _all(*masks: Any) -> Any:
+    total = jnp.ones(())
+    for mask in masks:
+        total = total * jnp.asarray(mask, float)
+    return total
