@@ -21,6 +21,7 @@ from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
 from .polynomial import atom_key, expand
 from .sides import sides
+from .vectors import vector_branch
 
 MOST_STATES = 256
 Known = Callable[[Expr], bool]
@@ -128,6 +129,8 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     branch = None
     if factor.name == "gaussian":
         branch = _gaussian(finder, factor, args, difference(args["mean"], out, finder.given))
+    elif factor.name == "vector_gaussian":
+        branch = vector_branch(finder, factor, out, args)
     elif factor.sites and finder.given(out):
         edge = getattr(factor, "site_edge", None) or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
@@ -163,10 +166,10 @@ def _check_states(name: str, discrete: tuple[Expr, ...]) -> None:
 
 def _check_directions(name: str, slots: Slots) -> None:
     for first, second in itertools.combinations(slots.edges, 2):
-        if first.direction is not None and atom_key(first.element) == atom_key(second.element):
+        if atom_key(first.element) == atom_key(second.element):
             raise UnsupportedError(
-                f"'{name}' uses the vector '{first.element}' in two inner products, which depend on each other. Write "
-                "them as one cv.dot with the summed vector, or use method='vmp'."
+                f"'{name}' uses the vector '{first.element}' twice, in inner products or as a whole, which depend on "
+                "each other. Write inner products as one cv.dot with the summed vector, or use method='vmp'."
             )
 
 
@@ -213,7 +216,7 @@ def _closed(branch: Branch) -> bool:
     """Whether the factor's own part is exact, the slots aside."""
     if branch.link == "density":
         return not branch.slots
-    return branch.link in ("identity", "positive") or branch.link in branch.factor.closed_sites
+    return branch.link in ("identity", "positive", "vector") or branch.link in branch.factor.closed_sites
 
 
 def _link_words(branch: Branch) -> str:

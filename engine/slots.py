@@ -13,13 +13,14 @@ import jax.numpy as jnp
 from ..compiler.atoms import Edge, Slots
 from ..compiler.graph import Block
 from ..factors.special import log_sigmoid
+from . import vector_tilt
 from .beliefs import family_of
 from .evaluate import Scope
 from .instances import root, schedule_shape
 from .sites import Term, project, readable, scatter
 from .slot_data import Prepared, axes_of, selected
 from .tables import CERTAIN
-from .tilt import Cavity, Outcome, gaussian, outcome
+from .tilt import Cavity, Outcome, entire, gaussian, outcome
 
 logsumexp = jax.scipy.special.logsumexp
 FLOOR = 1e-3  # of a cavity's rate and shape, relative to the belief's
@@ -42,7 +43,11 @@ def initial(block: Block, prepared: Prepared, scope: Scope) -> Messages:
     for number, edge in enumerate(block.details.edges):
         position = arrays.get(f"position{number}")
         dims = (1,) * len(block.details.discrete) if position is None else position.shape[2:]
-        edges.append(tuple(jnp.zeros((*shape, *dims)) for _ in range(len(family_of(edge.variable).natural_ndims))))
+        events = [()] * len(family_of(edge.variable).natural_ndims)
+        if entire(edge):
+            size = scope.size(edge.variable.domain.size)
+            events = [(size,), (size, size)]
+        edges.append(tuple(jnp.zeros((*shape, *dims, *event)) for event in events))
     sizes = [axis.size for axis in axes_of(block, scope)][len(block.details.discrete) - len(block.atoms) :]
     states = tuple(
         jnp.zeros(shape if atom.domain.kind == "boolean" else (*shape, size or 0))
@@ -63,6 +68,11 @@ def _rows(number: int, local: dict[str, Any], shape: tuple[int, ...]) -> Term:
 
 def _cavity(block: Block, number: int, local: dict[str, Any], naturals: dict[str, Any], message: Any) -> Cavity:
     edge, power = block.details.edges[number], block.method.alpha
+    if entire(edge):
+        position = local.get(f"position{number}")
+        belief = tuple(part[0] if position is None else part[position] for part in naturals[edge.variable.name])
+        values, floored = vector_tilt.cavity(belief, message, power)
+        return Cavity(values, None, floored)
     shape = message[0].shape
     term, own = _rows(number, local, shape), naturals[edge.variable.name]
     if gaussian(edge):
@@ -114,7 +124,9 @@ def _targets(block: Block, cavities: list[Cavity], tilted: Outcome, old: Message
     possible = jnp.isfinite(tilted.log_evidence).reshape(-1)
     edges = []
     for edge, cavity, found, before in zip(block.details.edges, cavities, tilted.edges, old.edges, strict=True):
-        if gaussian(edge):
+        if entire(edge):
+            new = vector_tilt.message(found, cavity.values)
+        elif gaussian(edge):
             precision = found.curvature / found.ratio
             new = ((found.score + cavity.values[0] * found.curvature) / found.ratio, precision)
         else:
@@ -148,6 +160,12 @@ def _added(block: Block, local: dict[str, Any], naturals: dict[str, Any], change
         position = local.get(f"position{number}")
         if position is not None and position.shape[0] == 1 and edge.direction is None:
             parts = tuple(part.sum(0, keepdims=True) for part in parts)  # the same elements for all instances
+        if entire(edge):
+            place = position
+            if place is not None:
+                place = jnp.broadcast_to(place, parts[0].shape[:-1]).reshape(-1)
+            naturals[name] = vector_tilt.added(naturals[name], place, parts)
+            continue
         term = _rows(number, local, parts[0].shape)
         flat = [part.reshape(-1) for part in parts]
         if gaussian(edge):
@@ -220,9 +238,13 @@ def evidence(block: Block, prepared: Prepared, naturals: dict[str, Any], message
             quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / denominator
             part = 0.5 * (quadratic - jnp.log(denominator))
         else:
-            family = family_of(edge.variable)
-            belief = tuple(c + power * m for c, m in zip(cavity.values, message, strict=True))
-            part = family.from_naturals(cavity.values).log_partition() - family.from_naturals(belief).log_partition()
+            family, values = family_of(edge.variable), cavity.values
+            if entire(edge):
+                precision = jnp.linalg.inv(values[1])
+                values = (jnp.einsum("...ij,...j->...i", precision, values[0]), -0.5 * precision)
+                message = (message[0], -0.5 * message[1])
+            belief = tuple(c + power * m for c, m in zip(values, message, strict=True))
+            part = family.from_naturals(values).log_partition() - family.from_naturals(belief).log_partition()
         total = total + part.reshape(width, -1).sum(-1)
     for atom, log, message in zip(block.atoms, logs[len(logs) - len(block.atoms) :], flat.states, strict=True):
         lift = power * message

@@ -18,6 +18,7 @@ from ..factors.factor import Site
 from ..factors.gaussian import gaussian_site
 from ..factors.probit import positive_site
 from ..factors.tilted import Tilted, tilted
+from . import vector_tilt
 from .beliefs import family_of
 from .evaluate import Scope
 from .sites import SMALLEST_VARIANCE, Projection
@@ -47,6 +48,11 @@ class Outcome(NamedTuple):
 def gaussian(edge: Edge) -> bool:
     """True for edges to Gaussian variables."""
     return edge.variable.domain.kind in ("real", "vector")
+
+
+def entire(edge: Edge) -> bool:
+    """True for edges to vectors that are met as such, not in an inner product."""
+    return edge.variable.domain.kind == "vector" and edge.direction is None
 
 
 class Branched(NamedTuple):
@@ -79,6 +85,8 @@ def _mixed(weights: Any, site: Site, share: Any, variance: Any, axes: tuple[int,
 def _branch(block: Block, branch: Branch, scope: Scope, local: dict[str, Any], cavities: list[Cavity]) -> Branched:
     """The tilted distribution of one branch, given the states of all discrete slots."""
     formula, power, lift = Formula(block, branch, scope, local), block.method.alpha, len(branch.slots)
+    if branch.link == "vector":
+        return Branched(*vector_tilt.branch(branch, power, lambda expr: formula.arrays[id(expr)], cavities))
 
     def lifted(array):
         return array.reshape((*array.shape, *(1,) * lift))
@@ -270,10 +278,10 @@ def outcome(block: Block, scope: Scope, local: dict[str, Any], cavities: list[Ca
 
     def joined(parts):
         """One array over all states from one for each branch."""
-        width = max(part.shape[0] for part in parts)
+        width, event = max(part.shape[0] for part in parts), max((part.shape[1 + rank :] for part in parts), key=len)
         if slots.selector is None:
-            return jnp.broadcast_to(parts[0], (width, *sizes))
-        shape = (width, *(1 if d == slots.selector else n for d, n in enumerate(sizes)))
+            return jnp.broadcast_to(parts[0], (width, *sizes, *event))
+        shape = (width, *(1 if d == slots.selector else n for d, n in enumerate(sizes)), *event)
         return jnp.concatenate([jnp.broadcast_to(part, shape) for part in parts], axis=1 + slots.selector)
 
     evidence = joined([branch.log_evidence for branch in branches])
@@ -299,11 +307,18 @@ def _edge_outcome(
     edge: Edge, number: int, branches: list, cavity: Cavity, weights: Any, joined: Any, every: Any
 ) -> Any:
     """The Site of an edge, or its tilted statistics, over all states; branches that do not touch it leave it alone."""
-    axes = tuple(axis for axis in every if cavity.values[0].shape[axis] == 1)
+    axes = tuple(axis for axis in every if cavity.values[0].shape[axis] == 1)  # states that do not choose the element
     speaks = [number in branch.edges for branch in branches]
     live = joined([jnp.full((1,) * weights.ndim, float(flag)) for flag in speaks])
     share = jnp.sum(weights * live, axis=axes, keepdims=True)
     one = jnp.zeros((1,) * weights.ndim)
+    if entire(edge):
+        parts = [branch.edges.get(number) for branch in branches]
+        mean, covariance = cavity.values
+        score = joined([jnp.zeros((1,) * weights.ndim + mean.shape[-1:]) if p is None else p.score for p in parts])
+        flat = jnp.zeros((1,) * weights.ndim + covariance.shape[-2:])
+        site = Site(one, score, joined([flat if p is None else p.curvature for p in parts]), one)
+        return vector_tilt.mixed(weights * live, site, share, axes)
     if gaussian(edge):
         silent = Site(one, one, one, one + 1.0)
         parts = [branch.edges.get(number, silent) for branch in branches]
