@@ -12,13 +12,14 @@ from .domains import Domain, vector
 from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
 from .families import VectorGaussian
+from .families.matrices import inverse, log_det
 from .moments import PosDef, Vector
 from .quadrature import HALF_LOG_2PI
 
 
 def _log_density(out, mean, precision):
     error = out - mean
-    return 0.5 * jnp.linalg.slogdet(precision)[1] - out.shape[-1] * HALF_LOG_2PI - 0.5 * error @ precision @ error
+    return 0.5 * log_det(precision) - out.shape[-1] * HALF_LOG_2PI - 0.5 * error @ precision @ error
 
 
 def _expected_log(out: Vector, mean: Vector, precision: PosDef):
@@ -35,7 +36,7 @@ def _expected_log(out: Vector, mean: Vector, precision: PosDef):
 
 
 def _predict(mean: Vector, precision: PosDef) -> VectorGaussian:
-    return VectorGaussian.from_parameters(mean=mean.mean, covariance=mean.covariance + jnp.linalg.inv(precision.mean))
+    return VectorGaussian.from_parameters(mean=mean.mean, covariance=mean.covariance + inverse(precision.mean))
 
 
 def _out(domains: Mapping[str, Domain]) -> Domain:

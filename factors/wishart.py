@@ -10,7 +10,7 @@ import numpy as np
 from .domains import posdef
 from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
-from .families import Wishart
+from .families import Wishart, matrices
 from .moments import PosDef, Positive
 from .special import multivariate_lgamma
 from .vector_gaussian import inverse_posdef
@@ -22,7 +22,7 @@ def _log_normaliser(dof, log_det_rate, dimension):
 
 def _log_density(out, dof, rate):
     dimension = out.shape[-1]
-    log_det = jnp.linalg.slogdet(out)[1]
+    log_det = matrices.log_det(out)
     return (
         0.5 * (dof - dimension - 1) * log_det
         - 0.5 * jnp.vdot(rate, out)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 Array = Any
 WRITTEN_OUT = 4  # rows
+BY_COLUMN = 64  # rows up to which a loop over columns serves; every step of it is one operation on all matrices
 
 
 def symmetric(matrix: Array) -> Array:
@@ -37,13 +38,16 @@ def diagonal(matrix: Array) -> Array:
 
 
 def cholesky(matrix: Array) -> Array:
-    """L, lower triangular, with L L' = M; written out for up to WRITTEN_OUT rows.
+    """L, lower triangular, with L L' = M; LAPACK for large matrices only.
 
-    LAPACK spends a microsecond on a 2 x 2 matrix, and its batches can wait for each other for ever on few cores.
+    LAPACK spends a microsecond on a 2 x 2 matrix, and XLA's threads that work on a large batch of matrices inside a
+    loop can wait for each other for ever on few cores.
     """
-    size = matrix.shape[-1]
-    if size > WRITTEN_OUT:
+    matrix, size = symmetric(matrix), matrix.shape[-1]  # so that gradients are symmetric too
+    if size > BY_COLUMN:
         return jnp.linalg.cholesky(matrix)
+    if size > WRITTEN_OUT:
+        return _cholesky_by_column(matrix)
     zero = jnp.zeros_like(matrix[..., 0, 0])
     root: Any = [[None] * size for _ in range(size)]
     for i in range(size):
@@ -51,6 +55,31 @@ def cholesky(matrix: Array) -> Array:
             rest = matrix[..., i, j] - sum(root[i][k] * root[j][k] for k in range(j))
             root[i][j] = jnp.sqrt(rest) if i == j else rest / root[j][j]
     return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in root], -2)
+
+
+def _cholesky_by_column(matrix: Array) -> Array:
+    rows = jnp.arange(matrix.shape[-1])
+
+    def step(rest, j):
+        pivot = jax.lax.dynamic_index_in_dim(rest, j, -1, keepdims=False)
+        scale = jnp.sqrt(jax.lax.dynamic_index_in_dim(pivot, j, -1))
+        column = jnp.where(rows >= j, pivot / scale, 0.0)
+        return rest - outer(column, column), column
+
+    _, columns = jax.lax.scan(step, matrix, rows)
+    return jnp.moveaxis(columns, 0, -1)
+
+
+def _inverse_by_row(root: Array) -> Array:
+    rows = jnp.arange(root.shape[-1])
+
+    def step(done, i):
+        row = jax.lax.dynamic_index_in_dim(root, i, -2, keepdims=False)
+        diagonal = jax.lax.dynamic_index_in_dim(row, i, -1)
+        found = ((rows == i) - jnp.einsum("...k,...kj->...j", jnp.where(rows < i, row, 0.0), done)) / diagonal
+        return jax.lax.dynamic_update_index_in_dim(done, found, i, done.ndim - 2), None
+
+    return jax.lax.scan(step, jnp.zeros_like(root), rows)[0]
 
 
 def log_det(matrix: Array) -> Array:
@@ -70,6 +99,8 @@ def inverse_root(matrix: Array) -> Array:
             for j in range(i):
                 w[i][j] = -w[i][i] * sum(root[..., i, k] * w[k][j] for k in range(j, i))
         return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in w], -2)
+    if size <= BY_COLUMN:
+        return _inverse_by_row(root)
     eye = jnp.broadcast_to(jnp.eye(root.shape[-1], dtype=root.dtype), root.shape)
     return jax.lax.linalg.triangular_solve(root, eye, left_side=True, lower=True)
 
