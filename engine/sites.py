@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from ..compiler.graph import Block
 from ..factors.factor import Site
+from ..factors.families.matrices import regular_inverse
 from ..factors.gaussian import gaussian_site
 from ..factors.probit import positive_site
 from ..factors.special import log_sigmoid, softplus
@@ -115,8 +116,8 @@ def readable(term_variable: Any, naturals: Any) -> Any:
         return jnp.stack([naturals[0], -2.0 * naturals[1]], axis=-1)
     precision = -2.0 * naturals[1]
     precision = precision + VAGUEST * jnp.eye(precision.shape[-1])
-    covariance = jnp.linalg.inv(precision)
-    return jnp.einsum("eij,ej->ei", covariance, naturals[0]), 0.5 * (covariance + jnp.swapaxes(covariance, -1, -2))
+    covariance = regular_inverse(precision)
+    return jnp.einsum("eij,ej->ei", covariance, naturals[0]), covariance
 
 
 class Tilted(NamedTuple):

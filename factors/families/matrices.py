@@ -111,6 +111,25 @@ def inverse(matrix: Array) -> Array:
     return symmetric(jnp.swapaxes(root, -1, -2) @ root)
 
 
+def regular_inverse(matrix: Array) -> Array:
+    """The inverse of a symmetric matrix that need not be positive definite: Gauss and Jordan without pivoting."""
+    size = matrix.shape[-1]
+    if size > BY_COLUMN:
+        return symmetric(jnp.linalg.inv(matrix))
+    rows = jnp.arange(size)
+
+    def step(rest, k):
+        column = jax.lax.dynamic_index_in_dim(rest, k, -1, keepdims=False)
+        pivot = jax.lax.dynamic_index_in_dim(column, k, -1)
+        others = jnp.where(rows == k, 0.0, column)
+        row = jnp.where(rows == k, 1.0, jax.lax.dynamic_index_in_dim(rest, k, -2, keepdims=False)) / pivot
+        cleared = jnp.where((rows == k)[:, None] | (rows == k), 0.0, rest)
+        cleared = cleared - outer(others, row) + outer((rows == k) * jnp.ones_like(row), row)
+        return cleared, None
+
+    return symmetric(jax.lax.scan(step, matrix, rows)[0])
+
+
 def is_positive_definite(matrix: Array) -> Array:
     """Whether M is positive definite."""
     return jnp.all(jnp.isfinite(cholesky(matrix)), axis=(-2, -1))
