@@ -15,6 +15,7 @@ from ..compiler.expressions import Expr
 from ..compiler.graph import Graph
 from ..compiler.known import known_in
 from ..compiler.language import Model
+from ..compiler.meeting import check_apart
 from ..compiler.plan import make_plan
 from ..compiler.roles import below
 from ..factors.errors import DataError
@@ -131,6 +132,9 @@ class Program:
 
     def _run(self, binding: Binding, inputs: Any, given: frozenset[str] = frozenset()) -> tuple[Machine, Runner]:
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
+        for block in plan.blocks:
+            if block.kind == "slots":
+                check_apart(block, {**binding.observed, **inputs})
         apart = all(all_apart(block, inputs) for block in plan.blocks if block.kind == "site")
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
         if signature not in self._runs:
