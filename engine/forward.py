@@ -29,6 +29,7 @@ from .evaluate import Scope, gather, known, moments, value
 from .placed import Placed, mapped, spread, to_event
 from .processes import predicted
 from .sites import SMALLEST_VARIANCE
+from .transformed import positive, probability
 
 Families = Mapping[str, Any]  # families by name
 
@@ -83,11 +84,10 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
         return Placed(
             VectorGaussian.from_parameters(mean=found.value.mean, covariance=found.value.covariance), found.plates
         )
-    if node.domain.kind in ("unit", "positive"):
-        raise UnsupportedError(
-            f"The marginal of '{node.name}' ({node.domain}) has no family of its own. "
-            "Read the marginal of its argument and map its quantiles."
-        )
+    if node.domain.kind == "unit":
+        return probability(expr, scope)
+    if node.domain.kind == "positive":
+        return positive(expr, scope)
     found = moments(expr, scope, "real")
     return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=found.value.variance), found.plates)
 
