@@ -41,6 +41,7 @@ from .factors.gamma import gamma
 from .factors.gaussian import gaussian
 from .factors.gaussian_process import gaussian_process
 from .factors.half_cauchy import half_cauchy
+from .factors.half_normal import half_normal
 from .factors.interval import between
 from .factors.laplace import laplace
 from .factors.log_normal import log_normal
@@ -62,9 +63,9 @@ __all__ = [
     "CavityError", "DataError", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
     "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "categorical", "category",
     "compile", "count", "dirichlet", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
-    "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "index", "infer", "kernels", "laplace", "load",
-    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp", "negative_binomial",
-    "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit", "real", "simplex",
-    "softmax", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform",
-    "unit", "vector", "vector_gaussian", "wishart",
+    "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels",
+    "laplace", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
+    "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
+    "real", "simplex", "softmax", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
+    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "wishart",
 ]  # fmt: skip

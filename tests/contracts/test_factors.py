@@ -77,6 +77,7 @@ POINTS = {
     "gamma": lambda r: {"out": positive(r), "shape": positive(r), "rate": positive(r)},
     "gaussian": lambda r: {"out": r.normal(), "mean": r.normal(), "precision": positive(r)},
     "half_cauchy": lambda r: {"out": positive(r), "scale": positive(r)},
+    "half_normal": lambda r: {"out": positive(r), "scale": positive(r)},
     "laplace": lambda r: {"out": r.normal(), "mean": r.normal(), "scale": positive(r)},
     "log_normal": lambda r: {"out": positive(r), "mean": r.normal(), "precision": positive(r)},
     "multinomial": lambda r: {"out": np.array([2.0, 0.0, 3.0]), "n": 5.0, "probability": simplex(r)},
@@ -150,6 +151,7 @@ BELIEFS = {
     "gamma": lambda r: {"out": gamma(r), "rate": gamma(r)},
     "gaussian": lambda r: {"out": gaussian(r), "mean": gaussian(r), "precision": gamma(r)},
     "half_cauchy": lambda r: {},
+    "half_normal": lambda r: {},
     "laplace": lambda r: {},
     "log_normal": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
     "multinomial": lambda r: {"probability": dirichlet(r)},
@@ -174,6 +176,7 @@ BEYOND = {
     "dirichlet_of_mean": lambda r: {"total": gamma(r)},
     "gamma": lambda r: {"shape": gamma(r)},
     "half_cauchy": lambda r: {"out": gamma(r), "scale": gamma(r)},
+    "half_normal": lambda r: {"out": gamma(r), "scale": gamma(r)},
     "laplace": lambda r: {"out": gaussian(r), "mean": gaussian(r), "scale": gamma(r)},
     "log_normal": lambda r: {"out": gamma(r)},
     "negative_binomial": lambda r: {
@@ -238,7 +241,7 @@ KIND_OF_OUT = {
     "beta": "unit", "bernoulli": "boolean", "categorical": "category", "dirichlet": "simplex", "gamma": "positive",
     "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef", "beta_of_mean": "unit",
     "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
-    "laplace": "real", "log_normal": "positive", "multinomial": "vector", "negative_binomial": "count",
+    "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector", "negative_binomial": "count",
     "negative_binomial_trials": "count", "ordered_logistic": "category", "ordered_probit": "category",
     "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
 }  # fmt: skip

@@ -27,12 +27,8 @@ def regression(x, y, sigma, beta_sd=FLAT):
 
 
 def flat_positive():
-    """A flat prior of a standard deviation, on a range far beyond any here."""
-    return cv.uniform(0.0, 1e6)
-
-
-def half_normal(sd):
-    return cv.truncated_gaussian(0.0, variance=sd**2, low=0.0, high=np.inf)
+    """A flat prior of a standard deviation: proper, and the same to nine digits at all that are found here."""
+    return cv.half_cauchy(1e9)
 
 
 def arrays(data):
@@ -111,7 +107,7 @@ def nes(data):
 
 def blr(data):
     d = arrays(data)
-    return regression(d["X"].T, d["y"], half_normal(10.0), beta_sd=10.0)
+    return regression(d["X"].T, d["y"], cv.half_normal(10.0), beta_sd=10.0)
 
 
 def arK(data):
@@ -153,7 +149,7 @@ def low_dim_gauss_mix(data):
     k, n = m.plate("component", 2), m.plate("n")
     weights = m.random("weights", cv.dirichlet([5.0, 5.0]))
     mu = m.random("mu", cv.gaussian(0.0, sd=2.0), plates=k)
-    sigma = m.random("sigma", half_normal(2.0), plates=k)
+    sigma = m.random("sigma", cv.half_normal(2.0), plates=k)
     z = m.random("z", cv.categorical(weights), plates=n)
     m.random("y", cv.gaussian(mu[z], sd=sigma[z]))
 
