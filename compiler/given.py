@@ -6,14 +6,26 @@ The new factors are data like any other, so the next batch of the same shapes fi
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from ..factors.domains import Domain
 from ..factors.families import FOR_DOMAIN
 from ..factors.given import given as belief
-from .expressions import Expr, Input, Let, Random, parents
+from .expressions import Apply, Expr, Input, Let, Random, parents
 from .graph import Block, Graph
 from .known import latent_names
-from .methods import EXACT
+from .language import Model
+from .methods import EXACT, VMP
+
+
+class Part(NamedTuple):
+    """Variables whose belief is given: one by name, or several that share a belief.
+
+    Those that share one do so over all their elements together, or `plated`, element by element of their plates.
+    """
+
+    members: tuple[str, ...]
+    plated: bool = False
 
 
 def given(graph: Graph) -> Graph:
@@ -24,7 +36,7 @@ def given(graph: Graph) -> Graph:
     if not graph.given:
         return graph
     gone = graph.given | {name for name, expr in graph.model.constraints.items() if _inherited(graph, expr)}
-    blocks = [_prior(graph.model.randoms[name]) for name in graph.model.randoms if name in graph.given]
+    blocks = [_prior(graph.model, part) for part in graph.given_parts]
     blocks += [block for block in graph.blocks if block.name.split(" (case ")[0] not in gone]
     randoms = {n: v for n, v in graph.model.randoms.items() if n in graph.given or n in graph.latent}
     return dataclasses.replace(
@@ -36,27 +48,38 @@ def given(graph: Graph) -> Graph:
     )
 
 
-def names(variable: Random) -> tuple[str, ...]:
+def names(model: Model, part: Part) -> tuple[str, ...]:
     """What the natural parameters of a given belief are called among the data."""
-    return tuple(f"{variable.name} prior {j}" for j in range(len(FOR_DOMAIN[variable.domain.kind].natural_ndims)))
+    return tuple(f"{_title(part)} prior {j}" for j in range(len(FOR_DOMAIN[_kind(model, part)].natural_ndims)))
 
 
-def _prior(variable: Random) -> Block:
-    factor = belief(variable.domain.kind)
-    naturals = [Input(name, variable.plates, Domain("natural")) for name in names(variable)]
+def _title(part: Part) -> str:
+    return ", ".join(part.members)
+
+
+def _kind(model: Model, part: Part) -> str:
+    return "vector" if len(part.members) > 1 else model.randoms[part.members[0]].domain.kind
+
+
+def _prior(model: Model, part: Part) -> Block:
+    """The block of one given belief; that of several variables is exact where they share a belief again."""
+    members, several = tuple(model.randoms[name] for name in part.members), len(part.members) > 1
+    plates = members[0].plates if part.plated or not several else ()
+    factor = belief(_kind(model, part))
+    naturals = [Input(name, plates, Domain("natural")) for name in names(model, part)]
     return Block(
-        variable.name,
+        f"prior of {_title(part)}" if several else _title(part),
         "energy",
-        EXACT,
+        VMP if several else EXACT,
         "belief given with prior=",
         "exact",
-        "it takes the place of the factor that the model declares; correlations between variables are not carried",
-        variable.plates,
-        (variable.name,),
-        variable,
+        "it takes the place of the factors that the model declares",
+        plates,
+        part.members,
+        Apply("together", members, (("plated", part.plated),), plates, Domain("vector")) if several else members[0],
         factor,
         dict(zip(factor.edges, naturals, strict=True)),
-        constant=True,
+        constant=not several,
     )
 
 

@@ -107,7 +107,8 @@ class Graph:
 
     `needed` are the nodes that an observation or a constraint depends on; `latent` the random variables (and discrete
     lets) that get a belief; `forward` those that nothing observed depends on: their marginals follow from the others.
-    `order` is the order of the updates in a sweep. `given` names the variables whose prior is a belief among the data.
+    `order` is the order of the updates in a sweep. `given` names the variables whose prior is a belief among the data,
+    `given_parts` says which of them share such a belief.
     `missing` names observed variables with missing entries on which nothing depends, `partly` has the others: latent
     variables of which some entries are given, with the inputs that hold these.
     """
@@ -124,6 +125,7 @@ class Graph:
     order: tuple[str, ...] = ()
     ep_order: tuple[int, ...] = ()
     given: frozenset[str] = frozenset()
+    given_parts: tuple[Any, ...] = ()
     sizes: Mapping[str, int] | None = None  # of the plates, where they are known
     accuracy: str = "default"
     joints: tuple[Joint, ...] = ()

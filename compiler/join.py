@@ -159,6 +159,8 @@ def _uses(graph: Graph, block: Block) -> list[Meeting] | None:
         return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
     if block.kind != "energy":
         return None
+    if shared_before(block):  # element by element, or all elements with each other
+        return [Meeting(Use(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
     known = known_in(graph)
     latent = isinstance(block.out, Random) and block.out.name in graph.latent
     own = Meeting([Use(block.out, ())] if latent else [])
@@ -169,6 +171,11 @@ def _uses(graph: Graph, block: Block) -> list[Meeting] | None:
         return [own, *(form for arg in block.args.values() for form in _forms(arg, known))]
     except UnsupportedError:
         return None
+
+
+def shared_before(block: Block) -> bool:
+    """Whether the block is a given belief that several variables share."""
+    return isinstance(block.out, Apply) and block.out.op == "together"
 
 
 def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
@@ -267,6 +274,14 @@ def _rewritten(graph: Graph, block: Block, joints: tuple[Joint, ...], owner: Map
     latent = tuple(dict.fromkeys(owner.get(name, name) for name in block.latent))
     block = dataclasses.replace(block, latent=latent)
     own = graph.model.randoms.get(block.name)
+    if shared_before(block):
+        if len(latent) > 1:
+            raise UnsupportedError(
+                f"prior= gives one belief to {block.name.removeprefix('prior of ')} "
+                "together, but here they do not all share one. Carry them one by one, without their covariances: "
+                "prior={name: posterior[name], ...}."
+            )
+        return dataclasses.replace(block, constant=True, method=EXACT)
     if block.kind == "site" and block.factor is None and isinstance(block.out, Let) and len(latent) == 1:
         joint = next(joint for joint in joints if joint.variable.name == latent[0])
         if block.link == "identity" and not block.absorbed and known_scales(graph, joint.members):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from .absorb import absorb
 from .choose import choose
+from .given import Part
 from .given import given as given_priors
 from .graph import Graph
 from .intervals import intervals
@@ -32,18 +34,21 @@ def make_plan(
     observed: frozenset[str],
     missing: frozenset[str] = frozenset(),
     method: Any = "auto",
-    given: frozenset[str] = frozenset(),
+    given: frozenset[Part] = frozenset(),
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
 ) -> Graph:
     """The plan of `model` given the names of what is observed: the graph after all passes.
 
     `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
-    `given` names the variables whose prior is a belief among the data; `sizes` are those of the plates, where they are
-    known; `accuracy` is "default" or "best". Raises ModelError and UnsupportedError before anything is compiled.
+    `given` names the variables whose prior is a belief among the data, `Part` by part; `sizes` are those of the plates,
+    where they are known; `accuracy` is "default" or "best". Raises ModelError and UnsupportedError before anything is
+    compiled.
     """
     default, methods = resolve(method, {**model.randoms, **model.lets, **model.constraints})
-    graph = Graph(model, observed, missing, methods, default, given=given, sizes=sizes, accuracy=accuracy)
+    graph = Graph(model, observed, missing, methods, default, sizes=sizes, accuracy=accuracy)
+    names = frozenset(name for part in given for name in part.members)
+    graph = dataclasses.replace(graph, given=names, given_parts=tuple(sorted(given)))
     for step in PASSES:
         graph = step(graph)
     return graph

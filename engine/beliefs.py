@@ -37,7 +37,7 @@ def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
 
 
 def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
-    """The naturals of a proper belief for the given entries of a partly observed variable: nothing moves or reads it."""
+    """The naturals of a proper belief for the given entries of a variable, which nothing moves or reads."""
     first, *rest = uniform(variable, scope)
     match variable.domain.kind:
         case "real":

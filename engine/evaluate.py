@@ -21,7 +21,7 @@ from ..factors.errors import UnsupportedError
 from ..factors.families import FOR_DOMAIN
 from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
 from ..factors.scalars import as_real, power_of
-from .joint import direction_value, member_moments
+from .joint import direction_value, member_moments, together
 from .placed import Placed, mapped, to_event
 
 
@@ -283,6 +283,8 @@ def _vector(expr: Apply, scope: Scope) -> Placed:
         return _scaled_vector(expr, scope)
     if expr.op == "stack":
         return stack_moments(expr, scope)
+    if expr.op == "together":
+        return together(expr.args, expr.plates, scope.moments, scope.joints, scope.sizes)
     raise UnsupportedError(
         f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences, multiples by a number, "
         "matrix @ vector and cv.dot of vectors do."

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..compiler.expressions import Random
+from ..compiler.expressions import Plate, Random
 from ..compiler.graph import Graph, Joint, LinearTerm
 from ..compiler.join import Direction, dimension
 from ..factors.families import Gaussian, VectorGaussian
@@ -85,6 +85,42 @@ def member_moments(member: Random, joint: Joint, moments: Vector, sizes: Mapping
     blocks = covariance.reshape(*covariance.shape[:-2], count // width, width, count // width, width)
     own = jnp.einsum("...aiaj->...aij", blocks)
     return Vector(mean.reshape((*shape, width)), own.reshape((*shape, width, width)))
+
+
+def together(
+    members: tuple[Any, ...],
+    plates: tuple[Plate, ...],
+    moments: Mapping[str, Any],
+    joints: Any,
+    sizes: Mapping[str, int],
+) -> Placed:
+    """The moments of variables as one vector over `plates`: with their covariances where they share a joint belief."""
+    shape = tuple(sizes[plate.name] for plate in plates)
+    counts = [dimension(member, plates, sizes) for member in members]
+    joint = next((joint for joint in joints if set(members) <= set(joint.members)), None)
+    if joint is not None and joint.variable.name in moments:
+        own = moments[joint.variable.name]
+        start, axes = offsets(joint, sizes), joint.variable.plates
+        if len(axes) == len(plates):  # the same elements, perhaps with more members
+            places = jnp.concatenate([start[m.name] + jnp.arange(n) for m, n in zip(members, counts, strict=True)])
+            return Placed(Vector(own.mean[..., places], own.covariance[..., places, :][..., places]), plates)
+        parts = [
+            start[m.name] + jnp.arange(math.prod(shape) * n).reshape((*shape, n))
+            for m, n in zip(members, counts, strict=True)
+        ]
+        places = jnp.concatenate(parts, axis=-1)
+        return Placed(Vector(own.mean[places], own.covariance[places[..., :, None], places[..., None, :]]), plates)
+    total, first = sum(counts), 0
+    mean, covariance = jnp.zeros((*shape, total)), jnp.zeros((*shape, total, total))
+    for member, count in zip(members, counts, strict=True):
+        found, width, here = moments[member.name], member.domain.size or 1, slice(first, first + count)
+        matrices = found.variance[..., None, None] if isinstance(found, Real) else found.covariance
+        matrices = matrices.reshape((*shape, count // width, width, width))
+        spread = jnp.einsum("...aij,ab->...aibj", matrices, jnp.eye(count // width))
+        mean = mean.at[..., here].set(found.mean.reshape((*shape, count)))
+        covariance = covariance.at[..., here, here].set(spread.reshape((*shape, count, count)))
+        first += count
+    return Placed(Vector(mean, covariance), plates)
 
 
 def member_families(joint: Joint, family: VectorGaussian, sizes: Mapping[str, int]) -> dict[str, Any]:

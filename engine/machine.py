@@ -101,7 +101,7 @@ class Machine:
             return scope
         others = tuple(block for block in self.graph.blocks if all(block is not one for one in exact))
         names = {name for block in exact for name in block.latent}
-        constant = {name: own for name, own in self._constant(others, scope).items() if name in names}
+        constant = {name: own for name, own in self.constant_of(others, scope).items() if name in names}
         return scope.with_data(certainties(exact, constant, self.graph, scope))
 
     @cached_property
@@ -176,7 +176,7 @@ class Machine:
         prepared = {}
         for number, block in self.ep_blocks.items():
             prepared[number] = self.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-        constant = self._constant(self.graph.blocks, scope)
+        constant = self.constant_of(self.graph.blocks, scope)
         for name in dict.fromkeys(block.latent[0] for block in self.graph.blocks if block.constant and block.latent):
             kind = self.graph.latent[name].domain.kind
             if kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
@@ -190,7 +190,7 @@ class Machine:
                 constant[joint.variable.name] = shift, half - 0.5 * given[..., None] * jnp.eye(given.shape[-1])
         return Fixed(constant, prepared)
 
-    def _constant(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
+    def constant_of(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
         """The sums of the constant messages of some blocks."""
         constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
         for block in blocks:

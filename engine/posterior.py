@@ -295,6 +295,20 @@ class Posterior(Mapping[str, Marginal]):
         return self._machine.graph
 
     @property
+    def machine(self) -> Machine:
+        """The functions of the plan for the plate sizes of the data."""
+        return self._machine
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What the program was called with."""
+        return self._arrays
+
+    def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of a belief, also of a joint one."""
+        return tuple(map(np.asarray, self._result.outputs["beliefs"][name]))
+
+    @property
     def observed(self) -> dict[str, np.ndarray]:
         """The observations by name."""
         return self._binding.observed

@@ -28,7 +28,7 @@ from .placed import spread
 from .posterior import Posterior, Result
 from .runner import Runner
 from .site_data import all_apart
-from .stream import given_arrays, given_beliefs
+from .stream import Part, given_arrays, given_beliefs
 
 
 class Program:
@@ -63,7 +63,7 @@ class Program:
         self.plan = self._plan(frozenset(), self._sizes_so_far())
         self.fixed = self._expressions_of_data()
 
-    def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[str] = frozenset()) -> Graph:
+    def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Graph:
         key = missing, given, tuple(sorted(sizes.items()))
         if key not in self._plans:
             accuracy = self.options.accuracy
@@ -130,7 +130,7 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
-    def _run(self, binding: Binding, inputs: Any, given: frozenset[str] = frozenset()) -> tuple[Machine, Runner]:
+    def _run(self, binding: Binding, inputs: Any, given: frozenset[Part] = frozenset()) -> tuple[Machine, Runner]:
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
         for block in plan.blocks:
             if block.kind == "slots":

@@ -22,10 +22,13 @@ import jax
 import numpy as np
 
 from ..compiler.bind import Binding
-from ..compiler.expressions import Constant
+from ..compiler.expressions import Constant, Plate, Random
+from ..compiler.given import Part
 from ..compiler.given import names as given_names
+from ..compiler.graph import Joint
 from ..compiler.language import Model, check_graph
 from ..compiler.methods import Method
+from ..factors.domains import Domain
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import BY_NAME, Point
 from .completed import Completed
@@ -34,10 +37,10 @@ from .posterior import Posterior, Result
 from .program import Program, arrays_of
 from .runner import Runner
 from .saved import Saved
-from .stream import Beliefs
+from .stream import Beliefs, baseline
 from .trace import Trace
 
-FORMAT, VERSION = "cavity posterior", 1
+FORMAT, VERSION = "cavity posterior", 2
 KINDS = {**BY_NAME, "Point": Point, "Completed": Completed}
 
 
@@ -95,7 +98,7 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
 
 def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:
     program, binding, model = posterior._program, posterior._binding, posterior.model
-    given = posterior._machine.graph.given
+    given, carried = posterior._machine.graph.given_parts, posterior.carried
     leaves = jax.tree_util.tree_flatten_with_path(posterior._result.outputs)[0]
     families, without = {}, {}
     for name in posterior:
@@ -104,11 +107,12 @@ def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:
         except UnsupportedError as problem:
             without[name] = str(problem)
     try:
-        baseline: Any = {
-            name: [writer.put(n) for n in posterior.prior_naturals(name)] for name in posterior.carried.families
-        }
+        priors: Any = [
+            {"part": part, "naturals": [writer.put(n) for n in naturals]}
+            for part, naturals in baseline(posterior, carried).items()
+        ]
     except UnsupportedError as problem:
-        baseline = str(problem)
+        priors = str(problem)
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -126,12 +130,19 @@ def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:
         "inputs": writer.named(binding.inputs),
         "observed": writer.named(binding.observed),
         "missing": writer.named(binding.missing),
-        "given": writer.named({key: posterior._arrays[key] for n in given for key in given_names(model.randoms[n])}),
+        "given": writer.named({key: posterior._arrays[key] for part in given for key in given_names(model, part)}),
         "outputs": {jax.tree_util.keystr(place): writer.put(leaf) for place, leaf in leaves},
         "families": families,
         "without_family": without,
-        "carried": list(posterior.carried),
-        "baseline": baseline,
+        "carried": [
+            {
+                "part": part,
+                "family": writer.family(family),
+                "members": _members(model, part, binding.sizes) if part in carried.joints else [],
+            }
+            for part, family in carried.parts.items()
+        ],
+        "baseline": priors,
         "log_evidence": writer.put(posterior.log_evidence),
         "evidence": writer.named(posterior.evidence),
         "code": posterior.code,
@@ -142,6 +153,44 @@ def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
     }
+
+
+def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What the variables of a joint belief are, for a reader without the model."""
+    return [
+        {
+            "name": node.name,
+            "kind": node.domain.kind,
+            "size": node.domain.size,
+            "plates": {plate.name: sizes[plate.name] for plate in node.plates},
+        }
+        for node in (model.randoms[name] for name in part.members)
+    ]
+
+
+def _part(entry: Any) -> Part:
+    """A part as it was written; a name alone in the files of version 1, which carried variables one by one."""
+    return Part((entry,)) if isinstance(entry, str) else Part(tuple(entry[0]), bool(entry[1]))
+
+
+def _read_beliefs(reader: _Reader) -> Beliefs:
+    """The carried beliefs, with stand-ins for the variables of joint ones."""
+    parts, joints, sizes = {}, {}, {}
+    for entry in reader.meta["carried"]:
+        if isinstance(entry, str):
+            parts[_part(entry)] = reader.family(reader.meta["families"][entry])
+            continue
+        part = _part(entry["part"])
+        parts[part] = reader.family(entry["family"])
+        nodes = []
+        for member in entry["members"]:
+            plates = tuple(Plate(name, size) for name, size in member["plates"].items())
+            sizes |= member["plates"]
+            nodes.append(Random(member["name"], None, plates, Domain(member["kind"], member["size"])))  # type: ignore[arg-type]
+        if nodes:
+            over = nodes[0].plates if part.plated else ()
+            joints[part] = Joint(Random("joint", None, over, Domain("vector")), tuple(nodes))  # type: ignore[arg-type]
+    return Beliefs(parts, joints, sizes)
 
 
 def _number(value: Any) -> Any:
@@ -245,9 +294,11 @@ def _check_version(where: str, meta: Any) -> None:
 def _saved(reader: _Reader) -> Saved:
     meta = reader.meta
     families = {name: reader.family(entry) for name, entry in meta["families"].items()}
-    baseline = meta["baseline"]
-    if isinstance(baseline, Mapping):
-        baseline = {name: tuple(map(reader.array, numbers)) for name, numbers in baseline.items()}
+    priors = meta["baseline"]
+    if isinstance(priors, Mapping):
+        priors = {_part(name): tuple(map(reader.array, numbers)) for name, numbers in priors.items()}
+    elif not isinstance(priors, str):
+        priors = {_part(entry["part"]): tuple(map(reader.array, entry["naturals"])) for entry in priors}
     return Saved(
         name=meta["name"],
         families=families,
@@ -262,8 +313,8 @@ def _saved(reader: _Reader) -> Saved:
         floored=meta["floored"],
         diagnosis=meta["diagnosis"],
         explanation=meta["explanation"],
-        carried=Beliefs({name: families[name] for name in meta["carried"]}),
-        baseline=baseline,
+        carried=_read_beliefs(reader),
+        baseline=priors,
     )
 
 
@@ -275,7 +326,7 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     program = Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
     binding = Binding(meta["sizes"], *(reader.named(group) for group in ("inputs", "observed", "missing")))
     with jax.enable_x64(True):
-        machine, run = program._run(binding, binding.inputs, frozenset(asked["given"]))
+        machine, run = program._run(binding, binding.inputs, frozenset(map(_part, asked["given"])))
         arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
         form = jax.eval_shape(Runner(machine, options, lambda: None)._run_all, arrays, key_of(0))
     places, tree = jax.tree_util.tree_flatten_with_path(form)

@@ -16,17 +16,19 @@ import numpy as np
 
 from ..compiler.bind import Binding
 from ..compiler.expressions import Random, parents
+from ..compiler.given import Part
 from ..compiler.given import names as given_names
-from ..compiler.graph import Block, Graph
+from ..compiler.graph import Block, Graph, Joint
 from ..compiler.known import latent_names
 from ..compiler.language import Model
 from ..compiler.methods import EXACT
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.factor import Term
-from ..factors.families import FOR_DOMAIN, ExponentialFamily
+from ..factors.families import FOR_DOMAIN, ExponentialFamily, VectorGaussian
 from . import tables
 from .beliefs import placeholder
 from .energy import block_energy
+from .joint import member_families, together
 from .marginal import Marginal
 
 if TYPE_CHECKING:
@@ -37,13 +39,15 @@ Naturals = tuple[np.ndarray, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Contribution:
-    """What a batch of data said about the carried variables: the natural parameters of its message to each, by name.
+    """What a batch of data said about the carried variables: the natural parameters of its message to each part.
+
+    A part is one variable, or several that share a joint belief.
 
     Contributions add and subtract; `posterior - contribution` is the belief without that batch.
     """
 
-    families: dict[str, type[ExponentialFamily]]
-    naturals: dict[str, Naturals]
+    families: dict[Part, type[ExponentialFamily]]
+    naturals: dict[Part, Naturals]
 
     def __add__(self, other: Contribution) -> Contribution:
         return self._with(other, 1.0)
@@ -57,14 +61,31 @@ class Contribution:
         return Contribution({**self.families, **other.families}, _shifted(self, other, sign))
 
     def __repr__(self) -> str:
-        return f"<Contribution to {', '.join(self.naturals) or 'nothing'}>"
+        return f"<Contribution to {'; '.join(map(_title, self.naturals)) or 'nothing'}>"
 
 
 class Beliefs(Mapping[str, Marginal]):
-    """Marginals by name that may be given to `infer` as `prior=`; contributions are added to them and subtracted."""
+    """Marginals by name that may be given to `infer` as `prior=`; contributions are added to them and subtracted.
 
-    def __init__(self, families: Mapping[str, ExponentialFamily]) -> None:
-        self.families = dict(families)
+    `parts` are the beliefs that are carried: those of single variables, and joint ones with their covariances;
+    `joints` says how the variables of a joint belief stand in it, and `sizes` are those of their plates.
+    """
+
+    def __init__(
+        self,
+        parts: Mapping[Part, ExponentialFamily],
+        joints: Mapping[Part, Joint] | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
+        self.parts, self.joints, self.sizes = dict(parts), dict(joints or {}), dict(sizes or {})
+        self.families: dict[str, Any] = {}
+        for part, family in self.parts.items():
+            if part in self.joints:
+                with jax.enable_x64(True):
+                    split = member_families(self.joints[part], family, self.sizes)
+                    self.families |= {name: jax.tree.map(np.asarray, own) for name, own in split.items()}
+            else:
+                self.families[part.members[0]] = family
 
     def __getitem__(self, name: str) -> Marginal:
         return Marginal(self.families[name], name)
@@ -81,47 +102,49 @@ class Beliefs(Mapping[str, Marginal]):
     def __sub__(self, other: Contribution) -> Beliefs:
         return self._with(other, -1.0)
 
-    def over(self, priors: Mapping[str, Naturals]) -> Contribution:
+    def over(self, priors: Mapping[Part, Naturals]) -> Contribution:
         """What leads from priors with these natural parameters to these beliefs."""
+        own = self._as_contribution()
+        return Contribution(own.families, _shifted(own, Contribution(own.families, dict(priors)), -1.0))
+
+    def _as_contribution(self) -> Contribution:
         return Contribution(
-            {name: type(family) for name, family in self.families.items()},
-            {
-                name: tuple(a - b for a, b in zip(family.naturals(), priors[name], strict=True))
-                for name, family in self.families.items()
-            },
+            {part: type(family) for part, family in self.parts.items()},
+            {part: tuple(map(np.asarray, family.naturals())) for part, family in self.parts.items()},
         )
 
     def _with(self, other: Any, sign: float) -> Beliefs:
         if not isinstance(other, Contribution):
             return NotImplemented
-        strangers = [name for name in other.naturals if name not in self.families]
+        strangers = [part for part in other.naturals if part not in self.parts]
         if strangers:
             raise DataError(
-                f"The contribution speaks of '{strangers[0]}', which is not among the beliefs of "
-                f"{', '.join(self.families) or '(nothing)'}. Use contributions of the same model."
+                f"The contribution speaks of {_title(strangers[0])}, which is not among the beliefs of "
+                f"{'; '.join(map(_title, self.parts)) or '(nothing)'}. Use contributions of the same model and method."
             )
-        own = Contribution(
-            {name: type(family) for name, family in self.families.items()},
-            {name: family.naturals() for name, family in self.families.items()},
-        )
+        own = self._as_contribution()
         shifted = {
-            name: own.families[name].from_naturals(naturals) for name, naturals in _shifted(own, other, sign).items()
+            part: own.families[part].from_naturals(naturals) for part, naturals in _shifted(own, other, sign).items()
         }
-        for name in other.naturals:
+        for part in other.naturals:
             _check_proper(
-                name,
-                shifted[name],
+                _title(part),
+                shifted[part],
                 "after adding or removing the contribution. It was added to other beliefs than these, or was removed "
                 "before: remove each batch once, from a posterior that has seen it",
             )
-        return Beliefs(shifted)
+        return Beliefs(shifted, self.joints, self.sizes)
 
     def __repr__(self) -> str:
         return f"<Beliefs about {', '.join(self.families) or 'nothing'}>"
 
 
-def _shifted(one: Contribution, other: Contribution, sign: float) -> dict[str, Naturals]:
-    """The naturals of `one` + sign * `other`; a name that only one of them has stands against zeros."""
+def _title(part: Part) -> str:
+    return ", ".join(f"'{name}'" for name in part.members)
+
+
+def _shifted(one: Contribution, other: Contribution, sign: float) -> dict[Part, Naturals]:
+    """The naturals of `one` + sign * `other`; a part that only one of them has stands against zeros."""
     result = dict(one.naturals)
     for name, naturals in other.naturals.items():
         before = result.get(name, tuple(np.zeros_like(n) for n in naturals))
@@ -129,14 +152,14 @@ def _shifted(one: Contribution, other: Contribution, sign: float) -> dict[str, N
             name in one.families and one.families[name] is not other.families[name]
         ):
             raise DataError(
-                f"Two contributions to '{name}' do not fit: {_shape(one, name)} and {_shape(other, name)}. "
+                f"Two contributions to {_title(name)} do not fit: {_shape(one, name)} and {_shape(other, name)}. "
                 "Contributions are of the same model with the same plate sizes."
             )
         result[name] = tuple(b + sign * n for b, n in zip(before, naturals, strict=True))
     return result
 
 
-def _shape(contribution: Contribution, name: str) -> str:
+def _shape(contribution: Contribution, name: Part) -> str:
     return f"{contribution.families[name].__name__} of shape {np.shape(contribution.naturals[name][0])}"
 
 
@@ -144,16 +167,39 @@ def _shape(contribution: Contribution, name: str) -> str:
 
 
 def carried(posterior: Posterior) -> Beliefs:
-    """The beliefs of the variables on plates without inputs and observations: those that other batches share."""
-    return Beliefs(
-        {
-            name: family
-            for name, family in posterior.beliefs.items()
-            if name not in posterior.observed
-            and not _data_plates(posterior.model, posterior.observed)
-            & {plate.name for plate in posterior.model.randoms[name].plates}
-        }
-    )
+    """The beliefs of the variables on plates without inputs and observations: those that other batches share.
+
+    A joint belief is carried as one, what other variables were in it integrated out.
+    """
+    on_data = _data_plates(posterior.model, posterior.observed)
+    families = {
+        name: family
+        for name, family in posterior.beliefs.items()
+        if name not in posterior.observed
+        and not on_data & {plate.name for plate in posterior.model.randoms[name].plates}
+    }
+    machine, joints, parts = posterior.machine, {}, {}
+    for joint in posterior.graph.joints:
+        kept = tuple(member for member in joint.members if member.name in families)
+        if len(kept) > 1:
+            part = Part(tuple(member.name for member in kept), bool(joint.variable.plates))
+            joints[part] = Joint(joint.variable, kept)
+            parts[part] = _marginal(joint, kept, posterior.naturals_of(joint.variable.name), machine.sizes)
+    joined = {name for part in joints for name in part.members}
+    alone: dict[Part, Any] = {Part((name,)): family for name, family in families.items() if name not in joined}
+    return Beliefs({**alone, **parts}, joints, machine.sizes)
+
+
+def _marginal(joint: Joint, kept: tuple[Random, ...], naturals: Naturals, sizes: Mapping[str, int]) -> VectorGaussian:
+    """The belief of some members of a joint belief."""
+    belief = VectorGaussian.from_naturals(tuple(map(np.asarray, naturals)))
+    if len(kept) == len(joint.members):
+        return belief
+    with jax.enable_x64(True):
+        moments = {joint.variable.name: belief.moments()}
+        found = together(kept, joint.variable.plates, moments, (joint,), sizes).value
+        marginal = VectorGaussian.from_parameters(mean=found.mean, covariance=found.covariance)
+        return jax.tree.map(np.asarray, marginal)
 
 
 def _data_plates(model: Model, observed: Mapping[str, Any]) -> set[str]:
@@ -164,7 +210,36 @@ def _data_plates(model: Model, observed: Mapping[str, Any]) -> set[str]:
 def contribution(posterior: Posterior) -> Contribution:
     """Naturals of the carried beliefs minus those of their priors."""
     beliefs = carried(posterior)
-    return beliefs.over({name: posterior.prior_naturals(name) for name in beliefs.families})
+    return beliefs.over(baseline(posterior, beliefs))
+
+
+def baseline(posterior: Posterior, beliefs: Beliefs) -> dict[Part, Naturals]:
+    """The naturals of the priors of all carried parts."""
+    return {part: _part_naturals(posterior, part, beliefs.joints.get(part)) for part in beliefs.parts}
+
+
+def _part_naturals(posterior: Posterior, part: Part, joint: Joint | None) -> Naturals:
+    machine, arrays = posterior.machine, posterior.arrays
+    if part in machine.graph.given_parts:
+        return tuple(np.asarray(arrays[key]) for key in given_names(posterior.model, part))
+    if joint is None:
+        return posterior.prior_naturals(part.members[0])
+    whole = next(j for j in machine.graph.joints if j.variable is joint.variable)
+    own = tuple(block for block in machine.graph.blocks if block.name in part.members)
+    with jax.enable_x64(True):
+        if len(joint.members) == len(whole.members) and all(
+            block.constant and block.latent == (joint.variable.name,) for block in own
+        ):
+            naturals = machine.constant_of(own, machine.scope(arrays))[joint.variable.name]
+            return tuple(map(np.asarray, naturals))
+        families = {
+            member.name: FOR_DOMAIN[member.domain.kind].from_naturals(posterior.prior_naturals(member.name))
+            for member in joint.members
+        }
+        moments = {name: family.moments() for name, family in families.items()}
+        found = together(joint.members, joint.variable.plates, moments, (), machine.sizes).value
+        prior = VectorGaussian.from_parameters(mean=found.mean, covariance=found.covariance)
+        return tuple(map(np.asarray, prior.naturals()))
 
 
 def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Naturals:
@@ -172,7 +247,13 @@ def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Natura
     graph: Graph = machine.graph
     variable = graph.model.randoms[name]
     if name in graph.given:
-        return tuple(np.asarray(arrays[key]) for key in given_names(variable))
+        part = Part((name,))
+        if part not in graph.given_parts:
+            raise UnsupportedError(
+                f"'{name}' was given a belief together with other variables, and has no prior of its own. Read "
+                "posterior.contribution, which keeps them together."
+            )
+        return tuple(np.asarray(arrays[key]) for key in given_names(graph.model, part))
     above = latent_names(graph, list(parents(variable)))
     if above or not isinstance(variable.term, Term):
         why = (
@@ -202,7 +283,7 @@ def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Natura
 # what a run is given --------------------------------------------------------------------------------------------------
 
 
-def given_beliefs(model: Model, binding: Binding, prior: Any) -> dict[str, ExponentialFamily]:
+def given_beliefs(model: Model, binding: Binding, prior: Any) -> dict[Part, ExponentialFamily]:
     """The families that `prior=` gives, checked against the model and the data; DataError where they do not fit."""
     if prior is None:
         return {}
@@ -221,15 +302,17 @@ def given_beliefs(model: Model, binding: Binding, prior: Any) -> dict[str, Expon
     for name, family in families.items():
         _check_variable(model, binding, name, family)
         _check_parents(model, binding, name, families)
-    return families
+    if isinstance(prior, Beliefs):
+        return prior.parts
+    return {Part((name,)): family for name, family in families.items()}
 
 
-def given_arrays(model: Model, families: Mapping[str, ExponentialFamily]) -> dict[str, np.ndarray]:
+def given_arrays(model: Model, families: Mapping[Part, ExponentialFamily]) -> dict[str, np.ndarray]:
     """The given naturals under the names by which the program knows them."""
     return {
         key: np.asarray(natural, float)
-        for name, family in families.items()
-        for key, natural in zip(given_names(model.randoms[name]), family.naturals(), strict=True)
+        for part, family in families.items()
+        for key, natural in zip(given_names(model, part), family.naturals(), strict=True)
     }
 
 
