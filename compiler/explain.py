@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expressions import Apply, Expr, Gather
+from .expressions import Apply, Expr
 from .graph import Block, Graph
-from .loops import short_loops
+from .loops import loopy, short_loops
 
 
 def explain_plan(
@@ -44,29 +44,6 @@ def explain_plan(
         )
     lines.append(f"schedule of a sweep: {_schedule(graph)}")
     return "\n".join(lines)
-
-
-def loopy(graph: Graph) -> list[str]:
-    """The EP blocks through which messages may come back to where they began."""
-    import networkx as nx  # here: only the explanation needs it
-
-    blocks = [block for block in graph.blocks if block.kind != "energy"]
-    web = nx.MultiGraph((block.name, element) for block in blocks for element in _elements(block))
-    inside = {block.name for block in blocks if block.kind != "network" and _shared(block) > 1}
-    across = {node for cycle in nx.cycle_basis(nx.Graph(web)) for node in cycle}
-    return [block.name for block in blocks if block.name in inside | across]
-
-
-def _elements(block: Block) -> list[str]:
-    """The variables that a block joins, marked apart from block names."""
-    terms = [f"variable {term.variable.name}" for term in block.form.terms] if block.form else []
-    return terms + [f"variable {atom}" for atom in block.atoms]
-
-
-def _shared(block: Block) -> int:
-    """How many edges of a block lead several of its instances to one element."""
-    edges = [term.element for term in block.form.terms] if block.form else []
-    return sum(set(edge.plates) != set(block.plates) or isinstance(edge, Gather) for edge in (*edges, *block.atoms))
 
 
 def _head(block: Block) -> str:

@@ -1,14 +1,16 @@
-"""Loops among tables: whether messages may come back to where they began, and through which short ways."""
+"""Loops of messages: whether these may come back to where they began, and through which short ways."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from .expressions import Gather, Plate
+from .expressions import Expr, Gather, Plate
 from .graph import Block, Graph
 from .known import ungathered
+from .polynomial import atom_key
 
+WHOLE = ("process", "chain", "network")  # blocks that join all elements of their variables
 SHORT = 4  # variables in a loop: from about there on its echo is faint
 
 Place = tuple[tuple[Plate, int], ...]
@@ -16,23 +18,49 @@ Element = tuple[str, Place]
 Instance = tuple[int, Place]
 
 
+def _elements(block: Block) -> list[Expr]:
+    """What an instance of a block sends messages to."""
+    terms = [term.element for term in block.form.terms] if block.form else []
+    terms += [edge.element for edge in block.details.edges] if block.kind == "slots" else []
+    return [*terms, *block.atoms] or ([block.out] if block.kind in WHOLE else [])
+
+
+def _instances(block: Block) -> tuple[Plate, ...]:
+    """The plates of independent instances: a process, a chain and a network are one over all of their elements."""
+    if block.kind == "process":
+        return tuple(plate for plate in block.plates if plate not in set(block.details.over))
+    if block.kind == "chain":
+        return tuple(plate for plate in block.plates if plate is not block.out.term.over)
+    return () if block.kind == "network" else block.plates
+
+
+def _places(plates: Iterable[Plate]) -> Iterator[Place]:
+    """Two elements of every plate: enough to show whether messages meet in a loop."""
+    return itertools.product(*([(plate, 0), (plate, 1)] for plate in plates))
+
+
 def _links(blocks: Sequence[Block]) -> Iterator[tuple[Instance, Element]]:
-    """The links of the factor graph with two elements of every plate: enough to show whether they meet in a loop.
+    """The links of the factor graph with two elements of every plate, each once for each way that leads there.
 
     Index data may point anywhere, so elements that they choose count as one.
     """
     gathered: dict[str, set[Plate]] = {}
-    for atom in (atom for block in blocks for atom in block.atoms):
-        variable = ungathered(atom)
-        while isinstance(atom, Gather):
-            gathered.setdefault(str(variable), set()).add(atom.axis)
-            atom = atom.source
+    for element in (element for block in blocks for element in _elements(block)):
+        variable = ungathered(element)
+        while isinstance(element, Gather):
+            gathered.setdefault(str(variable), set()).add(element.axis)
+            element = element.source
     for number, block in enumerate(blocks):
-        for place in itertools.product(*([(plate, 0), (plate, 1)] for plate in block.plates)):
-            for atom in block.atoms:
-                variable = ungathered(atom)
-                kept = set(variable.plates) - gathered.get(str(variable), set())
-                yield (number, place), (str(variable), tuple(pair for pair in place if pair[0] in kept))
+        plates = _instances(block)
+        elements = {atom_key(element): element for element in _elements(block)}
+        for place in _places(plates):
+            for variable in map(ungathered, elements.values()):
+                # A gathered axis is one element; one that the block joins along is all of its elements.
+                kept = [plate for plate in variable.plates if plate not in gathered.get(str(variable), set())]
+                joined = [plate for plate in kept if plate not in set(plates)]
+                for along in _places(joined):
+                    found = tuple(pair for pair in (*place, *along) if pair[0] in set(kept))
+                    yield (number, place), (str(variable), tuple(sorted(found, key=lambda pair: pair[0].name)))
 
 
 def loops_among(blocks: Sequence[Block]) -> bool:
@@ -50,6 +78,20 @@ def loops_among(blocks: Sequence[Block]) -> bool:
             return True
         above[one] = other
     return False
+
+
+def loopy(graph: Graph) -> list[str]:
+    """The names of the blocks with messages through which these may come back to where they began."""
+    import networkx as nx  # here: only explanations need it
+
+    blocks = [block for block in graph.blocks if block.kind != "energy"]
+    web = nx.MultiGraph(_links(blocks))
+    found: set[int] = set()
+    for component in nx.biconnected_components(nx.Graph(web)):
+        nodes = web.subgraph(component)
+        if len(component) > 2 or nodes.number_of_edges() > 1:
+            found |= {node[0] for node in nodes if isinstance(node[0], int)}
+    return [block.name for number, block in enumerate(blocks) if number in found]
 
 
 def short_loops(graph: Graph, most: int = 5) -> list[tuple[str, ...]]:

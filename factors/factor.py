@@ -43,8 +43,9 @@ class Factor:
 
     `conjugate` names the arguments (and `out`) in which the expected log density is linear in the statistics of the
     matching family, whatever the others are: there VMP is exact and needs no damping; in the others the message is
-    NCVMP's. `unsupported` maps the arguments (and `out`) that must be known under VMP and NCVMP to the reason, such as
-    a density that vanishes where any belief has mass. `accuracy` is that of the expected log density.
+    NCVMP's. `unsupported` maps the arguments (and `out`) that VMP and NCVMP refuse while these are random to
+    the reason, such as a density that vanishes where any belief has mass; EP needs the log density alone. `accuracy` is
+    that of the expected log density.
     """
 
     name: str
