@@ -107,10 +107,11 @@ def _nodes(expr: Expr) -> list[Expr]:
 
 
 def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
-    """The same Gaussian with its mean moved to a random draw of itself."""
+    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays."""
     family = family_of(variable)
     belief = family.from_naturals(naturals)
     draw = belief.sample(key)
+    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
     if variable.domain.kind == "real":
         return (-2.0 * naturals[1] * draw, naturals[1])
     return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
