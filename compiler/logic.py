@@ -58,6 +58,19 @@ def let_block(graph: Graph, node: Let) -> Block:
         return _boolean_block(graph, node.name, node.expression, node, method)
     known = known_in(graph)
     form = linear_form(node.expression, known) if node.domain.kind == "real" else None
+    if form is None and (curve := _product_of_two(node.expression, known)) is not None:
+        return Block(
+            node.name,
+            "product",
+            ep_or_power(method),
+            "one integral along the curve, 241 stretched nodes",
+            "quadrature",
+            "an exact observation of a product of two positive variables",
+            node.plates,
+            latent_names(graph, [node.expression]),
+            node,
+            details=curve,
+        )
     if form is None:
         raise UnsupportedError(
             f"'{node.name}' = {node.expression} is observed, and it is not a linear function of Gaussian variables: "
@@ -78,6 +91,22 @@ def let_block(graph: Graph, node: Let) -> Block:
     )
     one = len(form.terms) == 1 and known_scales(graph, [form.terms[0].variable])
     return exact_observation(block, node) if one else block
+
+
+def _product_of_two(expr: Expr, known: Callable[[Expr], bool]) -> tuple | None:
+    """The data and the two positive variables, with exponents one or minus one, of which an expression is the product.
+
+    None for anything else, and where the variables have not the plates of the expression.
+    """
+    from .polynomial import expand, powers
+
+    parts = expand(expr, known)
+    if len(parts) != 1 or expr.domain.kind != "positive":
+        return None
+    bases = list(powers(parts[0][1]).values())
+    fits = [isinstance(base, Random) and base.domain.kind == "positive" and abs(n) == 1 for base, n in bases]
+    same = [base.plates == expr.plates for base, _ in bases]
+    return (parts[0][0], tuple(bases)) if len(bases) == 2 and all(fits) and all(same) else None
 
 
 def _boolean_block(graph: Graph, name: str, expression: Expr, out: Expr, method: Method) -> Block:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from . import chains, networks, processes, site_data, sites, slot_data, slots, tables
+from . import chains, networks, processes, products, site_data, sites, slot_data, slots, tables
 from .evaluate import Scope
 
 
@@ -104,3 +104,4 @@ def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 KINDS["process"] = exact_kind(processes.prepare, processes.solve, processes.family)
 KINDS["network"] = exact_kind(networks.prepare, networks.solve, networks.family)
 KINDS["chain"] = KINDS["tree"] = exact_kind(chains.prepare, chains.solve, chains.family)
+KINDS["product"] = exact_kind(products.prepare, products.solve, products.family)

@@ -162,3 +162,29 @@ def test_a_network_may_force_an_outlier_on_a_state(nats):
     log += scipy.stats.norm.logpdf(0.0, [0.0, far]) + scipy.stats.norm.logpdf(far - 0.001, [0.0, far])
     close(posterior.log_evidence, scipy.special.logsumexp(log), rtol=1e-9)
     close(posterior["a"].mean, scipy.special.softmax(log), rtol=1e-6)
+
+
+def test_an_exact_quotient_of_gammas_over_a_plate():
+    """Means and evidence of two Gammas on the curve a = c b / 2, element by element."""
+    seen = np.array([0.3, 1.0, 40.0])
+    m = cv.Model("quotient")
+    plate = m.plate("n")
+    a = m.random("a", cv.gamma(3.0, 4.0), plates=plate)
+    b = m.random("b", cv.gamma(2.5, 1.0), plates=plate)
+    m.let("ratio", 2.0 * a / b)
+    posterior = cv.infer(m, {"ratio": seen})
+    first, second = scipy.stats.gamma(3.0, scale=0.25), scipy.stats.gamma(2.5)
+
+    def integral(f, c):
+        def along(u):
+            x = np.exp(u)  # b; da / dc = b / 2
+            return x * first.pdf(0.5 * c * x) * second.pdf(x) * 0.5 * x * f(0.5 * c * x, x)
+
+        return scipy.integrate.quad(along, -30.0, 6.0, epsabs=1e-14, epsrel=1e-12, points=[-2.0, 0.0, 2.0], limit=500)[
+            0
+        ]
+
+    totals = np.array([integral(lambda x, y: 1.0, c) for c in seen])
+    close(posterior.log_evidence, np.log(totals).sum(), rtol=1e-9)
+    close(posterior["a"].mean, [integral(lambda x, y: x, c) / t for c, t in zip(seen, totals, strict=True)], rtol=1e-8)
+    close(posterior["b"].mean, [integral(lambda x, y: y, c) / t for c, t in zip(seen, totals, strict=True)], rtol=1e-8)
