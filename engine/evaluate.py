@@ -241,16 +241,24 @@ def _positive(expr: Apply, scope: Scope) -> Placed:
         if known(expr.args[1], scope):
             return mapped(lambda a, b: Positive(a.mean / b.mean, a.log - b.log), *args, order=expr.plates)
         _check_apart(expr, scope)
-        below = mapped(lambda b: power_of(b, -1), _variable(expr.args[1], args[1], expr))
+        below = _power(expr.args[1], -1, expr, scope)
         return mapped(lambda a, b: Positive(a.mean * b.mean, a.log + b.log), args[0], below, order=expr.plates)
     if expr.op == "power" and expr.args[0].domain.kind == "positive":
-        base = moments(expr.args[0], scope, "positive")
-        return mapped(lambda b: power_of(b, expr.option("exponent")), _variable(expr.args[0], base, expr))
+        return _power(expr.args[0], expr.option("exponent"), expr, scope)
     raise UnsupportedError(
         f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. "
         "Positive expressions are products, quotients and powers of positive variables, and cv.exp of a real "
         "expression."
     )
+
+
+def _power(base: Expr, exponent: float, expr: Expr, scope: Scope) -> Placed:
+    """A power of a variable; powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one."""
+    while isinstance(base, Let) or (isinstance(base, Apply) and base.op == "power"):
+        if isinstance(base, Apply):
+            exponent = exponent * base.option("exponent")
+        base = base.expression if isinstance(base, Let) else base.args[0]
+    return mapped(lambda b: power_of(b, exponent), _variable(base, moments(base, scope, "positive"), expr))
 
 
 def _variable(base: Expr, found: Placed, expr: Expr) -> Placed:

@@ -53,3 +53,16 @@ def test_cutpoints_of_an_ordered_outcome_over_slots():
 
     mean, sd, evidence = on_a_grid(log_density, -12, 12)
     close([posterior["s"].mean, posterior["s"].sd, posterior.log_evidence], [mean, sd, evidence], rtol=1e-6)
+
+
+def test_the_power_of_a_power_has_moments():
+    """sd= and variance=s**2 are read as precision 1 / s^2, which VMP refused although it averages s^-2."""
+    found = []
+    for scale in (lambda s: {"precision": s**-2}, lambda s: {"sd": s}, lambda s: {"variance": s**2}):
+        m = cv.Model()
+        r = m.random("r", cv.gaussian(0.0, variance=1.0))
+        s = m.random("s", cv.gamma(3.0, 2.0))
+        m.random("y", cv.gaussian(r, **scale(s)), plates=m.plate("n"))
+        posterior = cv.infer(m, {"y": [1.0, 2.0, 4.0]}, method="vmp", tolerance=1e-10)
+        found.append([posterior["r"].mean, posterior["s"].mean, posterior.log_evidence])
+    close(found[1:], [found[0]] * 2, rtol=1e-8)
