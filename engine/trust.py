@@ -91,7 +91,7 @@ class Trust:
         named = "; ".join(f.sentence for f in bad[:3]) + (f"; and {len(bad) - 3} more" if len(bad) > 3 else "")
         tied = any(f.partner for f in bad)
         remedy = (
-            "Integrate the scales among them (infer(..., integrate=[...]) or accuracy='best'), make correlated variables "
+            "Integrate the scales among them (infer(..., integrate=[...])), make correlated variables "
             "one vector (cv.vector_gaussian, cv.dot), centre the inputs, or reparametrise; "
             if tied
             else "Try another method (method='ep'), or reparametrise; "
