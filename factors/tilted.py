@@ -155,23 +155,25 @@ def _region(height: Array, growth: Array, grid: Array) -> tuple[Array, Array]:
 
 
 class Rule(NamedTuple):
-    """Sizes of a rule: `stages` of looking at `coarse` nodes, then the integral with `number` of them."""
+    """Sizes of a rule: how often to look closer after the first nodes, then the integral with `number` of them."""
 
-    coarse: int
     stages: int
     number: int
 
 
 def nodes(height: Callable[[Array], Array], of: Line, rule: Rule) -> tuple[Array, Array]:
     """Nodes on the last axis for the integral of exp(height(u)), and the logarithm of their spacing."""
-
-    def region(grid):
-        return _region(jax.lax.stop_gradient(height(grid)), of.growth(grid), grid)
-
     start = jax.lax.stop_gradient(of.start)
-    ends = region(jnp.broadcast_to(start, jax.eval_shape(height, start).shape))
-    unit = jnp.linspace(0.0, 1.0, rule.coarse)
-    low, high = jax.lax.fori_loop(0, rule.stages, lambda _, ends: region(ends[0] + (ends[1] - ends[0]) * unit), ends)
+    start = jnp.broadcast_to(start, jax.eval_shape(height, start).shape)
+    unit = jnp.linspace(0.0, 1.0, start.shape[-1])
+
+    def closer(_, ends_and_grid):
+        grid = ends_and_grid[2]
+        low, high = _region(jax.lax.stop_gradient(height(grid)), of.growth(grid), grid)
+        return low, high, low + (high - low) * unit
+
+    # The first look is one more turn of the loop: each copy of the factor is compiled.
+    low, high, _ = jax.lax.fori_loop(0, rule.stages + 1, closer, (start[..., :1], start[..., -1:], start))
     if of.whole:
         low = jnp.floor(low)
         stride = jnp.maximum(1.0, jnp.ceil((jnp.ceil(high) - low) / (rule.number - 1)))
@@ -179,7 +181,7 @@ def nodes(height: Callable[[Array], Array], of: Line, rule: Rule) -> tuple[Array
     return low + (high - low) * jnp.linspace(0.0, 1.0, rule.number), jnp.log((high - low) / (rule.number - 1))
 
 
-SINGLE, PAIR = Rule(33, 6, 200), Rule(25, 4, 60)
+SINGLE, PAIR = Rule(5, 200), Rule(3, 60)
 
 
 class Tilted(NamedTuple):
