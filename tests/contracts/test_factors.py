@@ -176,7 +176,11 @@ BEYOND = {
     "dirichlet_of_mean": lambda r: {"total": gamma(r)},
     "gamma": lambda r: {"shape": gamma(r)},
     "half_cauchy": lambda r: {"out": gamma(r), "scale": gamma(r)},
-    "half_normal": lambda r: {"out": gamma(r), "scale": gamma(r)},
+    # Near a shape of two 1 / scale^2 has a tail that no quadrature follows: its mean is about to be infinite.
+    "half_normal": lambda r: {
+        "out": gamma(r),
+        "scale": Gamma.from_parameters(shape=6.0 + positive(r), rate=positive(r)),
+    },
     "laplace": lambda r: {"out": gaussian(r), "mean": gaussian(r), "scale": gamma(r)},
     "log_normal": lambda r: {"out": gamma(r)},
     "negative_binomial": lambda r: {
@@ -241,8 +245,8 @@ KIND_OF_OUT = {
     "beta": "unit", "bernoulli": "boolean", "categorical": "category", "dirichlet": "simplex", "gamma": "positive",
     "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef", "beta_of_mean": "unit",
     "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
-    "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector", "negative_binomial": "count",
-    "negative_binomial_trials": "count", "ordered_logistic": "category", "ordered_probit": "category",
+    "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector",
+    "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category", "ordered_probit": "category",
     "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
 }  # fmt: skip
 
