@@ -246,7 +246,8 @@ KIND_OF_OUT = {
     "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef", "beta_of_mean": "unit",
     "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
     "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector",
-    "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category", "ordered_probit": "category",
+    "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category",
+    "ordered_probit": "category",
     "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
 }  # fmt: skip
 
