@@ -12,19 +12,7 @@ import runner
 
 # Cases that cannot pass today: strict, so that one that starts to pass must be taken off.
 PENDING = {
-    "E4": "a gate over a comparison of a vector's linear form has no EP operator",
-    "E7": "an exact observation of a linear form next to constraints diverges",
-    "E9": "a gate over a comparison of a Gaussian has no EP operator",
-    "E11": "two truncations meet in EP, not jointly: 0.5591 for 0.5568",
-    "E17": "an interval constraint is two steps, not one: 25.604 for 25.627",
-    "E26 2 shifts": "a chain and its drift are not one Gaussian",
-    "E26 skip chain": "exact observations of differences in a loop diverge",
-    "L4 exact": "EP, not exact: -0.2825 for -0.2881",
-    "L8": "a product of random variables seen exactly has no operator",
-    "D3 2": "a selector that many elements share is not summed jointly: 0.313 for 0.696",
-    "D3 3": "a selector that many elements share is not summed jointly: 0.99996 for 0.7355",
-    "V23": "the index of a gathered boolean learns nothing from below: 0.4 for 0.4121",
-    "N4 kl": "1000 sweeps do not reach the fixed point (damped 124 times)",
+    "E7": "constraints under EP, all weights and scores in one belief: means off by 5e-4, 7e-4 posterior sd",
 }
 
 # Cases that repeat another's program with other numbers, or take long to compile.
@@ -33,7 +21,10 @@ SLOW = {
     "E18 three points", "E19 one point", "E25", "E26 1 shift", "E26 2 shifts", "E26 skip chain", "L1 false",
     "L3 Beta(900, 100)", "L3 Beta(1.5, 1)", "L3 Beta(0.2, 1.8)", "L3 Beta(0.9, 0.1)", "L4 exact", "L7", "L9 2",
     "D1 prior", "D3 2", "D3 3", "D8 noise 0.2, 10 of 10", "D8 noise 0.2, 5 of 10", "V18", "V19", "N2 kl false",
-    "N2 jaakkola false", "N4 exact", "N4 kl", "pumps", "eight schools", "V26",
+    "N2 jaakkola false", "N4 exact", "pumps", "eight schools", "V26",
+    # Told elsewhere with the same numbers (tests/engine/test_networks.py), or by a sibling of the same program.
+    "D6 loopy", "D6 exact", "D8 noise 0, 10 of 10", "E8 true", "E19", "V1 missing", "V10", "V11", "V18 array",
+    "V19 mixture 2", "V25 beta", "N2 jaakkola true", "N6 log", "N6 quadratic",
 }  # fmt: skip
 
 CASES = runner.cases()
