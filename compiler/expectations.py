@@ -33,8 +33,8 @@ def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
         if isinstance(node, Apply):
             below = node.args[-1] if node.op == "divide" else node.args[0]
             inverse = node.op == "divide" or (node.op == "power" and node.option("exponent") < 0)
-            if inverse and not known(below) and below.domain.kind == "positive" and _variable(below) is not None:
-                return f"1 / {below} has no mean in VMP where the shape of its belief is one or less"
+            if inverse and not known(below) and below.domain.kind == "positive" and _powered(below) is not None:
+                return f"{node} has no mean in VMP where the shape of the belief of {_powered(below)} is small"
             if node.op == "max":
                 return f"{node} has a kink: EP is exact on both sides of it, where VMP averages over them"
         stack.extend(parents(node))
@@ -46,6 +46,13 @@ def _variable(expr: Expr) -> Random | None:
     while isinstance(expr, (Gather, Let)):
         expr = expr.source if isinstance(expr, Gather) else expr.expression
     return expr if isinstance(expr, Random) else None
+
+
+def _powered(expr: Expr) -> Random | None:
+    """The variable that an expression is a power of."""
+    while isinstance(expr, Let) or (isinstance(expr, Apply) and expr.op == "power"):
+        expr = expr.expression if isinstance(expr, Let) else expr.args[0]
+    return _variable(expr)
 
 
 def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
@@ -74,12 +81,12 @@ def _silent_positive(expr: Apply, known: Known) -> Expr | None:
     """Products, quotients by variables and powers of variables have a mean and a mean logarithm."""
     if expr.op == "power":
         base = expr.args[0]
-        fits = base.domain.kind == "positive" and _variable(base) is not None
+        fits = base.domain.kind == "positive" and _powered(base) is not None
         return None if fits else expr
     if expr.op not in ("multiply", "divide"):
         return expr
     below = expr.args[1]
-    if expr.op == "divide" and not known(below) and _variable(below) is None:
+    if expr.op == "divide" and not known(below) and _powered(below) is None:
         return expr
     if not (expr.op == "divide" and known(below)) and _shared(expr, known):
         return expr

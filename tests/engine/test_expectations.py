@@ -78,6 +78,8 @@ POSITIVE = {
     "sum": lambda a, b, **_: a + b,
     "exp": lambda s, a, **_: a * cv.exp(s),
     "exp of a cube": lambda s, **_: cv.exp(s**3),
+    "power of a power": lambda a, **_: (a**2) ** 3,
+    "quotient by a power": lambda a, b, **_: b / a**2,
     "power of a product": lambda a, b, **_: (a * b) ** 2,
 }
 UNIT = {
@@ -132,7 +134,12 @@ AUTO = {
     "exp and itself": (lambda m, s, **_: cv.gaussian(s + cv.exp(s), variance=1.0), "slots", "no moments"),
     "max": (lambda m, s, t, **_: cv.gaussian(cv.max(s, t), variance=1.0), "slots", "has a kink"),
     "two maxima": (lambda m, s, t, a, **_: cv.gaussian(cv.max(cv.max(s, t), cv.log(a)), precision=a), "energy", ""),
-    "quotient": (lambda m, a, b, **_: cv.gaussian(0.0, precision=a / b), "slots", "shape of its belief is one or less"),
+    "quotient": (
+        lambda m, a, b, **_: cv.gaussian(0.0, precision=a / b),
+        "slots",
+        "belief of b is small",
+    ),
+    "scale": (lambda m, a, **_: cv.gaussian(0.0, sd=a), "slots", "belief of a is small"),
     "square": (lambda m, s, t, **_: cv.gaussian(s**2 * t, variance=1.0), "energy", ""),
     "a cube in a gate": (
         lambda m, s, yes, **_: cv.switch(yes, cv.gaussian(s**3, variance=1.0), cv.gaussian(0.0, variance=1.0)),
