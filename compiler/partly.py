@@ -163,7 +163,7 @@ def _elements(graph: Graph, roots: list[Expr]) -> dict[tuple, _Element]:
         if isinstance(expr, Random):
             if expr.name in graph.partly:
                 _check_index(expr, path, known)
-                given = _given(graph.partly[expr.name].given, path)
+                given = _given(graph.partly[expr.name].given, _acting(expr, path))
                 inside = bool(summed & set(given.plates))
                 key = _key(expr, path)
                 if key not in found or inside:
@@ -184,8 +184,19 @@ def _elements(graph: Graph, roots: list[Expr]) -> dict[tuple, _Element]:
     return found
 
 
+def _acting(variable: Random, path: Path) -> Path:
+    """The gathers of a path that choose among the elements of the variable, the innermost first."""
+    plates, found = variable.plates, []
+    for gather in reversed(path):
+        if gather.axis in set(plates):
+            rest = (plate for plate in plates if plate is not gather.axis)
+            plates = union_plates(gather.index.plates, rest)
+            found.append(gather)
+    return tuple(found)
+
+
 def _check_index(variable: Random, path: Path, known: Callable[[Expr], bool]) -> None:
-    for gather in path:
+    for gather in _acting(variable, path):
         if not known(gather.index):
             raise UnsupportedError(
                 f"'{variable.name}' is observed with missing entries (NaN), and the random '{gather.index}' chooses "
@@ -195,15 +206,15 @@ def _check_index(variable: Random, path: Path, known: Callable[[Expr], bool]) ->
 
 
 def _key(variable: Random, path: Path) -> tuple:
-    return (id(variable), *((atom_key(gather.index), gather.axis.name) for gather in path))
+    acting = _acting(variable, path)
+    return (id(variable), *((atom_key(gather.index), gather.axis.name) for gather in acting))
 
 
-def _given(mask: Expr, path: Path) -> Expr:
-    """Whether the element of a variable at the end of a path is given."""
-    for gather in reversed(path):
-        if gather.axis in set(mask.plates):
-            rest = tuple(plate for plate in mask.plates if plate is not gather.axis)
-            mask = Gather(mask, gather.index, union_plates(gather.index.plates, rest), boolean, gather.axis)
+def _given(mask: Expr, acting: Path) -> Expr:
+    """Whether the element of a variable that the gathers choose is given."""
+    for gather in acting:
+        rest = (plate for plate in mask.plates if plate is not gather.axis)
+        mask = Gather(mask, gather.index, union_plates(gather.index.plates, rest), boolean, gather.axis)
     return mask
 
 

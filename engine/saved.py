@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from ..compiler.given import Part
 from ..factors.errors import UnsupportedError
 from ..factors.families import Family
 from .marginal import Marginal
@@ -36,7 +37,7 @@ class Saved(Mapping[str, Marginal]):
     diagnosis: str
     explanation: str
     carried: Beliefs
-    baseline: Mapping[str, Any] | str
+    baseline: Mapping[Part, Any] | str
     _verdict: ClassVar[None] = None  # of trust(), which needs the model
 
     @property

@@ -12,6 +12,7 @@ import pathlib
 import cavity as cv
 import numpy as np
 import pytest
+from cavity.compiler.plan import make_plan
 
 SNAPSHOTS = pathlib.Path(__file__).parent / "snapshots"
 
@@ -344,9 +345,15 @@ def test_too_large_truth_table():
 
 
 def test_missing_entries_of_a_parent():
+    """Its factor and that of its child are split into the instances where it is given and where not."""
     m = cv.Model()
-    x = m.random("x", cv.gaussian(0.0, variance=1.0), plates=m.plate("n"))
+    x = m.random("x", cv.gaussian(0.0, variance=1.0), plates=m.plate("n", 2))
     m.random("y", cv.gaussian(x, variance=1.0))
-    with pytest.raises(cv.UnsupportedError) as caught:
-        cv.infer(m, {"x": [0.0, np.nan], "y": [1.0, 2.0]})
-    says(str(caught.value), "'x' has missing entries", "y", "Leave the whole variable out")
+    plan = make_plan(m, frozenset({"x", "y"}), frozenset({"x"}))
+    assert plan.observed == {"y"}
+    assert [(block.name, block.latent, len(block.where)) for block in plan.blocks] == [
+        ("x", (), 1),
+        ("x", ("x",), 1),
+        ("y", (), 1),
+        ("y", ("x",), 1),
+    ]

@@ -228,7 +228,8 @@ def test_what_cannot_be_carried_says_why():
         cv.infer(levels, {"x": [1.0]}, prior={"mean": below["mean"]})
     with pytest.raises(cv.UnsupportedError, match="'mean' has no baseline: its prior depends on top"):
         below.contribution
-    assert list(cv.infer(levels, {"x": [1.0]}, prior=below).contribution.naturals) == ["top", "mean"]
+    parts = cv.infer(levels, {"x": [1.0]}, prior=below).contribution.naturals
+    assert [part.members for part in parts] == [("top",), ("mean",)]
 
 
 def test_a_batch_is_removed_once():
@@ -284,7 +285,8 @@ def test_a_posterior_comes_back_from_its_file(saved, with_model):
     assert np.array_equal(found.trace.residual, posterior.trace.residual)
     assert found.summary() == posterior.summary()
     assert found.explain() == posterior.explain()
-    close(found.contribution.naturals["skill"][0], posterior.contribution.naturals["skill"][0], rtol=1e-15)
+    (part,) = found.contribution.naturals
+    close(found.contribution.naturals[part][0], posterior.contribution.naturals[part][0], rtol=1e-15)
     same(
         cv.infer(model, EARLY, sizes=SIZES, prior=found)["skill"],
         cv.infer(model, EARLY, sizes=SIZES, prior=posterior)["skill"],
@@ -443,3 +445,103 @@ def test_arviz_reads_it():
     assert tree["posterior"]["mean"].dims == ("chain", "draw", "group")
     assert tree["observed_data"]["z"].dims == ("n", "group")
     assert tree["posterior"].attrs["inference_library"] == "cavity"
+
+
+# joint beliefs --------------------------------------------------------------------------------------------------------
+
+
+def line_model():
+    m = cv.Model("line")
+    n = m.plate("n")
+    u = m.input("u", cv.real, plates=n)
+    a = m.random("a", cv.gaussian(0.0, variance=100.0))
+    b = m.random("b", cv.gaussian(1.0, variance=25.0))
+    m.random("y", cv.gaussian(a + b * u, variance=0.5), plates=n)
+    return m
+
+
+def lines_model():
+    """A line for each group: one joint belief for each element of a plate."""
+    m = cv.Model("lines")
+    n, k = m.plate("n"), m.plate("k", 3)
+    u, i = m.input("u", cv.real, plates=n), m.input("i", cv.index(k), plates=n)
+    a = m.random("a", cv.gaussian(0.0, variance=100.0), plates=k)
+    b = m.random("b", cv.gaussian(1.0, variance=25.0), plates=k)
+    m.random("y", cv.gaussian(a[i] + b[i] * u, variance=0.5), plates=n)
+    return m
+
+
+def levels_model():
+    """Intercepts around a common one, one slope: one joint belief over all elements, with a random prior inside."""
+    m = cv.Model("levels")
+    n, k = m.plate("n"), m.plate("k", 3)
+    u, i = m.input("u", cv.real, plates=n), m.input("i", cv.index(k), plates=n)
+    centre = m.random("centre", cv.gaussian(0.0, variance=9.0))
+    a = m.random("a", cv.gaussian(centre, variance=4.0), plates=k)
+    b = m.random("b", cv.gaussian(1.0, variance=25.0))
+    m.random("y", cv.gaussian(a[i] + b * u, variance=0.5), plates=n)
+    return m
+
+
+def rows(model, start, stop):
+    random = np.random.default_rng(3)
+    u, i = random.normal(5.0, 1.0, 40), random.integers(0, 3, 40)
+    data = {"u": u, "i": i, "y": 1.0 + 2.0 * u + random.normal(0.0, 0.7, 40)}
+    return {name: array[start:stop] for name, array in data.items() if name in {**model.inputs, "y": None}}
+
+
+@pytest.mark.parametrize("make", [line_model, lines_model, levels_model])
+def test_joint_beliefs_go_over_with_their_covariances(make, tmp_path):
+    model = make()
+    first = cv.infer(model, rows(model, 0, 15))
+    second = cv.infer(model, rows(model, 15, 40), prior=first)
+    whole = cv.infer(model, rows(model, 0, 40))
+    back = second - second.contribution
+    other = cv.infer(model, rows(model, 0, 15), prior=whole - first.contribution)
+    second.save(tmp_path / "second.npz")
+    read = cv.load(tmp_path / "second.npz")
+    third = cv.infer(model, rows(model, 0, 5), prior=second)
+    again = cv.infer(model, rows(model, 0, 5), prior=read)
+    close(first.log_evidence + second.log_evidence, whole.log_evidence, atol=1e-8)
+    for name in first.carried:
+        for found, wanted in ((second, whole), (back, first), (other, whole), (again, third)):
+            close(found[name].mean, wanted[name].mean, atol=1e-8)
+            close(found[name].sd, wanted[name].sd, atol=1e-8)
+        close((read - read.contribution)[name].sd, first[name].sd, atol=1e-8)
+
+
+def test_members_of_a_joint_belief_may_be_carried_one_by_one():
+    model = line_model()
+    first = cv.infer(model, rows(model, 0, 15))
+    apart = cv.infer(model, rows(model, 15, 40), prior={"a": first["a"], "b": first["b"]})
+    together = cv.infer(model, rows(model, 15, 40), prior=first)
+    assert apart["a"].sd < 0.95 * together["a"].sd  # beliefs without their covariance claim to know more
+
+
+def test_the_carried_part_of_a_joint_belief_is_its_marginal():
+    """An effect of each row shares the belief of the intercept; the rows of the next batch are others."""
+    m = cv.Model("effects")
+    n, r = m.plate("n"), m.plate("r")
+    row = m.input("row", cv.index(n), plates=r)
+    u = m.input("u", cv.real, plates=r)
+    a = m.random("a", cv.gaussian(0.0, variance=10.0))
+    b = m.random("b", cv.gaussian(0.0, variance=10.0))
+    effect = m.random("effect", cv.gaussian(0.0, variance=1.0), plates=n)
+    m.input("size", cv.real, plates=n)
+    m.random("y", cv.gaussian(a + b * u + effect[row], variance=0.3), plates=r)
+    random = np.random.default_rng(4)
+    row_of, x, y = np.repeat(np.arange(6), 3), random.normal(3.0, 1.0, 18), random.normal(0.0, 2.0, 18)
+
+    def batch(start, stop):
+        chosen = (row_of >= start) & (row_of < stop)
+        return {"row": row_of[chosen] - start, "u": x[chosen], "y": y[chosen], "size": np.ones(stop - start)}
+
+    first = cv.infer(m, batch(0, 2))
+    second = cv.infer(m, batch(2, 6), prior=first)
+    whole = cv.infer(m, batch(0, 6))
+    assert list(first.carried) == ["a", "b"]
+    close(first.log_evidence + second.log_evidence, whole.log_evidence, atol=1e-8)
+    for name in ("a", "b"):
+        close(second[name].mean, whole[name].mean, atol=1e-8)
+        close(second[name].sd, whole[name].sd, atol=1e-8)
+        close((second - second.contribution)[name].sd, first[name].sd, atol=1e-8)
