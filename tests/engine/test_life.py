@@ -327,7 +327,7 @@ def test_a_file_holds_arrays_and_json_only(saved):
         assert all(archive[name].dtype != object for name in archive.files if name != "meta.json")
     with zipfile.ZipFile(path) as archive:
         meta = json.loads(archive.read("meta.json"))
-    assert (meta["format"], meta["version"], meta["name"]) == ("cavity posterior", 1, posterior.model.name)
+    assert (meta["format"], meta["version"], meta["name"]) == ("cavity posterior", 2, posterior.model.name)
 
 
 def rewritten(path, target, change):
@@ -360,7 +360,7 @@ def test_files_that_are_no_posterior_say_so(saved, tmp_path):
     refused(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :], "is damaged", model)
     np.savez(bad.with_suffix(".npz"), x=np.zeros(3))
     refused(bad.with_suffix(".npz").read_bytes(), "another kind of archive")
-    refused(rewritten(path, bad, lambda meta: meta.update(version=2)), "a newer one wrote it")
+    refused(rewritten(path, bad, lambda meta: meta.update(version=3)), "a newer one wrote it")
     refused(rewritten(path, bad, lambda meta: meta.update(format="other")), "another kind of archive")
     refused(rewritten(path, bad, lambda meta: meta.pop("families")), "parts do not fit together")
     refused(rewritten(path, bad, lambda meta: meta["outputs"].clear()), "another version of cavity", model)
