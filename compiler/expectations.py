@@ -97,7 +97,7 @@ def _silent_vector(expr: Apply, known: Known) -> Expr | None:
     """Sums, multiples, products with a known matrix, and stacks of numbers have a mean and a covariance."""
     if expr.op in ("add", "subtract"):
         return expr if _shared(expr, known) else no_moments(((arg, "vector") for arg in expr.args), known)
-    if expr.op == "negate":
+    if expr.op in ("negate", "sum"):
         return _silent(expr.args[0], "vector", known)
     if expr.op == "matvec":
         return _silent(expr.args[1], "vector", known) if known(expr.args[0]) else expr

@@ -289,6 +289,9 @@ def _vector(expr: Apply, scope: Scope) -> Placed:
         return mapped(lambda a, v: Vector(a @ v.mean, a @ v.covariance @ a.T), matrix, vector, order=expr.plates)
     if expr.op in ("multiply", "divide"):
         return _scaled_vector(expr, scope)
+    if expr.op == "sum":
+        own = to_event(moments(expr.args[0], scope, "vector"), expr.option("over"))
+        return mapped(lambda v: Vector(v.mean.sum(0), v.covariance.sum(0)), own, order=expr.plates)
     if expr.op == "stack":
         return stack_moments(expr, scope)
     if expr.op == "together":
