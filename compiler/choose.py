@@ -254,7 +254,7 @@ def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
     """A conditional probability table: data indexed by random discrete variables."""
     if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
         return None
-    indices = _table_indices(Term(block.factor, block.args), known)
+    indices = _table_indices(Term(block.factor, dict(block.args)), known)
     return _as_table(block, indices, method, known) if indices else None
 
 

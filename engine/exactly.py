@@ -28,7 +28,7 @@ def certainties(blocks: tuple[Block, ...], constant: dict[str, Any], graph: Grap
     found = {}
     for block in blocks:
         form = moments(block.args["mean"], scope.with_moments(around), "real")
-        certainty = block.args["precision"]
+        certainty: Any = block.args["precision"]
         found[certainty.name] = mapped(
             lambda own: RATIO / jnp.maximum(own.variance, SMALLEST_VARIANCE), form, order=certainty.plates
         )

@@ -239,7 +239,7 @@ class _Evaluation:
         held = [self.seen[tuple(point)] for point in points]
         outputs = [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
         values = self.values(points)
-        families = {
+        families: dict[str, Any] = {
             name: OnGrid(column, weights, width, kind) if not self.discrete else _states(column, weights, kind)
             for name, kind, column, width in zip(self.names, self.kinds, points.T, grid.widths, strict=True)
         }
