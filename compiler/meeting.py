@@ -39,11 +39,11 @@ def _meet(first: Expr, second: Expr, data: Mapping[str, np.ndarray]) -> bool:
         pair = own.get(axis), other.get(axis)
         if pair[0] is not None and pair[1] is not None and atom_key(pair[0]) == atom_key(pair[1]):
             continue
-        values = [_value(index, axis, beside, data) for index, beside in (pair, pair[::-1])]
-        if values[0] is None or values[1] is None:
+        left, right = (_value(index, axis, beside, data) for index, beside in (pair, pair[::-1]))
+        if left is None or right is None:
             continue
-        aligned = np.shape(values[0]) == np.shape(values[1]) or not all(map(np.ndim, values))
-        equal = np.equal(*values) if aligned else np.isin(*values).any()
+        aligned = left.shape == right.shape or not (left.ndim and right.ndim)
+        equal = np.asarray(left == right) if aligned else np.isin(left, right).any()
         fits = np.shape(equal) == np.shape(together) or not (np.ndim(equal) and np.ndim(together))
         together = np.logical_and(together, equal) if fits else np.array(np.any(together) and np.any(equal))
     return bool(np.any(together))
