@@ -26,9 +26,9 @@ def regression(x, y, sigma, beta_sd=FLAT):
     return m, {"x": x, "y": np.asarray(y, float)}, where
 
 
-def flat_positive():
-    """A flat prior of a standard deviation: proper, and the same to nine digits at all that are found here."""
-    return cv.half_cauchy(1e9)
+def flat_positive(y):
+    """A proper prior of a standard deviation that is flat to four digits over all that data of this spread allow."""
+    return cv.half_cauchy(100.0 * np.std(y))
 
 
 def arrays(data):
@@ -40,7 +40,7 @@ def kidscore(columns, prior=None):
 
     def program(data):
         d = arrays(data)
-        return regression(columns(d), d["kid_score"], cv.half_cauchy(2.5) if prior is None else prior())
+        return regression(columns(d), d["kid_score"], cv.half_cauchy(2.5) if prior is None else prior(d["kid_score"]))
 
     return program
 
@@ -67,7 +67,7 @@ def mom_work(d):
 def earnings(columns, response):
     def program(data):
         d = arrays(data)
-        return regression(columns(d), response(d["earn"]), flat_positive())
+        return regression(columns(d), response(d["earn"]), flat_positive(response(d["earn"])))
 
     return program
 
@@ -80,7 +80,7 @@ def earnings_z(d):
 def mesquite(data):
     d = arrays(data)
     names = ("diam1", "diam2", "canopy_height", "total_height", "density", "group")
-    return regression((1.0, *(d[name] for name in names)), d["weight"], flat_positive())
+    return regression((1.0, *(d[name] for name in names)), d["weight"], flat_positive(d["weight"]))
 
 
 def logmesquite(*names):
@@ -93,7 +93,9 @@ def logmesquite(*names):
             "shape": log["diam1"] - log["diam2"],
             "group": d["group"],
         }
-        return regression((1.0, *(columns[name] for name in names)), np.log(d["weight"]), flat_positive())
+        return regression(
+            (1.0, *(columns[name] for name in names)), np.log(d["weight"]), flat_positive(np.log(d["weight"]))
+        )
 
     return program
 
@@ -102,7 +104,7 @@ def nes(data):
     d = arrays(data)
     ages = (d["age_discrete"] == k for k in (2, 3, 4))
     columns = (1.0, d["real_ideo"], d["race_adj"], *ages, d["educ1"], d["gender"], d["income"])
-    return regression(columns, d["partyid7"], flat_positive())
+    return regression(columns, d["partyid7"], flat_positive(d["partyid7"]))
 
 
 def blr(data):
