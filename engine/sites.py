@@ -120,6 +120,15 @@ def readable(term_variable: Any, naturals: Any) -> Any:
     return jnp.einsum("eij,ej->ei", covariance, naturals[0]), covariance
 
 
+def partition_change(p: Projection, message: tuple[Any, Any], power: float) -> Any:
+    """A(cavity) - A(belief) along the term's direction, for a message (shift, precision)."""
+    (mean, variance), (shift, precision) = p.belief, message
+    quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / p.denominator
+    # Of a cavity that holds nothing the difference above leaves only rounding, multiplied by the floor.
+    apart = p.cavity[0] ** 2 / p.cavity[1] - mean**2 / variance
+    return 0.5 * (jnp.where(p.floored, apart, quadratic) - jnp.log(p.denominator))
+
+
 class Tilted(NamedTuple):
     """A batch after the operator: the site of s, and the log odds that it sends to a random outcome."""
 
@@ -294,9 +303,7 @@ def read(
     evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
     for j, p in enumerate(projections):
         shift, precision = flat_messages.terms[..., j, 0], flat_messages.terms[..., j, 1]
-        mean, variance = p.belief
-        quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / p.denominator
-        evidence = evidence + 0.5 * (quadratic - jnp.log(p.denominator))
+        evidence = evidence + partition_change(p, (shift, precision), power)
     if cavity_odds is not None:
         evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * flat_messages.out)
     if block.link == "identity" and power != 1.0:

@@ -12,12 +12,13 @@ import jax.numpy as jnp
 
 from ..compiler.atoms import Edge, Slots
 from ..compiler.graph import Block
+from ..factors.families.matrices import regular_inverse
 from ..factors.special import log_sigmoid
 from . import vector_tilt
 from .beliefs import family_of
 from .evaluate import Scope
 from .instances import root, schedule_shape
-from .sites import Term, project, readable, scatter
+from .sites import Term, partition_change, project, readable, scatter
 from .slot_data import Prepared, axes_of, selected
 from .tables import CERTAIN
 from .tilt import Cavity, Outcome, entire, gaussian, outcome
@@ -233,14 +234,11 @@ def evidence(block: Block, prepared: Prepared, naturals: dict[str, Any], message
     total = jnp.broadcast_to(found.log_evidence.reshape(-1), (width,))
     for edge, cavity, message in zip(block.details.edges, cavities, flat.edges, strict=True):
         if cavity.projection is not None:
-            mean, variance = cavity.projection.belief
-            denominator, (shift, precision) = cavity.projection.denominator, message
-            quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / denominator
-            part = 0.5 * (quadratic - jnp.log(denominator))
+            part = partition_change(cavity.projection, message, power)
         else:
             family, values = family_of(edge.variable), cavity.values
             if entire(edge):
-                precision = jnp.linalg.inv(values[1])
+                precision = regular_inverse(values[1])
                 values = (jnp.einsum("...ij,...j->...i", precision, values[0]), -0.5 * precision)
                 message = (message[0], -0.5 * message[1])
             belief = tuple(c + power * m for c, m in zip(values, message, strict=True))

@@ -141,3 +141,18 @@ def test_explain_tells_of_loops():
     group = star.random("group", cv.gaussian(mean, variance=1.0), plates=star.plate("g"))
     star.random("z", cv.gaussian(group, variance=1.0))
     assert "loops" not in cv.explain(star, {"z": [1.0, 2.0]})
+
+
+def test_elements_without_data_leave_the_evidence_alone():
+    """Under EP the cavity of an element that nothing else informs holds nothing; that must not cost digits."""
+
+    def evidence(elements):
+        m = cv.Model()
+        element, row = m.plate("element", elements), m.plate("row")
+        of = m.input("of", cv.index(element), plates=row)
+        centre = m.random("centre", cv.gaussian(300.0, variance=2.0))
+        level = m.random("level", cv.gaussian(centre, variance=1.5), plates=element)
+        m.random("y", cv.gaussian(level[of], variance=0.5), plates=row)
+        return cv.infer(m, {"of": [0, 1, 2], "y": [299.0, 301.0, 300.5]}, method="ep").log_evidence
+
+    assert abs(evidence(12) - evidence(3)) < 1e-8
