@@ -51,6 +51,17 @@ def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
     return (first, *rest)
 
 
+def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
+    """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
+
+    Without a start that has moments no sweep has any.
+    """
+    if variable.domain.kind not in ("real", "positive"):
+        return naturals
+    sound = family_of(variable).from_naturals(naturals).is_proper()
+    return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
+
+
 def placeholder(variable: Random | Let, scope: Scope) -> Any:
     """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
     shape, k = shape_of(variable, scope), event_size(variable, scope) or 1

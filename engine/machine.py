@@ -27,6 +27,7 @@ from .beliefs import (
     jittered,
     multiplied,
     placeholder,
+    proper,
     seeds,
     shape_of,
     stats_from_moments,
@@ -227,7 +228,8 @@ class Machine:
             own = tuple(block for block in self.energies if block.out is variable or self._joins(block, name))
             if own:
                 around = {n: placeholder(v, scope) for n, v in self.graph.latent.items()} | moments
-                beliefs[name] = _add(beliefs[name], self._pull(name, own, scope, around, placeholder(variable, scope)))
+                pulled = _add(beliefs[name], self._pull(name, own, scope, around, placeholder(variable, scope)))
+                beliefs[name] = proper(variable, pulled, scope)
             if name in multiply:
                 beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
             moments[name] = (

@@ -66,3 +66,14 @@ def test_the_power_of_a_power_has_moments():
         posterior = cv.infer(m, {"y": [1.0, 2.0, 4.0]}, method="vmp", tolerance=1e-10)
         found.append([posterior["r"].mean, posterior["s"].mean, posterior.log_evidence])
     close(found[1:], [found[0]] * 2, rtol=1e-8)
+
+
+def test_a_log_normal_prior_far_from_one_starts_proper():
+    """Its belief started as an improper Gamma, without moments: every sweep was NaN."""
+    m = cv.Model()
+    p = m.random("p", cv.log_normal(-1.97, variance=0.617))
+    r = m.random("r", cv.gaussian(-0.782, variance=0.887))
+    m.random("y", cv.gaussian(r, precision=p), plates=m.plate("n"))
+    posterior = cv.infer(m, {"y": [-0.635, 1.431, 2.416, 0.2]}, method="vmp")
+    assert posterior.converged
+    assert np.all(np.isfinite([posterior["p"].mean, posterior["p"].sd, posterior["r"].sd, posterior.log_evidence]))
