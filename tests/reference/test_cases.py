@@ -24,7 +24,7 @@ SLOW = {
     "N2 jaakkola false", "N4 exact", "pumps", "eight schools", "V26",
     # Told elsewhere with the same numbers (tests/engine/test_networks.py), or by a sibling of the same program.
     "D6 loopy", "D6 exact", "D8 noise 0, 10 of 10", "E8 true", "E19", "V1 missing", "V10", "V11", "V18 array",
-    "V19 mixture 2", "V25 beta", "N2 jaakkola true", "N6 log", "N6 quadratic",
+    "V19 mixture 2", "V25 beta", "N2 jaakkola true", "N6 log", "N6 quadratic", "E6", "E14", "L9 1",
 }  # fmt: skip
 
 CASES = runner.cases()
