@@ -21,6 +21,11 @@ CHUNK = 5  # structures in one test
 STRUCTURES = 30  # of the default suite; some of them are too large for the oracle
 MANY = 1500  # of the slow suite: 10,000 models and more
 
+# Silent failures that are known: strict, so that one that is told must be taken off.
+KNOWN = {
+    (16, 4): "a gate under VMP misses the mode of probability 0.06, sd 0.43 of the true; trust()'s draws miss it too",
+}
+
 
 def method_of(seed: int) -> str:
     return list(METHODS)[seed % len(METHODS)]
@@ -42,14 +47,16 @@ def sweep(seeds: range) -> dict[tuple[int, int], Verdict]:
                 verdict = structure.try_one(number)
             if verdict is not None:
                 found[seed, number] = verdict
-            if verdict is not None and (verdict.kind == "refused" or verdict.broken):
+            if verdict is not None and verdict.kind in ("refused", "crash"):
                 break
     gc.collect()
     return found
 
 
 def check(found: dict[tuple[int, int], Verdict]) -> None:
-    broken = {key: verdict for key, verdict in found.items() if verdict.broken}
+    told = [key for key in KNOWN if key in found and not found[key].broken]
+    assert not told, f"{told} no longer fail: take them off KNOWN"
+    broken = {key: verdict for key, verdict in found.items() if verdict.broken and key not in KNOWN}
     assert not broken, "\n".join(f"seed {s}, draw {d}: {v.kind}: {v.text}" for (s, d), v in broken.items())
     assert all(v.text for v in found.values() if v.kind == "refused"), "a refusal says why"
     judged = sum(verdict.kind == "fine" for verdict in found.values())
