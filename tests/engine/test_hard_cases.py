@@ -155,4 +155,5 @@ def test_elements_without_data_leave_the_evidence_alone():
         m.random("y", cv.gaussian(level[of], variance=0.5), plates=row)
         return cv.infer(m, {"of": [0, 1, 2], "y": [299.0, 301.0, 300.5]}, method="ep").log_evidence
 
-    assert abs(evidence(12) - evidence(3)) < 1e-8
+    # The floor of a cavity is 1e-12 of the belief's precision, and the means are some 250 standard deviations from 0.
+    assert abs(evidence(12) - evidence(3)) < 9 * 1e-12 * 250**2
