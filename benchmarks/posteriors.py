@@ -1,4 +1,4 @@
-"""Real data against long runs of Stan (posteriordb) and JAGS (BUGS): what auto picks, and where that is off, integrated.
+"""Real data against long runs of Stan (posteriordb) and JAGS (BUGS): what auto picks, and integrated where that is off.
 
     python benchmarks/posteriors.py FOLDER [--only NAME ...] [--write]
 
@@ -60,6 +60,7 @@ def run(name):
     found["auto"]["converged"] = bool(posterior.converged)
     if not right(found["auto"]):
         found["auto"]["trust"] = posterior.trust().level
+        print(row(name, found), flush=True)
         found["integrated"] = integrated(model, data, where, reference)
     return found
 
@@ -82,13 +83,17 @@ def cells(found):
     return [f"{found['error']:.3f} ({found['error_of']})", ratio, "{:.1f} / {:.2f}".format(*found["seconds"])]
 
 
+def row(name, found):
+    trust = found["auto"].get("trust", "")
+    line = [name, *cells(found["auto"]), trust, *cells(found.get("integrated"))]
+    return f"| {' | '.join(line)} |"
+
+
 def table(results):
-    head = ["posterior", "auto: mean off by", "sd ratio", "seconds", "trust", "best: mean off by", "sd ratio", "seconds"]
-    lines = [head, ["---"] * len(head)]
-    for name, found in results.items():
-        trust = found["auto"].get("trust", "")
-        lines.append([name, *cells(found["auto"]), trust, *cells(found.get("integrated"))])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    found = ["mean off by", "sd ratio", "seconds"]
+    head = ["posterior", *(f"auto: {word}" for word in found), "trust", *(f"integrated: {word}" for word in found)]
+    top = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head))]
+    return "\n".join([*top, *(row(name, found) for name, found in results.items())])
 
 
 def write(results):
@@ -107,7 +112,7 @@ if __name__ == "__main__":
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in options.only:
         results[name] = run(name)
-        print(table({name: results[name]}).splitlines()[-1], flush=True)
+        print(row(name, results[name]), flush=True)
         ordered = {n: results[n] for n in [*posteriors.POSTERIORS, *posteriors.BUGS] if n in results}
         RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
     if options.write:
