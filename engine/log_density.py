@@ -246,11 +246,12 @@ class LogDensity:
                     f"'{variable.name}' lies between bounds that are random themselves ('{term.args[side]}'), which "
                     "has no fixed change of variables. Give the bounds as numbers or inputs."
                 )
-        scope = Scope(self._sizes, dict(data), {})
-        low, high = (
-            np.asarray(spread(value(term.args[side], scope), variable.plates, self._sizes)).ravel()
-            for side in ("low", "high")
-        )
+        scope = Scope(self._sizes, dict(self._data), {})
+        with jax.ensure_compile_time_eval():  # the bounds decide the map, so they are numbers also inside a trace
+            low, high = (
+                np.asarray(spread(value(term.args[side], scope), variable.plates, self._sizes)).ravel()
+                for side in ("low", "high")
+            )
         each = [interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
         if all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True)):
             return each[0].over(shape)

@@ -77,3 +77,14 @@ def test_a_log_normal_prior_far_from_one_starts_proper():
     posterior = cv.infer(m, {"y": [-0.635, 1.431, 2.416, 0.2]}, method="vmp")
     assert posterior.converged
     assert np.all(np.isfinite([posterior["p"].mean, posterior["p"].sd, posterior["r"].sd, posterior.log_evidence]))
+
+
+def test_a_bounded_variable_on_a_plate_has_unconstrained_coordinates():
+    """Bounds on a plate were read as numbers inside a trace: log densities and trust() crashed."""
+    m = cv.Model()
+    u = m.random("u", cv.uniform(-2.0, 3.0), plates=m.plate("n", 2))
+    m.random("y", cv.gaussian(u, variance=1.0))
+    y, z = np.array([0.3, 0.4]), np.array([0.2, -0.3])
+    x = -2.0 + 5.0 * expit(z)
+    wanted = np.sum(stats.norm.logpdf(y, x) + np.log(expit(z) * expit(-z)))
+    close(cv.log_density(m, {"y": y}).unconstrained(z), wanted, rtol=1e-12)
