@@ -10,11 +10,12 @@ from . import controller
 from .evidence import evidence_parts
 from .kinds import KINDS
 from .machine import Machine
+from .start import prepare
 
 
 def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any], key: Any) -> dict[str, Any]:
     """The outputs of a run from a single solution of every block, evidence included."""
-    fixed, scope = machine.prepare(data, key), machine.scope(data)
+    fixed, scope = prepare(machine, data, key), machine.scope(data)
     beliefs, messages, log_z = dict(fixed.constant), {}, {}
     for number, block in machine.ep_blocks.items():
         outside = machine.flat(block, beliefs)

@@ -16,7 +16,8 @@ from .kinds import KINDS, partitions
 NORMAL_ENTROPY = 0.5 * math.log(2.0 * math.pi * math.e)  # of the belief that stands for an entry given
 
 if TYPE_CHECKING:
-    from .machine import Fixed, Machine
+    from .machine import Machine
+    from .state import Fixed
 
 
 def part_names(machine: Machine) -> tuple[str, ...]:

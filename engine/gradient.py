@@ -18,6 +18,7 @@ import numpy as np
 
 from ..factors.errors import DataError, UnsupportedError
 from .evidence import evidence_parts
+from .start import prepare
 
 if TYPE_CHECKING:
     from .posterior import Posterior
@@ -87,7 +88,7 @@ def _compiled(posterior: Posterior) -> Any:
 def _evidence(machine: Any) -> Any:
     def evidence(chosen, rest, beliefs, messages, key):
         data = {**rest, **chosen}
-        fixed = machine.prepare(data, jax.random.wrap_key_data(jnp.asarray(key)))
+        fixed = prepare(machine, data, jax.random.wrap_key_data(jnp.asarray(key)))
         # Beliefs move with the constant messages; what is iterated stays as it was.
         explicit = machine.with_messages(fixed, messages, fixed.constant)
         beliefs = {

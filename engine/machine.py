@@ -10,69 +10,31 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block, Graph
 from ..factors.moments import Vector
 from . import tables
 from .beliefs import (
-    anchor,
-    exchangeable_gates,
     family_of,
     first_element,
-    jittered,
-    multiplied,
-    placeholder,
-    proper,
-    seeds,
     shape_of,
     stats_from_moments,
-    uniform,
 )
 from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
 from .exactly import certainties, exact_blocks
-from .joint import given_places, joint_sizes
+from .joint import joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
 from .settle import settle
-
-Naturals = dict[str, tuple[Any, ...]]
-
-
-class State(NamedTuple):
-    """What a sweep maps to its successor."""
-
-    moving: Naturals
-    messages: dict[str, Any]
-
-
-class Fixed(NamedTuple):
-    """What stays during a run: the constant messages and the EP blocks' data in schedule order."""
-
-    constant: Naturals
-    prepared: dict[str, Any]
-
-
-class Sweep(NamedTuple):
-    """One sweep's result.
-
-    In order: the new state, the residual in standard deviations, the evidence by factor of the state it began from
-    (with its transient variables brought up to date), whether all beliefs are proper, and how many cavities were
-    floored by block.
-    """
-
-    state: State
-    residual: Any
-    evidence: dict[str, Any]
-    proper: Any
-    floored: dict[str, Any]
+from .start import constant_of
+from .state import Fixed, Naturals, State, Sweep, add, spread, subtract
 
 
 @dataclasses.dataclass
@@ -102,7 +64,7 @@ class Machine:
             return scope
         others = tuple(block for block in self.graph.blocks if all(block is not one for one in exact))
         names = {name for block in exact for name in block.latent}
-        constant = {name: own for name, own in self.constant_of(others, scope).items() if name in names}
+        constant = {name: own for name, own in constant_of(self, others, scope).items() if name in names}
         return scope.with_data(certainties(exact, constant, self.graph, scope))
 
     @cached_property
@@ -169,93 +131,14 @@ class Machine:
         names = {*block.latent, *(getattr(tables.root(atom), "name", "") for atom in block.atoms)}
         return (names - set(block.parameters)) & set(self.graph.latent)
 
-    # start ------------------------------------------------------------------------------------------------------------
-
-    def prepare(self, data: dict[str, Any], key: Any) -> Fixed:
-        """Everything that depends on data only."""
-        scope = self.scope(data)
-        prepared = {}
-        for number, block in self.ep_blocks.items():
-            prepared[number] = self.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-        constant = self.constant_of(self.graph.blocks, scope)
-        for name in dict.fromkeys(block.latent[0] for block in self.graph.blocks if block.constant and block.latent):
-            kind = self.graph.latent[name].domain.kind
-            if kind in ("boolean", "category"):  # a certain state must stay finite to be subtracted
-                constant[name] = (tables.bounded(constant[name][0], kind == "category"),)
-        for name in self.partly:
-            given, own = self._given(name, scope), anchor(self.graph.latent[name], scope)
-            constant[name] = tuple(c + _spread(given, a) * a for c, a in zip(constant[name], own, strict=True))
-        for joint in self.graph.joints:
-            if (given := given_places(joint, self.graph.partly, data, self.sizes)) is not None:
-                shift, half = constant[joint.variable.name]
-                constant[joint.variable.name] = shift, half - 0.5 * given[..., None] * jnp.eye(given.shape[-1])
-        return Fixed(constant, prepared)
-
-    def constant_of(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
-        """The sums of the constant messages of some blocks."""
-        constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
-        for block in blocks:
-            if block.constant and block.latent:
-                (name,) = block.latent
-                variable = self.graph.latent[name]
-                here = placeholder(variable, scope)
-                constant[name] = _add(constant[name], self._pull(name, (block,), scope, {}, here))
-        return constant
-
     @cached_property
     def partly(self) -> tuple[str, ...]:
         """Latent variables of which some entries are given."""
         return tuple(name for name in self.graph.partly if name in self.graph.latent)
 
-    def _given(self, name: str, scope: Scope) -> Any:
-        """One where an entry is given, zero where it is missing."""
-        return jnp.asarray(scope.data[self.graph.partly[name].given.name], float)
-
     def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
         """One EP block's data in schedule order."""
         return KINDS[block.kind].prepare(block, scope, key, self.apart)
-
-    def start(self, fixed: Fixed, data: dict[str, Any], key: Any) -> tuple[State, dict[str, Any]]:
-        """Beliefs from the priors in order of declaration, with symmetries broken by the random key.
-
-        Also returns the moments that the selectors of gates have in the first sweep. Those are seeds, or the prior:
-        wiser than what they would be under components so vague that no case but the tightest survives.
-        """
-        scope = self.scope(data)
-        beliefs, moments = dict(fixed.constant), {}
-        multiply = multiplied(self.graph)
-        for i, (name, variable) in enumerate(self.graph.latent.items()):
-            own = tuple(block for block in self.energies if block.out is variable or self._joins(block, name))
-            if own:
-                around = {n: placeholder(v, scope) for n, v in self.graph.latent.items()} | moments
-                pulled = _add(beliefs[name], self._pull(name, own, scope, around, placeholder(variable, scope)))
-                beliefs[name] = proper(variable, pulled, scope)
-            if name in multiply:
-                beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
-            moments[name] = (
-                self.moments_of(name, beliefs[name])
-                if name not in self.with_ep or own or self._has_prior(name)
-                else placeholder(variable, scope)
-            )
-        selectors = [gate.selector for block in self.energies for gate in block.gates]
-        chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
-        starts = {name: moments[name] for name in self.moving if name in chosen}
-        for i, (selector, _) in enumerate(exchangeable_gates(self.graph)):
-            data_of = self.graph.partly.get(selector.name)
-            starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)
-        moving = {name: _subtract(beliefs[name], fixed.constant[name]) for name in self.moving}
-        messages = {
-            number: KINDS[block.kind].initial(block, fixed.prepared[number], scope)
-            for number, block in self.ep_blocks.items()
-        }
-        return State(moving, messages), starts
-
-    def _joins(self, block: Block, name: str) -> bool:
-        """Whether a block adds to a joint belief, whose precision may need all of them to be proper."""
-        return name in block.latent and any(joint.variable.name == name for joint in self.graph.joints)
-
-    def _has_prior(self, name: str) -> bool:
-        return any(block.constant and block.latent == (name,) for block in self.graph.blocks)
 
     # one sweep --------------------------------------------------------------------------------------------------------
 
@@ -304,13 +187,13 @@ class Machine:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
         others = self._partner_energies(name, fixed, run.beliefs, messages)
-        target = self._pull(name, mine, scope, run.moments, run.moments[name], others)
+        target = self.pull(name, mine, scope, run.moments, run.moments[name], others)
         if any(block.method.name == "ncvmp" for block in mine):
             rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
             # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
             # is not t.
             target = jax.tree.map(
-                lambda t, o: _spread(rate, t) * t + _spread(1.0 - rate, o) * o, target, run.moving[name]
+                lambda t, o: spread(rate, t) * t + spread(1.0 - rate, o) * o, target, run.moving[name]
             )
         constant = (
             jax.tree.map(jnp.subtract, run.beliefs[name], run.moving[name])
@@ -318,7 +201,7 @@ class Machine:
             else fixed.constant[name]
         )
         run.moving[name] = target
-        run.beliefs[name] = _add(constant, target)
+        run.beliefs[name] = add(constant, target)
         found = self.moments_of(name, run.beliefs[name])
         if name in run.starts:
             found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
@@ -343,7 +226,7 @@ class Machine:
             mean, covariance = run.moments[name]
             run.beliefs[name] = rotated(run.beliefs[name], there)
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
-            run.moving[name] = _subtract(run.beliefs[name], fixed.constant[name])
+            run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
 
     def _ep_pass(self, fixed, scope, beliefs, moments, messages, step):
         messages, floored = dict(messages), {}
@@ -363,7 +246,7 @@ class Machine:
     def beliefs(self, fixed: Fixed, state: State) -> Naturals:
         """The naturals of all beliefs."""
         beliefs = {
-            name: _add(naturals, state.moving[name]) if name in state.moving else naturals
+            name: add(naturals, state.moving[name]) if name in state.moving else naturals
             for name, naturals in fixed.constant.items()
         }
         return self.with_messages(fixed, state.messages, beliefs)
@@ -412,7 +295,7 @@ class Machine:
         """Pairs of vectors with a symmetry to move along."""
         return pairs(self.graph)
 
-    def _pull(
+    def pull(
         self,
         name: str,
         blocks: tuple[Block, ...],
@@ -477,16 +360,3 @@ def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, 
     growth = change / jnp.where(old < 0, old, -1.0)
     growth = growth.max(-1) if graph.latent[name].domain.kind == "vector" else growth
     return jnp.minimum(1.0, 1e6 / jnp.maximum(growth, 1e-300))
-
-
-def _spread(rate: Any, array: Any) -> Any:
-    """A rate by element against naturals with event axes."""
-    return jnp.reshape(rate, jnp.shape(rate) + (1,) * (jnp.ndim(array) - jnp.ndim(rate))) if jnp.ndim(rate) else rate
-
-
-def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return jax.tree.map(jnp.add, tuple(a), tuple(b))
-
-
-def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return jax.tree.map(jnp.subtract, tuple(a), tuple(b))

@@ -13,10 +13,12 @@ from jax.flatten_util import ravel_pytree
 from . import controller
 from .direct import direct
 from .evidence import evidence_parts, part_names
-from .machine import Machine, State
+from .machine import Machine
 from .options import Options, key_of
 from .posterior import Result
 from .progress import Progress
+from .start import prepare, start
+from .state import State
 
 
 class Runner:
@@ -124,8 +126,8 @@ class _Task:
 
     def __init__(self, machine: Machine, settings: controller.Settings, data: Any, key: Any) -> None:
         self.machine, self.settings, self.data = machine, settings, data
-        self.fixed = self.machine.prepare(data, key)
-        self.state, self.starts = self.machine.start(self.fixed, data, key)
+        self.fixed = prepare(self.machine, data, key)
+        self.state, self.starts = start(self.machine, self.fixed, data, key)
 
     def split(self, state: State) -> tuple[Any, Any, Callable[[Any, Any], State]]:
         """The part of the state that is accelerated, as a vector; the rest; and the way back."""

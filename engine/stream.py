@@ -30,6 +30,7 @@ from .beliefs import placeholder
 from .energy import block_energy
 from .joint import member_families, together
 from .marginal import Marginal
+from .start import constant_of
 
 if TYPE_CHECKING:
     from .posterior import Posterior
@@ -230,7 +231,7 @@ def _part_naturals(posterior: Posterior, part: Part, joint: Joint | None) -> Nat
         if len(joint.members) == len(whole.members) and all(
             block.constant and block.latent == (joint.variable.name,) for block in own
         ):
-            naturals = machine.constant_of(own, machine.scope(arrays))[joint.variable.name]
+            naturals = constant_of(machine, own, machine.scope(arrays))[joint.variable.name]
             return tuple(map(np.asarray, naturals))
         families = {
             member.name: FOR_DOMAIN[member.domain.kind].from_naturals(posterior.prior_naturals(member.name))
