@@ -55,8 +55,8 @@ def declare(name: str, over: Plate, first: Any, then: Any, parent: Any, declared
         plates = found
     if generated != domain:
         raise ModelError(
-            f"'{name}': {edge}= generates {domain} values, but then= generates {generated} values. Both generate elements of "
-            "one variable: give them one domain."
+            f"'{name}': {edge}= generates {domain} values, but then= generates {generated} values. Both generate "
+            "elements of one variable: give them one domain."
         )
     return Random(name, chain, plates, domain)
 
@@ -68,8 +68,9 @@ def _with_previous(name, over, first, then, parent, plates, domain) -> tuple[Cha
         raise ModelError(
             f"'{name}': then= must return a term, such as cv.gaussian(previous, variance=1.0); it returned {term!r}."
         )
-    term, found, generated = admit(term, Owner(name, plates))
-    return Chain(first, term, previous, over, parent), found, generated
+    admitted, found, generated = admit(term, Owner(name, plates))
+    assert isinstance(admitted, Term)
+    return Chain(first, admitted, previous, over, parent), found, generated
 
 
 def _check_parent(name: str, over: Plate, parent: Any) -> None:

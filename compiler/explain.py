@@ -55,8 +55,7 @@ def _head(block: Block) -> str:
 
 
 def _condition(mask: Expr) -> str:
-    negated = isinstance(mask, Apply) and mask.op == "not"
-    return f"not: {mask.args[0]}" if negated else str(mask)
+    return f"not: {mask.args[0]}" if isinstance(mask, Apply) and mask.op == "not" else str(mask)
 
 
 def _schedule(graph: Graph) -> str:

@@ -58,7 +58,8 @@ def _title(part: Part) -> str:
 
 
 def _kind(model: Model, part: Part) -> str:
-    return "vector" if len(part.members) > 1 else model.randoms[part.members[0]].domain.kind
+    first, *more = part.members
+    return "vector" if more else model.randoms[first].domain.kind
 
 
 def _prior(model: Model, part: Part) -> Block:

@@ -86,9 +86,11 @@ def with_directions(
         else:
             groups.setdefault(joint, []).append(term)
     for joint, group in groups.items():
-        term = joint_term(joint, tuple(group))
-        plates = union_plates(term.element.plates, term.direction.plates)
-        rest.append(((), (Apply("dot", (term.element, term.direction), (), plates, real),)))
+        merged_term = joint_term(joint, tuple(group))
+        factors = (merged_term.element, merged_term.direction)
+        assert factors[1] is not None
+        plates = union_plates(factors[0].plates, factors[1].plates)
+        rest.append(((), (Apply("dot", (factors[0], factors[1]), (), plates, real),)))
     return rest
 
 
@@ -303,6 +305,7 @@ def _rewritten(graph: Graph, block: Block, joints: tuple[Joint, ...], owner: Map
             operator="gaussian closed form",
             reason="linear in Gaussian variables that share one belief: its message is exact",
         )
+    assert block.factor is not None
     if block.factor.name == "gaussian" and isinstance(block.out, Random) and block.out.name in owner:
         block = dataclasses.replace(block, out=ZERO, args={**block.args, "mean": block.args["mean"] - block.out})
     return block

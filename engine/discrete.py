@@ -21,10 +21,11 @@ def distribution(expr: Expr, scope: Scope, families: Any) -> Placed:
     An expression in which a variable occurs twice counts it once; a sum over a plate is a convolution, and independent
     of the other variables of the expression too.
     """
-    axis = Plate("states of the result", states(expr, scope))
+    number = states(expr, scope)
+    axis = Plate("states of the result", number)
     if known(expr, scope):
         found = value(expr, scope)
-        return mapped(lambda x: jax.nn.one_hot(jnp.asarray(x, int), axis.size, dtype=float), found)
+        return mapped(lambda x: jax.nn.one_hot(jnp.asarray(x, int), number, dtype=float), found)
     if isinstance(expr, (Random, Let)) and expr.name in families:
         p = jnp.asarray(families[expr.name].mean())
         return Placed(jnp.stack([1.0 - p, p], axis=-1) if expr.domain.kind == "boolean" else p, expr.plates)

@@ -252,7 +252,7 @@ def _positive(expr: Apply, scope: Scope) -> Placed:
     )
 
 
-def _power(base: Expr, exponent: float, expr: Expr, scope: Scope) -> Placed:
+def _power(base: Expr, exponent: int, expr: Expr, scope: Scope) -> Placed:
     """A power of a variable; powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one."""
     while isinstance(base, Let) or (isinstance(base, Apply) and base.op == "power"):
         if isinstance(base, Apply):

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Random, is_data, parents, render
 from ..compiler.language import Model
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
 
 ROW, COLUMN, RADIUS, SQUARE, GAP = 0.9, 1.1, 0.4, 0.09, 0.6  # inches; SQUARE is half the side of a factor
 _LETTER = 0.064  # width of a letter of a factor's label
@@ -77,6 +77,9 @@ def _random_factor(node: Random) -> FactorNode:
         names = ("true: ", "false: ") if selector.domain.kind == "boolean" else [f"{i}: " for i in range(len(terms))]
         cases = tuple(_case(term, name) for term, name in zip(terms, names, strict=True))
         return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, [selector]))
+    if isinstance(node.term, Chain):
+        cases = (_case(node.term.first, "first: "), _case(node.term.then, "then: "))
+        return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, []))
     return FactorNode(f"factor {node.name}", node.name, _names(node), (_case(node.term),), _selectors(node, []))
 
 

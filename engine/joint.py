@@ -123,7 +123,7 @@ def together(
     return Placed(Vector(mean, covariance), plates)
 
 
-def member_families(joint: Joint, family: VectorGaussian, sizes: Mapping[str, int]) -> dict[str, Any]:
+def member_families(joint: Joint, family: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The marginals of the members."""
     moments = family.moments()
     found: dict[str, Any] = {}

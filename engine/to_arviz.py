@@ -28,7 +28,7 @@ def to_arviz(posterior: Posterior, draws: int = 1000, seed: int = 0) -> Any:
         ) from problem
     found, dims = groups(posterior, draws, seed)
     if int(arviz.__version__.split(".")[0]) < 1:
-        tree = arviz.from_dict(**found, dims=dims)
+        tree: Any = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
         tree.posterior.attrs.update(inference_library="cavity", note=NOTE)
     else:
         tree = arviz.from_dict(found, dims=dims)
