@@ -18,8 +18,9 @@ from .joint import member_families
 from .machine import Machine
 from .marginal import Marginal
 from .mixed import Mixture, OnGrid
-from .posterior import Posterior, Result
+from .posterior import Posterior
 from .program import Program, arrays_of
+from .result import Result
 
 
 class Integrated(Mapping[str, Marginal]):

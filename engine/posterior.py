@@ -17,7 +17,7 @@ from ..compiler.graph import Graph
 from ..compiler.language import Model
 from ..factors.errors import DataError
 from ..factors.families import Family, Point
-from . import controller, stream
+from . import stream
 from .beliefs import family_of
 from .completed import Completed
 from .evaluate import Scope
@@ -27,6 +27,7 @@ from .machine import Machine
 from .marginal import Marginal
 from .processes import anchors
 from .recover import recover
+from .result import Result, diagnosis
 from .stream import Beliefs, Contribution
 from .trace import Trace
 
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
     from .nuts_check import Check
     from .program import Program
     from .trust import Trust
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """The outputs of the compiled program."""
-
-    outputs: dict[str, Any]
-    settings: controller.Settings
-
-    def number(self, name: str) -> Any:
-        """A scalar output."""
-        return np.asarray(self.outputs[name]).item()
 
 
 class Posterior(Mapping[str, Marginal]):
@@ -120,34 +109,7 @@ class Posterior(Mapping[str, Marginal]):
     @property
     def diagnosis(self) -> str:
         """One sentence on how the run ended and what to do."""
-        error, step = float(self._result.number("error")), float(self._result.number("step"))
-        damped, rejected = int(self._result.number("damped")), int(self._result.number("rejected"))
-        care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
-        if self.code == "converged":
-            return (
-                f"Converged in {self.iterations} sweeps: "
-                f"estimated distance from the fixed point {error:.1e} sd ({care})."
-            )
-        if self.code == "contradiction":
-            return (
-                "Observations and constraints contradict each other: together they have probability zero, and the "
-                "marginals mean nothing. `posterior.evidence` shows the factors at fault with minus infinity."
-            )
-        if self.code == "diverged":
-            return (
-                f"Diverged after {self.iterations} sweeps: even small steps from the last good state make a belief "
-                f"improper or lose evidence ({care}). The marginals are those of the last good state. "
-                "Try method='vmp' for the loopy part, stronger priors, or check the data for outliers on a huge scale."
-            )
-        if self.code == "oscillating":
-            return (
-                f"Oscillating after {self.iterations} sweeps ({care}): strong loops pull in turns. "
-                "Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
-            )
-        return (
-            f"Stopped after {self.iterations} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). "
-            "Give more sweeps (max_iterations=) or a larger tolerance=."
-        )
+        return diagnosis(self._result, self.code)
 
     # marginals --------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ from .forward import marginals
 from .machine import Machine
 from .options import Options
 from .placed import spread
-from .posterior import Posterior, Result
+from .posterior import Posterior
+from .result import Result
 from .runner import Runner
 from .site_data import all_apart
 from .stream import Part, given_arrays, given_beliefs

@@ -15,8 +15,8 @@ from .direct import direct
 from .evidence import evidence_parts, part_names
 from .machine import Machine
 from .options import Options, key_of
-from .posterior import Result
 from .progress import Progress
+from .result import Result
 from .start import prepare, start
 from .state import State
 

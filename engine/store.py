@@ -33,8 +33,9 @@ from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import BY_NAME, Point
 from .completed import Completed
 from .options import Options, key_of
-from .posterior import Posterior, Result
+from .posterior import Posterior
 from .program import Program, arrays_of
+from .result import Result
 from .runner import Runner
 from .saved import Saved
 from .stream import Beliefs, baseline
