@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import gammaln
 
+from ..factors.errors import UnsupportedError
 from .log_density import LogDensity
 from .psis import Smoothed, smoothed
 
@@ -108,16 +109,43 @@ def functions(density: LogDensity) -> Functions:
 def belief_draws(density: LogDensity, call: Functions, marginals: Any, seed: int, count: int = DRAWS) -> Draws:
     """Draws from the product of the marginals of the latent variables."""
     keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
-    values, log_q = {}, np.zeros(count)
-    for name, key in zip(density.names, keys, strict=False):
-        values[name] = marginals[name].sample(key, (count,))
-        log_q += marginals[name].log_density(values[name]).reshape(count, -1).sum(1)
+    values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
     z = call.unconstrain(values)
+    if not np.isfinite(z).all():
+        z = _inside(density, z, seed)
+        values = call.constrain(z)
+    log_q = np.zeros(count)
+    for name, drawn in values.items():
+        log_q += marginals[name].log_density(drawn).reshape(count, -1).sum(1)
     return Draws(values, z, log_q + call.log_jacobian(z))
+
+
+def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
+    """Draws of the beliefs restricted to the support: an element outside is replaced by one of the others inside.
+
+    A Gaussian belief of a variable between bounds has mass beyond them, where unconstrained coordinates are no numbers.
+    """
+    random, z = np.random.default_rng(seed), np.array(z)
+    for name, part in density.slices.items():
+        variable = density.model.randoms[name]
+        count = int(np.prod(density.shapes[name][: len(variable.plates)]))
+        elements = z[:, part].reshape(len(z), count, -1)
+        fits = np.isfinite(elements).all(-1)
+        for i in np.flatnonzero(~fits.all(0)):
+            if not fits[:, i].any():
+                raise UnsupportedError(
+                    f"No draw of the belief of '{name}' lies inside its support, so there is nothing to compare. "
+                    "Try another method, or reparametrise."
+                )
+            elements[~fits[:, i], i] = random.choice(elements[fits[:, i], i], int(np.sum(~fits[:, i])))
+        z[:, part] = elements.reshape(len(z), -1)
+    return z
 
 
 def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     """The inverse of minus a Hessian, and whether that was positive definite; flat directions are kept finite."""
+    if not np.isfinite(precision).all():
+        raise UnsupportedError("The log density has no finite second derivatives at the means of the beliefs.")
     values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
     floor = 1e-10 * max(abs(values).max(), 1e-300)
     proper = bool(values.min() > floor)
@@ -127,7 +155,10 @@ def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
 def centred(call: Functions, z: np.ndarray) -> np.ndarray:
     """The point where the density is typical: where beliefs are far off, up the hill by damped Newton steps."""
     for _ in range(30):
-        covariance, proper = spread_of(-call.hessian(z))
+        hessian = call.hessian(z)
+        if not np.isfinite(hessian).all():
+            return z
+        covariance, proper = spread_of(-hessian)
         gradient = call.gradient(z)
         step = covariance @ gradient
         if not proper or not np.isfinite(step).all() or gradient @ step < len(z):

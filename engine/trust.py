@@ -29,6 +29,7 @@ SHIFT = (0.1, 0.5)  # of a mean, in standard deviations of the reference: doubtf
 RATIO = (1.1, 1.5)  # of standard deviations, either way
 CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact reference
 CURVATURE_SHIFT = (0.5, 2.0)
+FAILED = ("diverged", "contradiction")  # codes of runs whose beliefs mean nothing
 PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
 
 
@@ -116,10 +117,13 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
     """Compares the beliefs of `posterior` with the model's own joint log density; see `Trust`.
 
     `seed` decides the draws. It costs a few seconds, most of them to compile, and some twenty thousand evaluations of
-    the log density. A posterior whose model has no joint log density is "unchecked", with the reason.
+    the log density. A posterior whose model has no joint log density, or whose run diverged or met a contradiction, is
+    "unchecked", with the reason.
     Source: vehtari2024psis, yao2018yes.
     """
     start = time.perf_counter()
+    if posterior.code in FAILED:
+        return _unchecked("unchecked", {}, (posterior.diagnosis,), start)
     tilted = tilted_shapes(posterior)
     notes = [] if posterior.converged else [posterior.diagnosis]
     try:
@@ -135,10 +139,9 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
             )
         with jax.enable_x64(True):
             findings, (k, reference_k, count), more = _compare(posterior, density, functions(density), seed)
-    except CavityError as reason:
+    except (CavityError, np.linalg.LinAlgError) as reason:
         level = "unchecked" if posterior.converged else "doubtful"
-        nan = float("nan")
-        return Trust(level, (), nan, nan, 0.0, tilted, (*notes, str(reason)), time.perf_counter() - start)
+        return _unchecked(level, tilted, (*notes, str(reason)), start)
     if density.summed:
         more.append(f"Not compared, because summed out: {', '.join(density.summed)}.")
     level = max((f.level for f in findings), key=LEVELS.index)
@@ -146,6 +149,12 @@ def trust(posterior: Posterior, *, seed: int = 0) -> Trust:
         level = "doubtful"
     seconds = time.perf_counter() - start
     return Trust(level, tuple(findings), k, reference_k, count, tilted, (*notes, *more), seconds)
+
+
+def _unchecked(level: str, tilted: dict[str, Shape], notes: tuple[str, ...], start: float) -> Trust:
+    """A verdict without comparison, with the reason in the notes."""
+    nan = float("nan")
+    return Trust(level, (), nan, nan, 0.0, tilted, notes, time.perf_counter() - start)
 
 
 def _compare(posterior: Posterior, density: LogDensity, call: Functions, seed: int) -> Any:
@@ -248,9 +257,9 @@ def _finding(
     moved = float(np.max(np.abs(shift[spread]), initial=0.0))
     logs = np.log(ratio[spread]) if spread.any() else np.zeros(1)
     off = float(logs[np.argmax(np.abs(logs))])
-    levels = [
-        1 + sum(moved > limit + error for limit in shifts),
-        1 + sum(abs(off) > np.log(limit) + error for limit in ratios),
+    levels = [  # written so that what is no number is poor
+        1 + sum(not moved <= limit + error for limit in shifts),
+        1 + sum(not abs(off) <= np.log(limit) + error for limit in ratios),
     ]
     level = LEVELS[max(levels)]
     partner, size = "", 0.0

@@ -3,9 +3,13 @@
 import sys
 
 import cavity as cv
+import jax
 import numpy as np
 import pytest
+from cavity.engine.log_density import density_of
 from cavity.engine.psis import smoothed
+from cavity.engine.reference import belief_draws, functions, spread_of
+from cavity.engine.trust import _finding
 from scipy import stats
 
 close = np.testing.assert_allclose
@@ -118,6 +122,73 @@ def test_what_cannot_be_checked_says_why():
     found = cv.infer(m, {"y": 0.5}).trust()
     assert found.level == "unchecked"
     assert "The constraint 'positive' makes the density jump to zero" in found.verdict
+
+
+def bounded():
+    """Gaussian beliefs of variables between bounds, some of whose mass lies beyond them."""
+    m = cv.Model()
+    r = m.random("r", cv.truncated_gaussian(0.0, 1.0, -0.5, 1.5))
+    u = m.random("u", cv.uniform(-2.0, 3.0), plates=m.plate("n", 2))
+    m.random("y", cv.gaussian(r + u, variance=1.0))
+    return cv.infer(m, {"y": [0.3, 0.4]}, method="ep")
+
+
+def vast():
+    """A prior of a scale so vast that most of its draws are of no use."""
+    m = cv.Model()
+    mu = m.random("mu", cv.gaussian(0.0, variance=1e6))
+    sigma = m.random("sigma", cv.half_cauchy(1e9))
+    m.random("y", cv.gaussian(mu, sd=sigma), plates=m.plate("n"))
+    return cv.infer(m, {"y": 3.0 + random.normal(size=40)})
+
+
+@pytest.mark.parametrize("build", [bounded, vast])
+def test_beliefs_with_mass_outside_the_support(build):
+    trust = build().trust()
+    assert trust.ok, trust
+    assert {f.witness for f in trust.findings} == {"weighted draws"}
+
+
+def test_the_moments_of_bounded_variables_are_the_true_ones():
+    """The reference of `bounded` against a grid over r, given which both elements of u are truncated Gaussians."""
+    posterior = bounded()
+    r = np.linspace(-0.5, 1.5, 4001)
+    low, high = -2.0, 3.0
+    mass = np.exp(stats.norm.logpdf(r))
+    for y in (0.3, 0.4):
+        mass = mass * (stats.norm.cdf(high, y - r) - stats.norm.cdf(low, y - r))
+    mass /= mass.sum()
+    sd = np.sqrt(mass @ (r - mass @ r) ** 2)
+    finding = next(f for f in posterior.trust().findings if f.name == "r")
+    close(finding.shift, abs(posterior["r"].mean - mass @ r) / sd, atol=0.05)
+    close(finding.ratio, posterior["r"].sd / sd, rtol=0.03)
+
+
+def test_a_belief_outside_its_support_is_not_checked():
+    shifted = cv.Model()
+    r = shifted.random("r", cv.gaussian(0.0, variance=100.0))
+    shifted.random("y", cv.gaussian(r, variance=1.0))
+    posterior = bounded()
+    density, beliefs = density_of(posterior), {"u": posterior["u"], "r": cv.infer(shifted, {"y": 30.0})["r"]}
+    with jax.enable_x64(True), pytest.raises(cv.UnsupportedError, match="No draw of the belief of 'r' lies inside"):
+        belief_draws(density, functions(density), beliefs, 0)
+
+
+def test_what_failed_is_unchecked():
+    m = cv.Model()
+    a, p = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("p", cv.gamma(0.5, 0.5))
+    m.random("y", cv.gaussian(a, precision=p), plates=m.plate("n"))
+    posterior = cv.infer(m, {"y": [1e200, 2.0, 3.0]})
+    assert posterior.code == "diverged"
+    assert posterior.trust().level == "unchecked"
+    assert posterior.diagnosis in posterior.trust().verdict
+
+
+def test_what_is_no_number_is_poor():
+    mean_only = _finding("a", "", np.array([np.nan]), np.ones(1), (0.1, 0.5), (1.1, 1.5), 0.0)
+    assert mean_only.level == "poor"
+    with pytest.raises(cv.UnsupportedError, match="no finite second derivatives"):
+        spread_of(np.array([[np.nan]]))
 
 
 @pytest.mark.parametrize("shape", [0.2, 0.5, 0.9])
