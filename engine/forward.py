@@ -31,6 +31,7 @@ from .processes import predicted
 from .sites import SMALLEST_VARIANCE
 from .transformed import positive, probability
 
+SMALLEST = 1e-200  # variance of what is certain: its inverse, and that times a mean, are still finite
 Families = Mapping[str, Any]  # families by name
 
 
@@ -89,7 +90,8 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
     if node.domain.kind == "positive":
         return positive(expr, scope)
     found = moments(expr, scope, "real")
-    return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=found.value.variance), found.plates)
+    variance = jnp.maximum(found.value.variance, SMALLEST)  # r - r has none, and no precision either
+    return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=variance), found.plates)
 
 
 def _random(node: Random, scope: Scope, families: Families) -> Placed:

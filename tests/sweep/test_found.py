@@ -88,3 +88,16 @@ def test_a_bounded_variable_on_a_plate_has_unconstrained_coordinates():
     x = -2.0 + 5.0 * expit(z)
     wanted = np.sum(stats.norm.logpdf(y, x) + np.log(expit(z) * expit(-z)))
     close(cv.log_density(m, {"y": y}).unconstrained(z), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["auto", "ep", "vmp"])
+def test_a_difference_that_is_certain_has_a_mean(method):
+    """A named expression without variance was a Gaussian without precision, whose mean was NaN."""
+    m = cv.Model()
+    r = m.random("r", cv.gaussian(1.0, variance=2.0))
+    m.let("none", r - r)
+    m.let("three", 3.0 + 2.0 * r - r - r)
+    m.random("y", cv.gaussian(r, variance=1.0))
+    posterior = cv.infer(m, {"y": 2.0}, method=method)
+    close([posterior["none"].mean, posterior["three"].mean], [0.0, 3.0], atol=1e-12)
+    close([posterior["none"].sd, posterior["three"].sd], 0.0, atol=1e-99)
