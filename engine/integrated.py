@@ -45,6 +45,7 @@ class Integrated(Mapping[str, Marginal]):
         self._bindings, self._outputs, self._grid = bindings, outputs, families
         self.weights, self.log_evidence, self.error = weights, grid.log_total(), grid.error
         self._marginals: dict[str, Marginal] = {}
+        self._verdict = None  # of trust(), which compares plain posteriors
 
     @property
     def points(self) -> dict[str, np.ndarray]:
