@@ -15,6 +15,7 @@ from .known import known_in, latent_names
 from .linear import linear_form
 from .methods import EP, Method
 from .slots import comparison_block
+from .squares import square_of
 
 TRUE = Constant(np.array(True), (), boolean)
 LOGIC = ("and", "or", "not", "xor", "equal")
@@ -40,6 +41,10 @@ def constraint_blocks(graph: Graph, name: str, expression: Expr) -> list[Block]:
             "a Gaussian belief puts mass where it fails. "
             f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
         )
+    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
+        square = square_of(expression, known_in(graph))
+        if square is not None and not square.outside:
+            return [_boolean_block(graph, name, part, TRUE, method) for part in square.inside()]
     return [_boolean_block(graph, name, expression, TRUE, method)]
 
 

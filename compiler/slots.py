@@ -15,12 +15,13 @@ from collections.abc import Callable
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch
 from .atoms import ONE, Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
-from .expressions import Apply, Expr, Let, Random
+from .expressions import Apply, Constant, Expr, Let, Random
 from .graph import Block, Graph, LinearForm, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
 from .polynomial import atom_key, expand
 from .sides import sides
+from .squares import square_of
 from .vectors import vector_branch
 
 MOST_STATES = 256
@@ -50,8 +51,12 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     discrete = discrete_elements([*expression.args], known, name) + (() if observed else (out,))
     given = given_states(known, discrete)
     finder = Finder(name, given, Edges())
-    branch = finder.linked(None, "positive", out, {}, difference(expression.args[0], expression.args[1], given), ())
-    if branch is None:
+    case = _half_lines(finder, expression, out, known)
+    if not case:
+        branch = finder.linked(None, "positive", out, {}, difference(expression.args[0], expression.args[1], given), ())
+        halves = (1, -1) if branch is not None and _jumps(branch, given) else (0,)
+        case = tuple(dataclasses.replace(branch, half=half) for half in halves if branch is not None)
+    if not case:
         raise UnsupportedError(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
             "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
@@ -59,10 +64,20 @@ def comparison_block(graph: Graph, name: str, expression: Apply, out: Expr, obse
     latent = latent_names(graph, [expression])
     base = Block(name, "slots", EP, "", "", "", expression.plates, latent, out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
-    case = (branch,)
-    if _jumps(branch, given):
-        case = tuple(dataclasses.replace(branch, half=half) for half in (1, -1))
     return _finished(base, Slots(finder.edges.all(), discrete, (case,)), known, method, reason)
+
+
+def _half_lines(finder: Finder, expression: Apply, out: Expr, known: Known) -> tuple[Branch, ...]:
+    """The two half lines of a square that a constraint bounds from below, each in closed form; else nothing.
+
+    Only where the outcome is certain: of the opposite both must hold.
+    """
+    square = square_of(expression, known) if isinstance(out, Constant) else None
+    if square is None or not square.outside:
+        return ()
+    sides = (difference(side, square.root, finder.given) for side in (square.base, -square.base))
+    found = [finder.linked(None, "positive", out, {}, side) for side in sides]
+    return tuple(branch for branch in found if branch is not None)
 
 
 def _jumps(branch: Branch, given: Known) -> bool:

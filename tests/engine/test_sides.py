@@ -138,3 +138,49 @@ def test_the_sign_of_a_product(mean, spread):
         close(posterior.log_evidence, np.log(total), rtol=1e-9)
         close(posterior["a"].mean - turn, parts[0][1] @ parts[1][0] / total, rtol=1e-9)
         close(posterior["b"].mean, parts[0][0] @ parts[1][1] / total, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize(("bound", "outside"), [(0.5, True), (4.0, True), (-1.0, True), (0.5, False), (4.0, False)])
+def test_a_bounded_square(bound, scale, outside):
+    """r^2 > c is a union of two half lines, c > r^2 an interval: truncated moments of the posterior of r given y."""
+    m = cv.Model()
+    c = m.input("c", cv.real)
+    r = m.random("r", cv.gaussian(0.3, variance=2.0))
+    m.random("y", cv.gaussian(r, variance=1.0))
+    m.constrain(scale * r**2 > c if outside else c > scale * r * r)
+    posterior = infer(m, {"y": 0.4, "c": bound})
+    mean, sd, edge = (0.3 + 0.4 * 2.0) / 3.0, np.sqrt(2.0 / 3.0), np.sqrt(max(bound, 0.0) / scale)
+    pieces = [(-np.inf, -edge), (edge, np.inf)] if outside else [(-edge, edge)]
+    moments = np.zeros(3)
+    for low, high in pieces:
+        part = stats.truncnorm((low - mean) / sd, (high - mean) / sd, mean, sd)
+        mass = stats.norm.cdf(high, mean, sd) - stats.norm.cdf(low, mean, sd)
+        moments += mass * np.array([1.0, part.mean(), part.var() + part.mean() ** 2])
+    total, first, second = moments[0], moments[1] / moments[0], moments[2] / moments[0]
+    evidence = np.log(total) + stats.norm.logpdf(0.4, 0.3, np.sqrt(3.0))
+    close([posterior.log_evidence, posterior["r"].mean], [evidence, first], rtol=1e-8)
+    close(posterior["r"].variance, second - first**2, rtol=1e-8)
+
+
+def test_a_square_below_a_negative_number_is_a_contradiction():
+    m = cv.Model()
+    c = m.input("c", cv.real)
+    r = m.random("r", cv.gaussian(0.3, variance=2.0))
+    m.constrain(c > r**2)
+    assert cv.infer(m, {"c": -1.0}).code == "contradiction"
+
+
+@pytest.mark.parametrize("plates", [True, False])
+def test_squares_of_chosen_elements(plates):
+    """A plate of squares, and one element chosen by data, under auto."""
+    m = cv.Model()
+    k = m.plate("k", 3)
+    chosen = m.input("chosen", cv.index(k))
+    r = m.random("r", cv.gaussian(0.3, variance=2.0), plates=k)
+    m.constrain((r if plates else r[chosen]) ** 2 > 1.0)
+    posterior = cv.infer(m, {"chosen": 1})
+    cut = np.diff(stats.norm.cdf([-1.0, 1.0], 0.3, np.sqrt(2.0)))[0]
+    inside = stats.truncnorm(-1.3 / np.sqrt(2.0), 0.7 / np.sqrt(2.0), 0.3, np.sqrt(2.0)).mean()
+    wanted = (0.3 - cut * inside) / (1.0 - cut)
+    close(posterior["r"].mean, [wanted if plates or i == 1 else 0.3 for i in range(3)], rtol=1e-8)
