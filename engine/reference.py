@@ -130,7 +130,7 @@ def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
         variable = density.model.randoms[name]
         count = int(np.prod(density.shapes[name][: len(variable.plates)]))
         elements = z[:, part].reshape(len(z), count, -1)
-        fits = np.isfinite(elements).all(-1)
+        fits: np.ndarray = np.all(np.isfinite(elements), axis=-1)
         for i in np.flatnonzero(~fits.all(0)):
             if not fits[:, i].any():
                 raise UnsupportedError(

@@ -174,7 +174,9 @@ def _compare(posterior: Posterior, density: LogDensity, call: Functions, seed: i
         findings = _by_draws(density, call, posterior, found)
         return findings, (product.k, found.weighted.k, found.weighted.effective), []
     note = "The posterior is too far from Gaussian for weighted draws: sds are compared with curvature."
-    findings = _by_curvature(density, call, draws.z, proper)
+    if density.summed:  # several states are several modes, of which curvature knows one
+        note += f" The states of {', '.join(density.summed)} may add modes that curvature does not know."
+    findings = _by_curvature(density, call, draws.z, proper and not density.summed)
     return findings, (product.k, found.weighted.k, found.weighted.effective), [note]
 
 

@@ -184,6 +184,20 @@ def test_what_failed_is_unchecked():
     assert posterior.diagnosis in posterior.trust().verdict
 
 
+def test_curvature_does_not_vouch_for_other_modes():
+    """A gate under a mean field leaves out its rarer state, of which the curvature at the beliefs says nothing."""
+    m = cv.Model()
+    first = m.random("first", cv.gaussian(-0.49, variance=0.456))
+    on = m.random("on", cv.bernoulli(cv.probit(first)))
+    second = m.random("second", cv.gaussian(first, variance=0.334))
+    cases = cv.switch(on, cv.gaussian(-0.96, variance=0.509), cv.gaussian(2.0 * second, variance=0.231))
+    m.random("y", cases, plates=m.plate("n"))
+    trust = cv.infer(m, {"y": [-2.06, -1.71, -2.11]}).trust()
+    assert trust.reference_k > 0.7
+    assert trust.level == "doubtful"
+    assert "The states of on may add modes" in trust.verdict + str(trust)
+
+
 def test_what_is_no_number_is_poor():
     mean_only = _finding("a", "", np.array([np.nan]), np.ones(1), (0.1, 0.5), (1.1, 1.5), 0.0)
     assert mean_only.level == "poor"
