@@ -169,8 +169,8 @@ def _slots(graph: Graph, block: Block, method: Method, known) -> Block | None:
     if method.name != "auto":
         return None
     lacking = _lacking(block, known)
-    cased = any(gate.case is not None for gate in block.gates)
-    reason = lacking or ("" if cased else better_by_ep(block.args.values(), known))
+    # Under a gate EP matches the moments of all cases at once, and components that start alike stay alike.
+    reason = lacking or ("" if block.gates else better_by_ep(block.args.values(), known))
     if not reason:
         return None
     try:

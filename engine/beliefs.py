@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ..compiler.expressions import Apply, Expr, Let, Plate, Random, parents
 from ..compiler.graph import Block, Graph
 from ..compiler.known import ungathered
-from ..factors.families import FOR_DOMAIN
+from ..factors.families import FOR_DOMAIN, Gamma
 from ..factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Unit, Vector
 from .evaluate import Scope
 
@@ -60,6 +60,38 @@ def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> t
         return naturals
     sound = family_of(variable).from_naturals(naturals).is_proper()
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
+
+
+def divisors(graph: Graph) -> dict[str, int]:
+    """Positive variables that a factor of VMP divides by, with the largest n of 1 / x^n."""
+    found: dict[str, int] = {}
+    for block in graph.blocks:
+        if block.kind != "energy" or block.constant:
+            continue
+        # A scale that the factor is not conjugate in divides what it scales, and its square enters.
+        stack = [
+            (e, -2 if edge == "scale" and edge not in block.factor.conjugate else 1) for edge, e in block.args.items()
+        ]
+        while stack:
+            node, n = stack.pop()
+            if isinstance(node, Random):
+                if node.domain.kind == "positive" and n < 0 and node.name in graph.latent:
+                    found[node.name] = max(found.get(node.name, 0), -n)
+                continue
+            if isinstance(node, Apply) and node.op == "divide":
+                stack += [(node.args[0], n), (node.args[1], -n)]
+            elif isinstance(node, Apply) and node.op == "power":
+                stack.append((node.args[0], n * node.option("exponent")))
+            else:
+                stack += [(child, n) for child in parents(node)]
+    return found
+
+
+def divisible(naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """A Gamma belief of this mean, from which 1 / x^n has a mean and a variance: both are infinite at small shapes."""
+    belief = Gamma.from_naturals(naturals)
+    shape = jnp.where(belief.is_proper(), jnp.maximum(belief.shape, 2.0 * n + 1.0), belief.shape)
+    return Gamma.from_parameters(shape=shape, rate=belief.rate * shape / belief.shape).naturals()
 
 
 def placeholder(variable: Random | Let, scope: Scope) -> Any:

@@ -10,7 +10,18 @@ import jax.numpy as jnp
 from ..compiler.expressions import Let, Random
 from ..compiler.graph import Block
 from . import tables
-from .beliefs import anchor, exchangeable_gates, jittered, multiplied, placeholder, proper, seeds, uniform
+from .beliefs import (
+    anchor,
+    divisible,
+    divisors,
+    exchangeable_gates,
+    jittered,
+    multiplied,
+    placeholder,
+    proper,
+    seeds,
+    uniform,
+)
 from .evaluate import Scope
 from .joint import given_places
 from .kinds import KINDS
@@ -66,13 +77,15 @@ def start(machine: Machine, fixed: Fixed, data: dict[str, Any], key: Any) -> tup
     """
     scope = machine.scope(data)
     beliefs, moments = dict(fixed.constant), {}
-    multiply = multiplied(machine.graph)
+    multiply, below = multiplied(machine.graph), divisors(machine.graph)
     for i, (name, variable) in enumerate(machine.graph.latent.items()):
         own = tuple(block for block in machine.energies if block.out is variable or _joins(machine, block, name))
         if own:
             around = {n: placeholder(v, scope) for n, v in machine.graph.latent.items()} | moments
             pulled = add(beliefs[name], machine.pull(name, own, scope, around, placeholder(variable, scope)))
             beliefs[name] = proper(variable, pulled, scope)
+        if name in below and name in machine.moving:
+            beliefs[name] = divisible(beliefs[name], below[name])
         if name in multiply:
             beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
         moments[name] = (

@@ -160,3 +160,30 @@ def test_auto(case):
 def test_what_neither_serves_has_both_reasons():
     with pytest.raises(UnsupportedError, match=r"3 random numbers(.|\n)*Nor has VMP(.|\n)*no moments of"):
         block(lambda m, a, b, p, **_: cv.gaussian(0.0, precision=a * b + p))
+
+
+def test_components_with_scales():
+    """Under EP both components got the same mean; under VMP 1 / scale^2 needs a start from which it is finite.
+
+    The components are far apart: each is a Gaussian sample of its own, with its mean integrated out.
+    """
+    rng = np.random.default_rng(1)
+    left, right = rng.normal(-4.0, 1.0, 120), rng.normal(4.0, 0.5, 80)
+    m = cv.Model("two components")
+    component, n = m.plate("component", 2), m.plate("n")
+    mean = m.random("mean", cv.gaussian(0.0, sd=50.0), plates=component)
+    scale = m.random("scale", cv.half_normal(2.0), plates=component)
+    z = m.random("z", cv.categorical([0.5, 0.5]), plates=n)
+    m.random("y", cv.gaussian(mean[z], sd=scale[z]))
+    found = cv.infer(m, {"y": np.concatenate([left, right])})
+    assert found.converged, found.diagnosis
+    s = np.linspace(0.2, 3.0, 20_001)
+    for k, y in zip(np.argsort(found["mean"].mean), (left, right), strict=True):
+        log_density = -(len(y) - 1) * np.log(s) - 0.5 * len(y) * y.var() / s**2 - s**2 / 8.0
+        weights = np.exp(log_density - log_density.max())
+        weights /= weights.sum()
+        sd = np.sqrt(weights @ s**2 - (weights @ s) ** 2)
+        assert abs(found["scale"].mean[k] - weights @ s) < 0.1 * sd
+        assert abs(found["mean"].mean[k] - y.mean()) < 0.01 * y.std() / np.sqrt(len(y))
+        np.testing.assert_allclose(found["scale"].sd[k], sd, rtol=0.1)
+        np.testing.assert_allclose(found["mean"].sd[k], y.std() / np.sqrt(len(y)), rtol=0.02)
