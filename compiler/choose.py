@@ -20,14 +20,14 @@ from ..factors.errors import UnsupportedError
 from ..factors.factor import Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
 from . import slots
-from .atoms import discrete_key
 from .chains import chain_block, degree_in
+from .conditional_tables import switch_table, table
 from .expectations import better_by_ep, no_moments
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
-from .logic import constraint_blocks, discrete_atoms, ep_or_power, let_block
+from .logic import constraint_blocks, ep_or_power, let_block
 from .methods import EXACT, NCVMP, VMP, Method
 from .partly import split, split_expression
 from .polynomial import curved
@@ -104,8 +104,8 @@ def _random_blocks(graph: Graph, node: Random, generated: Term | Switch | Chain)
     cases = len(generated.terms)
     selector = generated.selector
     method = graph.method_of(node.name)
-    if (table := _switch_table(graph, node, generated, method)) is not None:
-        return [table]
+    if (summed := switch_table(graph, node, generated, method)) is not None:
+        return [summed]
     if method.name in ("ep", "power") and latent_names(graph, [node, *parents(node)]):
         return [slots.switch_block(graph, node, method)]
     blocks = []
@@ -155,7 +155,7 @@ def _term_block(graph: Graph, node: Random, term: Term, gates: tuple[Gate, ...])
             reason="all of it is observed",
             constant=True,
         )
-    for rule in (_conjugate, _table, _site):
+    for rule in (_conjugate, table, _site):
         block = rule(graph, base, method, known)
         if block is not None:
             return block
@@ -247,62 +247,6 @@ def _linear_vector(graph: Graph, argument: Expr) -> bool:
         and len(names) == 1
         and graph.latent[names[0]].domain.kind == "vector"
         and degree_in(argument, graph.latent[names[0]]) == 1
-    )
-
-
-def _table(graph: Graph, block: Block, method: Method, known) -> Block | None:
-    """A conditional probability table: data indexed by random discrete variables."""
-    if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
-        return None
-    indices = _table_indices(Term(block.factor, dict(block.args)), known)
-    return _as_table(block, indices, method, known) if indices else None
-
-
-def _switch_table(graph: Graph, node: Random, switch: Switch, method: Method) -> Block | None:
-    """A switch over tables is one more table, in which the selector is one more index."""
-    known = known_in(graph)
-    if method.name in ("vmp", "ncvmp") or (known(switch.selector) and known(node)):
-        return None
-    indices = [_table_indices(term, known) for term in switch.terms]
-    if any(own is None for own in indices) or len({term.factor.name for term in switch.terms}) > 1:
-        return None
-    in_order = switch.terms[::-1] if switch.selector.domain.kind == "boolean" else switch.terms  # true is written first
-    args = {f"case {state}": next(iter(term.args.values())) for state, term in enumerate(in_order)}
-    latent = latent_names(graph, [node, switch.selector, *args.values()])
-    base = Block(node.name, "table", method, "", "", "", node.plates, latent, node, switch.terms[0].factor, args)
-    found = [switch.selector, *(index for own in indices for index in own or ())]
-    return dataclasses.replace(_as_table(base, found, method, known), details=switch.selector)
-
-
-def _table_indices(term: Term, known: Callable[[Expr], bool]) -> list[Expr] | None:
-    """The random indices into the known probabilities of a discrete term, None where it is no such table."""
-    if term.factor.name not in ("bernoulli", "categorical"):
-        return None
-    indices, node = [], next(iter(term.args.values()))
-    while isinstance(node, Gather):
-        if not known(node.index):
-            indices.append(node.index)
-        node = node.source
-    return indices if known(node) else None
-
-
-def _as_table(block: Block, indices: list[Expr], method: Method, known) -> Block:
-    found: dict[tuple, Expr] = {}
-    for atom in (atom for index in indices for atom in discrete_atoms(index, known)):
-        found.setdefault(discrete_key(atom), atom)
-    atoms = (*found.values(), *(() if known(block.out) else (block.out,)))
-    touched = {getattr(ungathered(atom), "name", "") for atom in atoms}  # what is below a named one is its block's
-    return dataclasses.replace(
-        block,
-        kind="table",
-        latent=tuple(name for name in block.latent if name in touched),
-        method=ep_or_power(method),
-        operator="sum-product over states",
-        accuracy="exact",
-        reason="discrete states: EP is belief propagation",
-        atoms=atoms,
-        gates=(),
-        plates=block.out.plates,
     )
 
 
