@@ -62,6 +62,8 @@ def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, 
             return best
         best = finer if best is None else finer._replace(error=finer.distance(best))
         step *= 0.5
+        if len(best.points) * 2 ** len(start) > _LARGEST:  # half the spacing would be found too large, at great cost
+            break
     return best
 
 

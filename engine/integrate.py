@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -36,6 +36,7 @@ CHUNKS = {1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number 
 NEGLIGIBLE = 1e-13  # mass of the points that are left out: far out, they still count in variances
 NOTHING = 25.0  # nats below the peak: the mass there does not count
 MOST_STATES = 256  # joint states of discrete parameters
+HELD = 2**28  # bytes of inferences that are kept while the grid is explored; what is wanted after that is made again
 
 
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
@@ -181,6 +182,7 @@ class _Evaluation:
             self.machine, self.runner = program._run(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
         self.seen: dict[tuple[float, ...], tuple[Any, int]] = {}
+        self.held = 0
 
     def all_states(self) -> Grid | None:
         """Every joint state of discrete parameters, None where they are too many."""
@@ -217,17 +219,38 @@ class _Evaluation:
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
-        size = len(points) if self.discrete else CHUNKS[len(self.names)]
-        return np.concatenate([self._chunk(points[at : at + size], size) for at in range(0, len(points), size)])
+        found = []
+        for chunk, outputs, slopes in self._chunks(points):
+            if self.held > HELD:
+                self.seen, self.held = {}, 0
+            self.held += sum(leaf.nbytes for leaf in jax.tree.leaves(outputs))
+            self._keep(chunk, outputs)
+            evidence = outputs["evidence"]
+            found.append(np.where(np.isfinite(evidence), evidence + slopes, -np.inf)[: len(chunk)])
+        return np.concatenate(found)
 
-    def _chunk(self, points: np.ndarray, size: int) -> np.ndarray:
-        padded = np.concatenate([points, np.repeat(points[-1:], size - len(points), axis=0)])
-        with jax.enable_x64(True):
-            outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
-            slopes = sum(np.asarray(LOG_SLOPE[kind](column)) for kind, column in zip(self.kinds, padded.T, strict=True))
-        found = np.where(np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)[: len(points)]
+    def _chunks(self, points: np.ndarray) -> Iterator[tuple[np.ndarray, Any, np.ndarray]]:
+        """Points, what inference finds there, and the log slopes of the parameters, both padded to the chunk's size."""
+        size = len(points) if self.discrete else CHUNKS[len(self.names)]
+        for at in range(0, len(points), size):
+            chunk = points[at : at + size]
+            padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
+            with jax.enable_x64(True):
+                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
+                pairs = zip(self.kinds, padded.T, strict=True)
+                slopes = sum(np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs)
+            yield chunk, outputs, slopes
+
+    def _keep(self, points: np.ndarray, outputs: Any) -> None:
         self.seen |= {tuple(point): (outputs, k) for k, point in enumerate(points)}
-        return found
+
+    def _at(self, points: np.ndarray) -> list[Any]:
+        """What inference finds at each point."""
+        forgotten = [point for point in points if tuple(point) not in self.seen]
+        for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
+            self._keep(chunk, outputs)
+        held = [self.seen[tuple(point)] for point in points]
+        return [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
 
     def posterior(self, grid: Grid) -> Integrated:
         """The mixture over the grid."""
@@ -236,8 +259,7 @@ class _Evaluation:
         negligible = np.cumsum(weights[order]) <= (0.0 if self.discrete else NEGLIGIBLE * weights.sum())
         kept = np.sort(order[~negligible])
         weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
-        held = [self.seen[tuple(point)] for point in points]
-        outputs = [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
+        outputs = self._at(points)
         values = self.values(points)
         families: dict[str, Any] = {
             name: OnGrid(column, weights, width, kind) if not self.discrete else _states(column, weights, kind)
