@@ -57,6 +57,7 @@ def cholesky(matrix: Array) -> Array:
     return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in root], -2)
 
 
+@jax.jit  # a loop outside of one would be compiled anew at every call
 def _cholesky_by_column(matrix: Array) -> Array:
     rows = jnp.arange(matrix.shape[-1])
 
@@ -70,6 +71,7 @@ def _cholesky_by_column(matrix: Array) -> Array:
     return jnp.moveaxis(columns, 0, -1)
 
 
+@jax.jit
 def _inverse_by_row(root: Array) -> Array:
     rows = jnp.arange(root.shape[-1])
 
@@ -111,6 +113,7 @@ def inverse(matrix: Array) -> Array:
     return symmetric(jnp.swapaxes(root, -1, -2) @ root)
 
 
+@jax.jit
 def regular_inverse(matrix: Array) -> Array:
     """The inverse of a symmetric matrix that need not be positive definite: Gauss and Jordan without pivoting."""
     size = matrix.shape[-1]
