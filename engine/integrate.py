@@ -238,7 +238,7 @@ class _Evaluation:
             with jax.enable_x64(True):
                 outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
                 pairs = zip(self.kinds, padded.T, strict=True)
-                slopes = sum(np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs)
+                slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
 
     def _keep(self, points: np.ndarray, outputs: Any) -> None:
