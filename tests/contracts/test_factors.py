@@ -252,7 +252,7 @@ KIND_OF_OUT = {
 }  # fmt: skip
 
 each_factor = pytest.mark.parametrize("name", sorted(REGISTRY))
-each_seed = pytest.mark.parametrize("seed", range(2))
+each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
 def test_every_entry_of_the_vocabulary_is_in_the_tables():
@@ -370,7 +370,12 @@ def not_conjugate():
             yield name, chosen[0]
 
 
-@pytest.mark.parametrize(("name", "chosen"), list(single_and_pairs()), ids=lambda item: str(item))
+def pairs_are_slow():
+    for name, chosen in single_and_pairs():
+        yield pytest.param(name, chosen, marks=[pytest.mark.slow] * (len(chosen) > 1))
+
+
+@pytest.mark.parametrize(("name", "chosen"), list(pairs_are_slow()), ids=lambda item: str(item))
 def test_what_is_declared_is_what_is_derived(name, chosen):
     """Expected log densities and messages, with these edges random and the others at points."""
     beliefs, points = beliefs_of(name, 5), POINTS[name](np.random.default_rng(5))
