@@ -347,7 +347,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: Any) -> N
             "over to the same elements only: keep the sizes, or name the variables to carry over: "
             "prior={'mean': posterior['mean']}."
         )
-    _check_proper(name, family, "in prior=. Use the marginal of a run that converged")
+    _check_proper(f"'{name}'", family, "in prior=. Use the marginal of a run that converged")
 
 
 def _check_proper(name: str, family: Any, where: str) -> None:
@@ -357,7 +357,7 @@ def _check_proper(name: str, family: Any, where: str) -> None:
     if not proper.all() or not finite:
         places = np.argwhere(~proper)
         place = f" at {places[0].tolist()}" if len(places) and proper.ndim else ""
-        raise DataError(f"The belief of '{name}'{place} is improper (it cannot be normalised) {where}.")
+        raise DataError(f"The belief of {name}{place} is improper (it cannot be normalised) {where}.")
 
 
 def _check_parents(model: Model, binding: Binding, name: str, families: Mapping[str, Any]) -> None:
