@@ -43,7 +43,7 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 
 bench: $(VENV)/.installed-bench
-	@for script in skills logistic mixture pca overhead; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in skills logistic mixture pca overhead chains clutter gamma_shape lda; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:
 	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis
