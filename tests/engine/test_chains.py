@@ -144,6 +144,7 @@ def test_chains_side_by_side_are_independent():
     np.testing.assert_allclose(posterior.log_evidence, total, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_ep_likelihoods_agree_with_the_chain_written_out():
     outcome = np.array([True, True, False, True])
     m = cv.Model()

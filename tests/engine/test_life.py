@@ -131,6 +131,7 @@ def bayes_point_machine():
 E6 = {"x0": [0.0, 1.0, 0.0], "x1": [0.0, 0.0, 1.0], "y": [False, True, True]}
 
 
+@pytest.mark.slow
 def test_e6_incremental_training_on_the_same_data():
     """The numbers that Infer.NET's own tests print for its Bayes point machine, trained twice on the same rows."""
     model = bayes_point_machine()
@@ -158,6 +159,7 @@ LATE = {"winner": [3, 3, 1, 0], "loser": [1, 2, 0, 3]}
 SIZES = {"player": 4}
 
 
+@pytest.mark.slow
 def test_skills_go_on_to_the_next_games_and_can_forget_them():
     model = skills()
     first = cv.infer(model, EARLY, sizes=SIZES)
@@ -172,6 +174,7 @@ def test_skills_go_on_to_the_next_games_and_can_forget_them():
     assert np.all(np.abs(without.mean - alone["skill"].mean) < 0.35 * alone["skill"].sd)
 
 
+@pytest.mark.slow
 def test_components_told_apart_by_earlier_data_keep_their_places():
     m = cv.Model("mixture")
     k, n = m.plate("component", 2), m.plate("n")

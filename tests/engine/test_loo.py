@@ -93,9 +93,9 @@ def test_vmp_takes_one_message_out():
         m.random("y", cv.gaussian(mean, precision=precision), plates=n)
         return m
 
-    y = random.normal(size=12)
+    y = np.random.default_rng(11).normal(size=12)
     found = cv.infer(both(), {"y": y}, method="vmp").loo()["y"]
-    close(found, refitted(both, {"y": y}, method="vmp"), rtol=0, atol=0.06)
+    close(found, refitted(both, {"y": y}, method="vmp"), rtol=0.05, atol=0.02)  # surprising points change the scale
     gap = cv.infer(build(), {"y": np.append(y, np.nan)}).loo()
     assert np.isnan(gap["y"][-1])
     assert np.isfinite(gap["y"][:-1]).all()

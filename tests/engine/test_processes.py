@@ -111,6 +111,7 @@ def test_further_plates_are_independent_functions():
     close(predicted.mean, posterior["f"].mean[:, :3], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_vmp_is_the_best_gaussian_of_all():
     """The stationary equations of the variational Gaussian with a full covariance, under a Poisson likelihood."""
     m, f = process()

@@ -101,6 +101,7 @@ def test_absolute_value():
     close([posterior["x"].mean, posterior["x"].variance], [mean, (weight * (x - mean) ** 2).sum() / weight.sum()], 1e-7)
 
 
+@pytest.mark.slow
 def test_inside_a_gate_with_a_random_scale():
     """A rectifier in one case of a switch, with a random precision: quadrature over the precision alone."""
     m = cv.Model()

@@ -162,6 +162,7 @@ def test_l3_logistic_with_a_beta_likelihood(likelihood):
     close(found, L3[likelihood], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_l7_gamma_with_a_random_rate():
     """The likelihood Gamma(5, rate 6) of x is that of four events at rate 6 x, up to a factor of 6."""
     m = cv.Model()
@@ -213,6 +214,7 @@ def test_square():
     close(posterior["s"].mean, integral(lambda x: x) / total, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_random_exponents_of_a_beta():
     u = np.linspace(-25.0, 6.0, 1500)
     a, b = np.meshgrid(np.exp(u), np.exp(u), indexing="ij")

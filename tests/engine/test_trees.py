@@ -72,6 +72,7 @@ def test_another_tree_does_not_recompile():
     assert program.traces == 1
 
 
+@pytest.mark.slow
 def test_a_tree_whose_parents_are_the_elements_before_is_a_chain():
     """With a random precision, so that the pairs' moments are compared too."""
     data = np.cumsum(RNG.normal(size=(10, 2)), axis=0)

@@ -220,6 +220,7 @@ def test_smoothed_weights():
     assert smoothed(np.full(100, -np.inf)).k == np.inf
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_an_exact_posterior_and_not_with_a_mean_field():
     pytest.importorskip("numpyro")
     m = cv.Model("sum")
