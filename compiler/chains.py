@@ -10,7 +10,20 @@ import numpy as np
 from ..factors.domains import Domain
 from ..factors.errors import DataError, ModelError, UnsupportedError
 from ..factors.factor import Chain, Switch, Term
-from .expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Previous, Random, parents, union_plates
+from .expressions import (
+    Apply,
+    Constant,
+    Expr,
+    Gather,
+    Input,
+    Let,
+    Plate,
+    Previous,
+    Random,
+    inside,
+    parents,
+    union_plates,
+)
 from .graph import Block, Graph
 from .known import known_in, latent_names
 from .methods import EP
@@ -185,7 +198,11 @@ def _check_terms(node: Random, chain: Chain, what: str, known: Callable[[Expr], 
                 f"messages along a {what} of them need {wanted} terms."
             )
         for edge, arg in term.args.items():
-            gates = [g for g in _gathers(arg) if not known(g.index) and g.index is not chain.previous]
+            gates = [
+                g
+                for g in inside([arg])
+                if isinstance(g, Gather) and not known(g.index) and g.index is not chain.previous
+            ]
             if gates:
                 raise UnsupportedError(
                     f"'{node.name}': the argument {edge}='{arg}' of its {term.factor.name} is chosen by the random "
@@ -203,17 +220,6 @@ def _check_terms(node: Random, chain: Chain, what: str, known: Callable[[Expr], 
                     "as a sum of products of the previous element with data or parameters (a matrix as "
                     "matrix @ previous), and the precision without it."
                 )
-
-
-def _gathers(expr: Expr) -> list[Gather]:
-    found, stack = [], [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Gather):
-            found.append(node)
-        if not isinstance(node, Random):
-            stack.extend(parents(node))
-    return found
 
 
 def degree_in(expr: Expr, variable: Expr) -> int | None:

@@ -23,7 +23,7 @@ from . import slots
 from .chains import chain_block, degree_in
 from .conditional_tables import switch_table, table
 from .expectations import better_by_ep, no_moments
-from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
+from .expressions import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
@@ -86,14 +86,9 @@ def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
     root = ungathered(selector)
     if not isinstance(root, Let) or known(root):
         return False
-    stack = [root.expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Apply) and node.op == "greater" and not known(node):
-            return True
-        if not isinstance(node, Random):
-            stack.extend(parents(node))
-    return False
+    return any(
+        isinstance(node, Apply) and node.op == "greater" and not known(node) for node in inside([root.expression])
+    )
 
 
 def _random_blocks(graph: Graph, node: Random, generated: Term | Switch | Chain) -> list[Block]:
@@ -195,14 +190,9 @@ def _lacking(block: Block, known) -> str:
 def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gate]:
     """One gate for every random variable that indexes an argument."""
     gates: dict[int, Gate] = {}
-    stack = list(args)
-    while stack:
-        node = stack.pop()
+    for node in inside(args):
         if isinstance(node, Gather) and not known(node.index):
             gates[id(node.index)] = Gate(node.index, axis=node.axis)
-            stack += [node.source, node.index]
-        elif not isinstance(node, Random):
-            stack.extend(parents(node))
     return list(gates.values())
 
 
@@ -258,7 +248,7 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
         return _gaussian_site(block, method, known)
     if not block.factor.sites:
         return None
-    argument = _strip(next(iter(block.args.values())))
+    argument = unnamed(next(iter(block.args.values())))
     if not isinstance(argument, Apply) or argument.op not in block.factor.sites:
         return None
     form = linear_form(argument.args[0], known)
@@ -283,12 +273,6 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
         form=form,
         atoms=() if observed else (block.out,),
     )
-
-
-def _strip(expr: Expr) -> Expr:
-    while isinstance(expr, Let):
-        expr = expr.expression
-    return expr
 
 
 def _gaussian_site(block: Block, method: Method, known) -> Block | None:

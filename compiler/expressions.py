@@ -237,6 +237,24 @@ def parents(expr: Expr) -> tuple[Expr, ...]:
     return ()
 
 
+def inside(roots: Iterable[Expr]) -> list[Expr]:
+    """The nodes that expressions are made of, down to and including random variables, not through their definitions."""
+    found, stack = [], list(roots)
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, Random):
+            stack.extend(parents(node))
+    return found
+
+
+def unnamed(expr: Expr) -> Expr:
+    """What a named expression stands for; any other is itself."""
+    while isinstance(expr, Let):
+        expr = expr.expression
+    return expr
+
+
 def is_data(expr: Expr) -> bool:
     """True when no random variable lies below `expr` (or is it): its value is known before inference."""
     seen: set[Expr] = set()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..factors.domains import Domain
 from ..factors.families import FOR_DOMAIN
 from ..factors.given import given as belief
-from .expressions import Apply, Expr, Input, Let, Random, parents
+from .expressions import Apply, Expr, Input, Let, Random, inside
 from .graph import Block, Graph
 from .known import latent_names
 from .language import Model
@@ -86,10 +86,6 @@ def _prior(model: Model, part: Part) -> Block:
 
 def _inherited(graph: Graph, constraint: Expr) -> bool:
     """Whether a constraint holds given variables together and no data."""
-    nodes, stack = [], [constraint]
-    while stack:
-        nodes.append(node := stack.pop())
-        if not isinstance(node, Random):
-            stack.extend(parents(node))
+    nodes = inside([constraint])
     data = any(isinstance(n, Input) or (isinstance(n, (Random, Let)) and n.name in graph.observed) for n in nodes)
     return not data and set(latent_names(graph, [constraint])) <= graph.given

@@ -15,7 +15,7 @@ import numpy as np
 from ..factors.domains import real
 from ..factors.domains import vector as vector_of
 from ..factors.errors import UnsupportedError
-from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates
+from .expressions import Apply, Constant, Expr, Gather, Let, Random, parents, union_plates, unnamed
 
 Monomial = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # data factors, random atoms
 ONE = Constant(np.array(1.0), (), real)
@@ -175,8 +175,7 @@ def _logarithm(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
 
 def _stacked(stack: Expr, other: Expr, known: Callable[[Expr], bool]) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
-    while isinstance(stack, Let):
-        stack = stack.expression
+    stack = unnamed(stack)
     if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)):
         return None
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ..factors.errors import UnsupportedError
 from ..factors.factor import Switch
 from .atoms import ONE, Branch, Edges, Finder, Slots, difference, discrete_elements, given_states
-from .expressions import Apply, Constant, Expr, Let, Random
+from .expressions import Apply, Constant, Expr, Random, unnamed
 from .graph import Block, Graph, LinearForm, LinearTerm
 from .known import known_in, latent_names, ungathered
 from .methods import EP, Method
@@ -149,7 +149,7 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     elif factor.sites and finder.given(out):
         edge = getattr(factor, "site_edge", None) or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
-        argument = _strip(args[edge])
+        argument = unnamed(args[edge])
         plain = all(map(finder.given, others.values()))
         if plain and "linear" in factor.sites:
             branch = finder.linked(factor, "linear", out, others, expand(argument, finder.given), ())
@@ -159,12 +159,6 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     elif "out" in factor.sites and all(map(finder.given, args.values())):  # a prior, in closed form
         branch = finder.linked(factor, "out", ONE, dict(args), expand(out, finder.given), ())
     return branch or finder.density(factor, out, args)
-
-
-def _strip(expr: Expr) -> Expr:
-    while isinstance(expr, Let):
-        expr = expr.expression
-    return expr
 
 
 def _check_states(name: str, discrete: tuple[Expr, ...]) -> None:

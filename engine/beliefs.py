@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Let, Plate, Random, parents
+from ..compiler.expressions import Apply, Let, Plate, Random, inside, parents
 from ..compiler.graph import Block, Graph
 from ..compiler.known import ungathered
 from ..factors.families import FOR_DOMAIN, Gamma
@@ -126,10 +126,10 @@ def multiplied(graph: Graph) -> tuple[str, ...]:
     found: set[str] = set()
     for block in graph.blocks:
         for arg in block.args.values():
-            for node in _nodes(arg):
+            for node in inside([arg]):
                 if isinstance(node, Apply) and node.op in ("multiply", "dot"):
                     sides = [
-                        {n.name for n in _nodes(a) if isinstance(n, Random) and n.name in graph.latent}
+                        {n.name for n in inside([a]) if isinstance(n, Random) and n.name in graph.latent}
                         for a in node.args
                     ]
                     if all(sides):
@@ -137,16 +137,6 @@ def multiplied(graph: Graph) -> tuple[str, ...]:
     return tuple(
         name for name in graph.latent if name in found and graph.latent[name].domain.kind in ("real", "vector")
     )
-
-
-def _nodes(expr: Expr) -> list[Expr]:
-    found, stack = [], [expr]
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, Random):
-            stack.extend(parents(node))
-    return found
 
 
 def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:

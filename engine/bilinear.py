@@ -12,7 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Let, Random
+from ..compiler.expressions import Apply, Random, unnamed
 from ..compiler.graph import Block, Graph
 from ..factors.quadrature import HALF_LOG_2PI
 from .evaluate import Scope, known, moments
@@ -23,9 +23,7 @@ def inner_product(block: Block) -> tuple[Random, Random] | None:
     """The two vectors of a Gaussian block whose mean is nothing but their inner product."""
     if block.kind != "energy" or block.factor.name != "gaussian" or block.gates:
         return None
-    mean = block.args["mean"]
-    while isinstance(mean, Let):
-        mean = mean.expression
+    mean = unnamed(block.args["mean"])
     if isinstance(mean, Apply) and mean.op == "dot":
         left, right = mean.args
         if isinstance(left, Random) and isinstance(right, Random) and left is not right:

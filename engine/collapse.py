@@ -7,13 +7,14 @@ Phi(m / sqrt v) of the constraint has.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Let, Random, parents
+from ..compiler.expressions import Apply, Expr, Let, Random, unnamed
+from ..compiler.polynomial import variables
 from ..factors.factor import Term
 from .evaluate import Scope, value
 from .placed import Placed, mapped
@@ -38,11 +39,11 @@ def comparisons(
     """
     uses: dict[str, set[str]] = {}
     for consumer, roots in consumers.items():
-        for variable in _variables(roots):
+        for variable in _names(roots):
             uses.setdefault(variable, set()).add(consumer)
     found = {}
     for name, (expr, outcome) in events.items():
-        expr = _bare(expr)
+        expr = unnamed(expr)
         if not isinstance(expr, Apply) or expr.op != "greater":
             continue
         noise = tuple(
@@ -83,35 +84,21 @@ def comparison_density(event: Comparison, scope: Scope) -> Placed:
     return mapped(density, sign, centre, *variances)
 
 
-def _bare(expr: Expr) -> Expr:
-    while isinstance(expr, Let):
-        expr = expr.expression
-    return expr
-
-
-def _variables(roots: tuple[Expr, ...]) -> set[str]:
+def _names(roots: Iterable[Expr]) -> set[str]:
     """The names of the random variables directly below."""
-    found: set[str] = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Random):
-            found.add(node.name)
-        else:
-            stack.extend(parents(node))
-    return found
+    return {variable.name for root in roots for variable in variables(root)}
 
 
 def _linear(expr: Expr, variable: Random) -> bool:
     """Whether `expr` is of first degree in a variable that it reads element by element."""
-    if variable.name not in _variables((expr,)):
+    if variable.name not in _names((expr,)):
         return True
-    expr = _bare(expr)
+    expr = unnamed(expr)
     if expr is variable:
         return True
     if not isinstance(expr, Apply):
         return False
-    holds = [variable.name in _variables((arg,)) for arg in expr.args]
+    holds = [variable.name in _names((arg,)) for arg in expr.args]
     if expr.op in ("add", "subtract", "negate") or (expr.op == "multiply" and sum(holds) == 1):
         return all(_linear(arg, variable) for arg in expr.args)
     return expr.op == "divide" and not holds[1] and _linear(expr.args[0], variable)

@@ -11,6 +11,7 @@ from .evidence import evidence_parts
 from .kinds import KINDS
 from .machine import Machine
 from .start import prepare
+from .state import subtract
 
 
 def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any], key: Any) -> dict[str, Any]:
@@ -21,9 +22,7 @@ def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any]
         outside = machine.flat(block, beliefs)
         solve: Any = KINDS[block.kind].solve
         log_z[number], found = solve(block, fixed.prepared[number], outside, scope)
-        messages[number] = {
-            name: tuple(a - b for a, b in zip(naturals, outside[name], strict=True)) for name, naturals in found.items()
-        }
+        messages[number] = {name: subtract(naturals, outside[name]) for name, naturals in found.items()}
         beliefs |= {name: machine.shaped(name, naturals) for name, naturals in found.items()}
     proper = machine.all_proper(beliefs, beliefs)
     moments = {name: machine.moments_of(name, naturals) for name, naturals in beliefs.items()}

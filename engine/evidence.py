@@ -39,7 +39,7 @@ def evidence_parts(
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
     EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks where it is known.
     """
-    scope = scope.with_moments(moments)
+    scope, latent = scope.with_moments(moments), machine.graph.latent
     parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
     for block in machine.graph.blocks:
         if block.kind == "energy":
@@ -48,12 +48,10 @@ def evidence_parts(
         if log_z is None:
             own = _read(machine, fixed, number, beliefs, messages, scope)
         else:
-            latent = machine.graph.latent
             own = log_z[number] - partitions(
                 {name: family_of(latent[name]).from_naturals(beliefs[name]) for name in messages[number]}
             )
         parts[block.name] = parts[block.name] + own
-    latent = machine.graph.latent
     silent = {name: uniform(latent[name], scope) if name in machine.with_ep else beliefs[name] for name in latent}
     sums = machine.with_messages(fixed, messages, silent)
     for name in latent:

@@ -14,6 +14,7 @@ import jax
 
 from . import chains, networks, processes, products, site_data, sites, slot_data, slots, tables
 from .evaluate import Scope
+from .state import add, subtract
 
 
 class Kind(NamedTuple):
@@ -59,7 +60,7 @@ def exact_kind(
     """
 
     def cavities(naturals, messages):
-        return {name: _subtract(naturals[name], messages[name]) for name in messages}
+        return {name: subtract(naturals[name], messages[name]) for name in messages}
 
     def initial(block, prepared, scope):
         return {name: prepared.silent[name] for name in prepared.silent}
@@ -68,14 +69,14 @@ def exact_kind(
         outside = cavities(naturals, messages)
         _, found = solve(block, prepared, outside, scope)
         change = {
-            name: jax.tree.map(lambda a: step * a, _subtract(_subtract(found[name], outside[name]), messages[name]))
+            name: jax.tree.map(lambda a: step * a, subtract(subtract(found[name], outside[name]), messages[name]))
             for name in messages
         }
-        naturals = {**naturals, **{name: _add(naturals[name], change[name]) for name in messages}}
-        return naturals, {name: _add(messages[name], change[name]) for name in messages}, jax.numpy.zeros((), int)
+        naturals = {**naturals, **{name: add(naturals[name], change[name]) for name in messages}}
+        return naturals, {name: add(messages[name], change[name]) for name in messages}, jax.numpy.zeros((), int)
 
     def accumulate(block, prepared, messages, naturals):
-        return {**naturals, **{name: _add(naturals[name], messages[name]) for name in messages}}
+        return {**naturals, **{name: add(naturals[name], messages[name]) for name in messages}}
 
     def evidence(block, prepared, naturals, messages, scope):
         log_z, _ = solve(block, prepared, cavities(naturals, messages), scope)
@@ -91,14 +92,6 @@ def exact_kind(
 def partitions(families: dict[str, Any]) -> Any:
     """The sum of the log normalisers of beliefs."""
     return sum(family.log_partition().sum() for family in families.values())
-
-
-def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return jax.tree.map(jax.numpy.add, tuple(a), tuple(b))
-
-
-def _subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return jax.tree.map(jax.numpy.subtract, tuple(a), tuple(b))
 
 
 KINDS["process"] = exact_kind(processes.prepare, processes.solve, processes.family)

@@ -12,8 +12,9 @@ import numpy as np
 from jax.core import Tracer
 
 from ..compiler.bind import Binding, bind
-from ..compiler.expressions import Expr, Let, Random, is_data, parents
+from ..compiler.expressions import Expr, Let, Random, inside, is_data, parents
 from ..compiler.language import Model
+from ..compiler.roles import below
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.factor import Switch, Term
 from .bijections import Bijection, bijection, interval
@@ -120,7 +121,7 @@ class LogDensity:
             name: other.name
             for name in self._missing
             for other in [*self.model.randoms.values(), *self.model.lets.values()]
-            if any(isinstance(p, Random) and p.name == name for p in _below(parents(other)))
+            if any(isinstance(p, Random) and p.name == name for p in inside(parents(other)))
         }
         for name, user in users.items():
             raise UnsupportedError(
@@ -325,36 +326,16 @@ def _numbers(function: Callable[..., Any], argument: Any, data: Any) -> Any:
     return float(found) if isinstance(found, np.ndarray) and found.ndim == 0 else found
 
 
-def _below(roots: Any) -> list[Expr]:
-    found, stack = [], list(roots)
-    while stack:
-        node = stack.pop()
-        found.append(node)
-        if not isinstance(node, Random):
-            stack.extend(parents(node))
-    return found
-
-
 def is_known(expr: Expr, data: set[str]) -> bool:
-    return not any(isinstance(node, Random) and node.name not in data for node in _below([expr]))
+    return not any(isinstance(node, Random) and node.name not in data for node in inside([expr]))
 
 
 def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:
-    return any(isinstance(node, Random) and node.name in variables for node in _below([expr]))
+    return any(isinstance(node, Random) and node.name in variables for node in inside([expr]))
 
 
 def _needed(model: Model, observed: set[str]) -> set[str]:
     """The random variables that an observation or a constraint depends on."""
     named = {**model.randoms, **model.lets}
-    stack: list[Expr] = [named[name] for name in observed] + list(model.constraints.values())
-    seen: set[int] = set()
-    found: set[str] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Random):
-            found.add(node.name)
-        stack.extend(parents(node))
-    return found
+    roots: list[Expr] = [named[name] for name in observed] + list(model.constraints.values())
+    return {node.name for node in below(roots) if isinstance(node, Random)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Expr, Let
+from ..compiler.expressions import Apply, Expr, unnamed
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.families import Beta, Gamma
@@ -17,7 +17,7 @@ from .sites import SMALLEST_VARIANCE
 
 def probability(expr: Expr, scope: Scope) -> Placed:
     """The Beta distribution of the mean and variance of a link of a Gaussian number."""
-    expr = _unnamed(expr)
+    expr = unnamed(expr)
     if not isinstance(expr, Apply) or expr.op not in ("logistic", "probit"):
         raise UnsupportedError(
             f"The marginal of the probability '{expr}' has no family of its own. Read the marginals of its arguments."
@@ -36,7 +36,7 @@ def probability(expr: Expr, scope: Scope) -> Placed:
 
 def positive(expr: Expr, scope: Scope) -> Placed:
     """The Gamma distribution of the mean and variance of an exponential, of E x and E log x of any other expression."""
-    expr = _unnamed(expr)
+    expr = unnamed(expr)
     if isinstance(expr, Apply) and expr.op == "exp":
         return mapped(_of_exponential, moments(expr.args[0], scope, "real"))
     return mapped(_of_moments, moments(expr, scope, "positive"))
@@ -49,9 +49,3 @@ def _of_exponential(argument: Real) -> Gamma:
 
 def _of_moments(found: Positive) -> Gamma:
     return Gamma.from_stats((found.mean, found.log))
-
-
-def _unnamed(expr: Expr) -> Expr:
-    while isinstance(expr, Let):
-        expr = expr.expression
-    return expr
