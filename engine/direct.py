@@ -16,6 +16,7 @@ from .state import subtract
 
 def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any], key: Any) -> dict[str, Any]:
     """The outputs of a run from a single solution of every block, evidence included."""
+    data = machine.completed(data)
     fixed, scope = prepare(machine, data, key), machine.scope(data)
     beliefs, messages, log_z = dict(fixed.constant), {}, {}
     for number, block in machine.ep_blocks.items():

@@ -22,13 +22,20 @@ def exact_blocks(graph: Graph) -> tuple[Block, ...]:
     return tuple(block for block in graph.blocks if isinstance(block.args.get("precision"), Certainty))
 
 
+def certainty_of(block: Block) -> Certainty:
+    """The precision of an exact observation."""
+    precision = block.args["precision"]
+    assert isinstance(precision, Certainty)
+    return precision
+
+
 def certainties(blocks: tuple[Block, ...], constant: dict[str, Any], graph: Graph, scope: Scope) -> dict[str, Placed]:
     """The precisions of exact observations by name, given the constant messages of all other blocks."""
     around = {name: family_of(graph.latent[name]).from_naturals(own).moments() for name, own in constant.items()}
     found = {}
     for block in blocks:
         form = moments(block.args["mean"], scope.with_moments(around), "real")
-        certainty: Any = block.args["precision"]
+        certainty = certainty_of(block)
         found[certainty.name] = mapped(
             lambda own: RATIO / jnp.maximum(own.variance, SMALLEST_VARIANCE), form, order=certainty.plates
         )

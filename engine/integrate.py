@@ -42,8 +42,9 @@ HELD = 2**28  # bytes of inferences that are kept while the grid is explored; wh
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
     """The posterior with the scalar variables named in `over` integrated over a grid.
 
-    `program` is that of the plain inference, which gives the starting point; "auto" takes all scalar parameters that it
-    keeps apart from the rest. Raises ModelError for names that are not such variables or too many of them.
+    `program` is that of the plain inference, which gives the starting point; "auto" takes the fewest scalars that leave
+    the rest exact (see `approximate_scalars`). Raises ModelError for names that are not unobserved scalars or too many
+    of them, and UnsupportedError where no grid can hold what is asked for.
     """
     start = program(data, seed=seed)
     names = _chosen(program, start, over)
@@ -126,8 +127,8 @@ def _scalars(start: Posterior) -> dict[str, Random]:
 def best(program: Program, data: Mapping[str, Any], start: Posterior, seed: int) -> Posterior | Integrated:
     """The posterior integrated over its approximate scalars where they are few enough for a grid, else `start`."""
     names = approximate_scalars(program, start)
-    grid = _explored(program, data, start, names, seed) if 0 < len(names) <= max(STEPS) else None
-    return start if grid is None else grid
+    found = _explored(program, data, start, names, seed) if names else None
+    return start if found is None else found
 
 
 def _explored(

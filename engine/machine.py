@@ -28,7 +28,7 @@ from .bilinear import shared_precision
 from .energy import block_energy
 from .evaluate import Scope
 from .evidence import evidence_parts
-from .exactly import certainties, exact_blocks
+from .exactly import certainties, certainty_of, exact_blocks
 from .joint import joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
@@ -58,14 +58,21 @@ class Machine:
 
     def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
         """What expressions may look up."""
-        scope = Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
+        return self._scope(self.completed(data), moments)
+
+    def _scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+        return Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
+
+    def completed(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data with the precisions of exact observations, which follow from the rest: made once for a run."""
         exact = exact_blocks(self.graph)
-        if not exact or not data:
-            return scope
+        if not data or all(certainty_of(block).name in data for block in exact):
+            return data
+        scope = self._scope(data)
         others = tuple(block for block in self.graph.blocks if all(block is not one for one in exact))
         names = {name for block in exact for name in block.latent}
         constant = {name: own for name, own in constant_of(self, others, scope).items() if name in names}
-        return scope.with_data(certainties(exact, constant, self.graph, scope))
+        return {**data, **certainties(exact, constant, self.graph, scope)}
 
     @cached_property
     def ep_blocks(self) -> dict[str, Block]:

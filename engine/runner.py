@@ -125,9 +125,9 @@ class _Task:
     """One inference inside a trace."""
 
     def __init__(self, machine: Machine, settings: controller.Settings, data: Any, key: Any) -> None:
-        self.machine, self.settings, self.data = machine, settings, data
-        self.fixed = prepare(self.machine, data, key)
-        self.state, self.starts = start(self.machine, self.fixed, data, key)
+        self.machine, self.settings, self.data = machine, settings, machine.completed(data)
+        self.fixed = prepare(self.machine, self.data, key)
+        self.state, self.starts = start(self.machine, self.fixed, self.data, key)
 
     def split(self, state: State) -> tuple[Any, Any, Callable[[Any, Any], State]]:
         """The part of the state that is accelerated, as a vector; the rest; and the way back."""
