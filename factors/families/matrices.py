@@ -38,14 +38,11 @@ def diagonal(matrix: Array) -> Array:
 
 
 def cholesky(matrix: Array) -> Array:
-    """L, lower triangular, with L L' = M; LAPACK for large matrices only.
-
-    LAPACK spends a microsecond on a 2 x 2 matrix, and XLA's threads that work on a large batch of matrices inside a
-    loop can wait for each other for ever on few cores.
+    """L, lower triangular, with L L' = M; LAPACK for large matrices only, since it spends a microsecond on a small one.
     """
     matrix, size = symmetric(matrix), matrix.shape[-1]  # so that gradients are symmetric too
     if size > BY_COLUMN:
-        return jnp.linalg.cholesky(matrix)
+        return _one_by_one(jnp.linalg.cholesky, matrix)
     if size > WRITTEN_OUT:
         return _cholesky_by_column(matrix)
     zero = jnp.zeros_like(matrix[..., 0, 0])
@@ -55,6 +52,13 @@ def cholesky(matrix: Array) -> Array:
             rest = matrix[..., i, j] - sum(root[i][k] * root[j][k] for k in range(j))
             root[i][j] = jnp.sqrt(rest) if i == j else rest / root[j][j]
     return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in root], -2)
+
+
+def _one_by_one(function, matrix: Array) -> Array:
+    """LAPACK on each matrix in turn: inside a loop, XLA's threads that share a batch can wait for each other for ever.
+    """
+    flat = matrix.reshape((-1, *matrix.shape[-2:]))
+    return (function(flat[0])[None] if len(flat) == 1 else jax.lax.map(function, flat)).reshape(matrix.shape)
 
 
 @jax.jit  # a loop outside of one would be compiled anew at every call
@@ -103,8 +107,8 @@ def inverse_root(matrix: Array) -> Array:
         return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in w], -2)
     if size <= BY_COLUMN:
         return _inverse_by_row(root)
-    eye = jnp.broadcast_to(jnp.eye(root.shape[-1], dtype=root.dtype), root.shape)
-    return jax.lax.linalg.triangular_solve(root, eye, left_side=True, lower=True)
+    eye = jnp.eye(size, dtype=root.dtype)
+    return _one_by_one(lambda one: jax.lax.linalg.triangular_solve(one, eye, left_side=True, lower=True), root)
 
 
 def inverse(matrix: Array) -> Array:
@@ -118,7 +122,7 @@ def regular_inverse(matrix: Array) -> Array:
     """The inverse of a symmetric matrix that need not be positive definite: Gauss and Jordan without pivoting."""
     size = matrix.shape[-1]
     if size > BY_COLUMN:
-        return symmetric(jnp.linalg.inv(matrix))
+        return symmetric(_one_by_one(jnp.linalg.inv, matrix))
     rows = jnp.arange(size)
 
     def step(rest, k):
