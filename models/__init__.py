@@ -1,7 +1,9 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name."""
 
+from .heteroskedastic_gp import heteroskedastic_gp
+from .heteroskedastic_regression import heteroskedastic_regression
 from .mixture import mixture
 from .skills import skills
 from .softmax_regression import softmax_regression
 
-__all__ = ["mixture", "skills", "softmax_regression"]
+__all__ = ["heteroskedastic_gp", "heteroskedastic_regression", "mixture", "skills", "softmax_regression"]

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from cavity import models
 
-ARGUMENTS = {"mixture": (3, 2), "skills": (), "softmax_regression": (2, 3)}
+ARGUMENTS = {
+    "heteroskedastic_gp": (),
+    "heteroskedastic_regression": (2,),
+    "mixture": (3, 2),
+    "skills": (),
+    "softmax_regression": (2, 3),
+}
 
 
 def statements(function):
