@@ -23,6 +23,7 @@ from .compiler.language import Model
 from .compiler.methods import ncvmp, power
 from .engine.gradient import evidence_gradient
 from .engine.infer import compile, explain, infer
+from .engine.learn import Learned, learn
 from .engine.log_density import LogDensity, log_density
 from .engine.marginal import Marginal
 from .engine.posterior import Posterior
@@ -60,12 +61,12 @@ from .factors.wishart import wishart
 __version__ = "0.2.0"
 
 __all__ = [
-    "CavityError", "DataError", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
+    "CavityError", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
     "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "categorical", "category",
     "compile", "count", "dirichlet", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
     "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels",
-    "laplace", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
-    "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
-    "real", "simplex", "softmax", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
+    "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial",
+    "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power",
+    "probit", "real", "simplex", "softmax", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
     "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "wishart",
 ]  # fmt: skip
