@@ -28,7 +28,7 @@ from .sums import unrolled
 
 DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
 CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions
-GAUSSIAN = ("gaussian", "vector_gaussian")
+GAUSSIAN = ("gaussian", "vector_gaussian", "isotropic_gaussian")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""The multivariate Gaussian factor N(out; mean, inverse of precision)."""
+"""The multivariate Gaussian factor N(out; mean, inverse of precision), the precision a matrix or a multiple of I."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import ModelError
 from .factor import Factor, Term, register, told_with_name
 from .families import VectorGaussian
 from .families.matrices import inverse, log_det
-from .moments import PosDef, Vector
+from .moments import PosDef, Positive, Vector
 from .quadrature import HALF_LOG_2PI
 
 
@@ -63,12 +63,43 @@ factor = register(
 )
 
 
+def _isotropic_log_density(out, mean, precision):
+    size = out.shape[-1]
+    return 0.5 * size * jnp.log(precision) - size * HALF_LOG_2PI - 0.5 * precision * jnp.sum((out - mean) ** 2)
+
+
+def _isotropic_expected_log(out: Vector, mean: Vector, precision: Positive):
+    size = out.mean.shape[-1]
+    square = jnp.trace(out.covariance) + jnp.trace(mean.covariance) + jnp.sum((out.mean - mean.mean) ** 2)
+    return 0.5 * size * precision.log - size * HALF_LOG_2PI - 0.5 * precision.mean * square
+
+
+def _isotropic_predict(mean: Vector, precision: Positive) -> VectorGaussian:
+    noise = jnp.eye(mean.mean.shape[-1]) / precision.mean
+    return VectorGaussian.from_parameters(mean=mean.mean, covariance=mean.covariance + noise)
+
+
+isotropic = register(
+    Factor(
+        name="isotropic_gaussian",
+        edges={"mean": "vector", "precision": "positive"},
+        out=lambda domains: vector(domains["mean"].size),
+        log_density=_isotropic_log_density,
+        expected_log=_isotropic_expected_log,
+        predict=_isotropic_predict,
+        conjugate=frozenset({"out", "mean", "precision"}),
+        source="winn2005vmp",
+    )
+)
+
+
 @told_with_name
 def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None) -> Term:
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
     `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
-    (numbers or a `wishart` variable). Returns a term for `Model.random`, which raises
+    (numbers or a `wishart` variable). A positive variable or input as `precision`, such as a `gamma` one, stands for
+    that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which raises
     ModelError when none or both were given, or for a matrix that is not symmetric positive definite.
     """
     if (covariance is None) == (precision is None):
@@ -77,6 +108,8 @@ def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None)
             "write for example cv.vector_gaussian(zeros, covariance=eye)."
         )
     if covariance is None:
+        if hasattr(precision, "domain") and precision.domain.kind in ("real", "positive"):
+            return Term(isotropic, {"mean": mean, "precision": precision})
         return Term(factor, {"mean": mean, "precision": precision})
     if hasattr(covariance, "domain"):
         raise ModelError(

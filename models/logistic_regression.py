@@ -1,0 +1,22 @@
+"""Logistic regression: a binary outcome from a linear score."""
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp
+
+
+def logistic_regression(features: int, prior_variance: float = 1.0, bias_variance: float = 1.0) -> cv.Model:
+    """y_i ~ Bernoulli(sigma(<weight, x_i> + bias)), sigma(s) = 1 / (1 + e^-s).
+
+    Priors: weight ~ N(0, prior_variance I), bias ~ N(0, bias_variance). Standardise the features. `features` is the
+    length of each x. Inputs: `x` (row, features). Random: `weight` (features), `bias`, `y` (row, booleans), which is
+    usually observed. Deterministic: `score` (row). Returns the model. Source: knowles2011ncvmp, minka2001ep.
+    """
+    m = cv.Model("logistic regression")
+    row = m.plate("row")
+    x = m.input("x", cv.vector(features), plates=row)
+    prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
+    weight = m.random("weight", prior)
+    bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
+    score = m.let("score", cv.dot(weight, x) + bias)
+    m.random("y", cv.bernoulli(cv.logistic(score)))
+    return m

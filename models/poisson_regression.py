@@ -1,0 +1,23 @@
+"""Poisson regression: counts whose logarithmic rate is linear."""
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp
+
+
+def poisson_regression(features: int, prior_variance: float = 1.0, bias_variance: float = 10.0) -> cv.Model:
+    """y_i ~ Poisson(exp(<weight, x_i> + bias)).
+
+    Priors: weight ~ N(0, prior_variance I), bias ~ N(0, bias_variance), which is wide, since the bias is the logarithm
+    of a typical count. Standardise the features. `features` is the length of each x. Inputs: `x` (row, features).
+    Random: `weight` (features), `bias`, `y` (row, counts), which is usually observed. Deterministic: `score` (row), the
+    logarithm of the rate. Returns the model. Source: knowles2011ncvmp, minka2001ep.
+    """
+    m = cv.Model("Poisson regression")
+    row = m.plate("row")
+    x = m.input("x", cv.vector(features), plates=row)
+    prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
+    weight = m.random("weight", prior)
+    bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
+    score = m.let("score", cv.dot(weight, x) + bias)
+    m.random("y", cv.poisson(cv.exp(score)))
+    return m

@@ -1,0 +1,22 @@
+"""Probit regression: a binary outcome from the sign of a linear score with Gaussian noise."""
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp
+
+
+def probit_regression(features: int, prior_variance: float = 1.0, bias_variance: float = 1.0) -> cv.Model:
+    """y_i ~ Bernoulli(Phi(<weight, x_i> + bias)), Phi the standard normal distribution function.
+
+    Priors: weight ~ N(0, prior_variance I), bias ~ N(0, bias_variance). Standardise the features. `features` is the
+    length of each x. Inputs: `x` (row, features). Random: `weight` (features), `bias`, `y` (row, booleans), which is
+    usually observed. Deterministic: `score` (row). Returns the model. Source: minka2001ep.
+    """
+    m = cv.Model("probit regression")
+    row = m.plate("row")
+    x = m.input("x", cv.vector(features), plates=row)
+    prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
+    weight = m.random("weight", prior)
+    bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
+    score = m.let("score", cv.dot(weight, x) + bias)
+    m.random("y", cv.bernoulli(cv.probit(score)))
+    return m
