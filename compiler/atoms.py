@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..factors.errors import UnsupportedError
+from ..factors.factor import VECTOR_LINKS
 from .expressions import Apply, Expr, Gather, Let, Random, parents
 from .linear import ONE, element_of, linear_term
 from .polynomial import MINUS_ONE, atom_key, expand
@@ -276,7 +277,7 @@ class Finder:
         if variable is not None and variable.domain.kind in SCALAR:
             found[atom_key(node)] = self._bare(variable, node, self.edges.number(variable, node, None, node))
             return
-        if isinstance(node, (Random, Gather)) or (isinstance(node, Apply) and node.op in ("dot", "softmax", "sum")):
+        if isinstance(node, (Random, Gather)) or (isinstance(node, Apply) and node.op in ("dot", "sum", *VECTOR_LINKS)):
             raise UnsupportedError(self._why_not(node))
         for child in parents(node):
             self._collect(child, found)
@@ -307,7 +308,7 @@ class Finder:
             )
         what = {
             "dot": "is a product of two random vectors",
-            "softmax": "couples all classes",
+            **dict.fromkeys(VECTOR_LINKS, "couples all classes"),
             "sum": "sums random numbers over a plate",
         }.get(getattr(node, "op", ""), f"is a random {node.domain}")
         return (

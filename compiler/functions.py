@@ -39,9 +39,16 @@ def logistic(value: Any) -> Expr:
     return apply("logistic", *_with_node("logistic", value))
 
 
-def probit(value: Any) -> Expr:
-    """The standard normal distribution function of a real expression: a probability."""
-    return apply("probit", *_with_node("probit", value))
+def probit(value: Any, over: Plate | None = None) -> Expr:
+    """The standard normal distribution function of a real expression: a probability.
+
+    With `over`, a plate of `value`: the probability vector with entries P(value_k + e_k > value_j + e_j for all j), the
+    e independent N(0, 1), whose classes are the elements of that plate (the multinomial probit). ModelError when
+    `value` is not a number or has no such plate. Source: girolami2006multinomial.
+    """
+    if over is None:
+        return apply("probit", *_with_node("probit", value))
+    return _vector_link("multinomial_probit", "probit", value, over)
 
 
 def softmax(value: Any, over: Plate) -> Expr:
@@ -50,13 +57,17 @@ def softmax(value: Any, over: Plate) -> Expr:
     `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
     plate. ModelError when `value` is not a number or has no such plate.
     """
-    (value,) = _with_node("softmax", value)
-    _check_over("softmax", value, over)
+    return _vector_link("softmax", "softmax", value, over)
+
+
+def _vector_link(op: str, name: str, value: Any, over: Plate) -> Expr:
+    (value,) = _with_node(name, value)
+    _check_over(name, value, over)
     if value.domain.kind not in ("real", "positive", "unit", "count"):
         raise ModelError(
-            f"`softmax` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain})."
+            f"`{name}` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain})."
         )
-    return Apply("softmax", (value,), (("over", over),), _without(over, value), domains.simplex(over))
+    return Apply(op, (value,), (("over", over),), _without(over, value), domains.simplex(over))
 
 
 def sum(value: Any, over: Plate) -> Expr:

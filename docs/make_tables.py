@@ -8,11 +8,11 @@ from pathlib import Path
 import cavity as cv
 from cavity.compiler.plan import make_plan
 from cavity.factors import LINKS, REGISTRY
-from cavity.factors.factor import Term
+from cavity.factors.factor import VECTOR_LINKS, Term
 
 PAGE = Path(__file__).parent / "methods.md"
 BEGIN, END = "<!-- made by make_tables.py: begin -->", "<!-- made by make_tables.py: end -->"
-MADE_BY_LINK = {"exp": "positive", "logistic": "unit", "probit": "unit", "softmax": "simplex"}
+MADE_BY_LINK = {"exp": "positive", "logistic": "unit", "probit": "unit"} | dict.fromkeys(VECTOR_LINKS, "simplex")
 
 
 EXAMPLES = {"positive": 1.0, "count": 3.0, "vector": [0.0, 1.0], "real": 0.0, "unit": 0.5, "simplex": [0.5, 0.5]}

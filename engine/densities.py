@@ -14,8 +14,9 @@ import jax.numpy as jnp
 
 from ..compiler.expressions import Apply, Expr, Let, Random
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Chain, Switch, Term
+from ..factors.factor import VECTOR_LINKS, Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
+from ..factors.multinomial_probit import log_choice
 from .evaluate import Scope, value
 from .placed import Placed, mapped, to_event
 
@@ -47,7 +48,7 @@ def _term(term: Term, node: Random, scope: Scope) -> Placed:
     fused = None if linked is None else _FUSED.get((term.factor.name, linked.op))
     if linked is not None and fused is not None:
         argument = value(linked.args[0], scope)
-        if linked.op == "softmax":
+        if linked.op in VECTOR_LINKS:
             argument = to_event(argument, linked.option("over"))
         return mapped(fused, out, argument, order=node.plates)
     names = list(term.args)
@@ -101,6 +102,7 @@ def _signed(log_probability: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 _FUSED: dict[tuple[str, str], Callable[[Any, Any], Any]] = {
     ("bernoulli", "logistic"): _signed(jax.nn.log_sigmoid),
     ("bernoulli", "probit"): _signed(jax.scipy.special.log_ndtr),
+    ("categorical", "multinomial_probit"): lambda out, s: log_choice(out, s, jnp.zeros_like(s)),
     ("categorical", "softmax"): lambda out, s: jax.nn.log_softmax(s)[out],
     ("poisson", "exp"): lambda out, s: out * s - jnp.exp(s) - jax.lax.lgamma(out + 1.0),
 }

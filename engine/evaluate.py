@@ -18,6 +18,7 @@ from ..compiler.graph import Joint
 from ..compiler.join import Direction
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
+from ..factors.factor import VECTOR_LINKS
 from ..factors.families import FOR_DOMAIN
 from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
 from ..factors.scalars import as_real, power_of
@@ -83,8 +84,9 @@ def value(expr: Expr, scope: Scope) -> Placed:
     if isinstance(expr, Gather):
         return gather(value(expr.source, scope), value(expr.index, scope), expr)
     assert isinstance(expr, Apply), f"{expr} has no value without inference"
-    if expr.op == "softmax":
-        return mapped(jax.nn.softmax, to_event(value(expr.args[0], scope), expr.option("over")), order=expr.plates)
+    if expr.op in VECTOR_LINKS:
+        argument = to_event(value(expr.args[0], scope), expr.option("over"))
+        return mapped(LINKS[expr.op].value, argument, order=expr.plates)
     if expr.op in _OVER:
         return _over(expr, value(expr.args[0], scope), scope)
     args = [value(arg, scope) for arg in expr.args]
@@ -208,7 +210,7 @@ def _linked(expr: Apply, scope: Scope) -> Placed:
     link = LINKS[expr.op]
     bound = scope.bound if scope.bound in link.bounds else next(iter(link.bounds))
     argument = moments(expr.args[0], scope, "real")
-    if expr.op == "softmax":
+    if expr.op in VECTOR_LINKS:
         argument = to_event(argument, expr.option("over"))
         return Placed(link.moments(argument.value, bound), argument.plates)
     return Placed(link.moments(argument.value, bound), argument.plates)

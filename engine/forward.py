@@ -20,6 +20,7 @@ from ..factors.errors import UnsupportedError
 from ..factors.factor import Chain, Switch, Term
 from ..factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
 from ..factors.gaussian_process import NAME as PROCESS
+from ..factors.multinomial_probit import expected_choice
 from ..factors.probit import positive_site
 from ..factors.softmax import expected_softmax
 from .chains import prior as chain_prior
@@ -31,6 +32,7 @@ from .processes import predicted
 from .sites import SMALLEST_VARIANCE
 from .transformed import positive, probability
 
+_EXPECTED = {"softmax": expected_softmax, "multinomial_probit": expected_choice}  # means of links of a plate
 SMALLEST = 1e-200  # variance of what is certain: its inverse, and that times a mean, are still finite
 Families = Mapping[str, Any]  # families by name
 
@@ -77,7 +79,7 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
     if node.domain.kind == "category":
         p = distribution(expr, scope, families)
         return Placed(Categorical(jnp.log(p.value)), p.plates)
-    if node.domain.kind == "simplex" and isinstance(expr, Apply) and expr.op == "softmax":
+    if node.domain.kind == "simplex" and isinstance(expr, Apply) and expr.op in _EXPECTED:
         p = _probability(expr, scope, families)
         return Placed(Categorical(jnp.log(p.value)), p.plates)
     if node.domain.kind == "vector":
@@ -220,9 +222,9 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
             )
         return source
     assert isinstance(expr, Apply)
-    if expr.op == "softmax":
+    if expr.op in _EXPECTED:
         argument = to_event(moments(expr.args[0], scope, "real"), expr.option("over"))
-        return Placed(expected_softmax(argument.value.mean, argument.value.variance), argument.plates)
+        return Placed(_EXPECTED[expr.op](argument.value.mean, argument.value.variance), argument.plates)
     if expr.op in ("logistic", "probit"):
         from ..factors import REGISTRY
 

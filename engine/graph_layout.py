@@ -14,12 +14,12 @@ from typing import Any
 
 from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Random, is_data, parents, render
 from ..compiler.language import Model
-from ..factors.factor import Chain, Switch, Term
+from ..factors.factor import VECTOR_LINKS, Chain, Switch, Term
 
 ROW, COLUMN, RADIUS, SQUARE, GAP = 0.9, 1.1, 0.4, 0.09, 0.6  # inches; SQUARE is half the side of a factor
 _LETTER = 0.064  # width of a letter of a factor's label
 _LONGEST = 24
-_LINKS = ("logistic", "probit", "softmax", "exp")
+_LINKS = ("logistic", "probit", "exp", *VECTOR_LINKS)
 
 
 @dataclasses.dataclass(frozen=True)

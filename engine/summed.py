@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from ..compiler.expressions import Apply, Expr, Gather, Let, Plate, Random, parents
 from ..compiler.polynomial import atom_key
 from ..factors.errors import UnsupportedError
+from ..factors.factor import VECTOR_LINKS
 from .evaluate import Scope, value
 from .placed import Placed, mapped, to_event
 
@@ -69,7 +70,7 @@ def gathers_of(name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random],
             continue
         for child in parents(node):
             passes = isinstance(node, Gather) and child is node.source and above_matters(node, child)
-            couples = isinstance(node, Apply) and node.op in ("sum", "softmax")
+            couples = isinstance(node, Apply) and node.op in ("sum", *VECTOR_LINKS)
             stack.append((child, (*above, node) if passes or couples else above))
     return found
 

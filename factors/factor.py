@@ -135,6 +135,7 @@ def _never(*args: Any, **kwargs: Any) -> Any:
 _REFUSED = Factor("refused", {}, _never, _never, _never, _never)
 REGISTRY: dict[str, Factor] = {}
 LINKS: dict[str, Link] = {}
+VECTOR_LINKS = ("softmax", "multinomial_probit")  # their argument is all elements of a plate
 
 
 def register(item: Any) -> Any:

@@ -3,7 +3,15 @@
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
 from .mixture import mixture
+from .multinomial_probit import multinomial_probit
 from .skills import skills
 from .softmax_regression import softmax_regression
 
-__all__ = ["heteroskedastic_gp", "heteroskedastic_regression", "mixture", "skills", "softmax_regression"]
+__all__ = [
+    "heteroskedastic_gp",
+    "heteroskedastic_regression",
+    "mixture",
+    "multinomial_probit",
+    "skills",
+    "softmax_regression",
+]

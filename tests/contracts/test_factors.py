@@ -791,6 +791,7 @@ LINK_REFERENCES = {
     "logistic": log_unit(lambda s: -np.logaddexp(0.0, -s)),
     "probit": log_unit(scipy.special.log_ndtr),
     "softmax": None,
+    "multinomial_probit": None,
 }
 SCALAR_BOUNDS = [(name, b) for name in sorted(LINKS) if LINK_REFERENCES.get(name) for b in LINKS[name].bounds]
 ALL_BOUNDS = [(name, bound) for name in sorted(LINKS) for bound in LINKS[name].bounds]

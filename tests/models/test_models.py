@@ -12,6 +12,7 @@ ARGUMENTS = {
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
     "mixture": (3, 2),
+    "multinomial_probit": (2, 3),
     "skills": (),
     "softmax_regression": (2, 3),
 }
