@@ -11,13 +11,29 @@ import numpy as np
 from .factor import Link, Site, register
 from .moments import Real, Unit
 from .probit import probit_site
-from .quadrature import bracketed_newton, gaussian_expectation, tilted_site
+from .quadrature import bracketed_newton, tilted_site
 from .special import log_sigmoid, ndtr, sigmoid, softplus
 
 _SPREAD = math.pi**2 / 3.0  # the variance of the logistic distribution
-_WIDE = 2.5  # variance
-_STEP = 0.8  # trapezoids: the poles at +-i pi leave an error of exp(-2 pi^2 / step)
-_NODES = _STEP * np.arange(-32, 33)
+_STEP = 0.3  # in the log of a variance: the mixture is the logistic distribution to 1e-12
+
+
+def _mixture() -> tuple[np.ndarray, np.ndarray]:
+    """Variances and weights of normal distributions whose mixture is the logistic distribution; stefanski1991logistic.
+
+    The variance is 4 K^2 with K of the Kolmogorov distribution. Its density vanishes double exponentially at both ends
+    of a log scale, where equidistant nodes therefore are worth a Gauss rule.
+    """
+    variance = np.exp(np.arange(math.log(0.2), math.log(55.0), _STEP))
+    k = np.arange(1.0, 60.0)[:, None]
+    wide = (-1.0) ** (k - 1.0) * k**2 * np.exp(-0.5 * k**2 * variance)
+    rate = 0.5 * (math.pi * (2.0 * k - 1.0)) ** 2
+    narrow = 2.0 * np.sqrt(2.0 * math.pi / variance) * np.exp(-rate / variance) * (rate / variance - 0.5) / variance
+    weight = variance * np.where(variance > 3.0, wide.sum(0), narrow.sum(0))  # the same series, transformed
+    return variance, weight / weight.sum()
+
+
+_VARIANCES, _WEIGHTS = _mixture()
 
 
 def logistic_site(out, mean, variance, power=1.0) -> Site:
@@ -40,28 +56,26 @@ def logistic_site(out, mean, variance, power=1.0) -> Site:
     return jax.tree.map(lambda a, b: jnp.where(wide, a, b), probit_site(out, mean, variance, noise=_SPREAD), site)
 
 
-def _smoothed_hinge(m, v):
-    """E max(0, x) for x ~ N(m, v)."""
-    sd = jnp.sqrt(v)
-    return m * ndtr(m / sd) + sd * jnp.exp(-0.5 * m**2 / v) / math.sqrt(2.0 * math.pi)
-
-
-def _rest(x):
-    """log(1 + exp(x)) less a hinge smoothed by a Gaussian, which has the same tails and the same integral."""
-    return softplus(x) - _smoothed_hinge(x, jnp.full_like(x, _SPREAD))
-
-
+@jax.custom_jvp
 def _quadrature(m, v):
-    """E log(1 + exp(s)): a smoothed hinge, which is exact, and quadrature of what is left, small and local.
+    """E log(1 + exp(s)), to 1e-11 under any variance: each normal of the mixture smooths a hinge in closed form."""
+    return _smoothed_hinge(m, v)[0]
 
-    Under a narrow Gaussian the nodes follow it, under a wide one they stay where the rest is. Either way to 1e-10.
-    """
-    wide = jnp.maximum(v, _WIDE)[..., None]
-    nodes = jnp.asarray(_NODES, wide.dtype)
-    density = jnp.exp(-0.5 * (nodes - m[..., None]) ** 2 / wide) / jnp.sqrt(2.0 * math.pi * wide)
-    far = density @ (_STEP * _rest(nodes))
-    near = gaussian_expectation(_rest, m, jnp.minimum(v, _WIDE))
-    return _smoothed_hinge(m, v + _SPREAD) + jnp.where(v < _WIDE, near, far)
+
+def _smoothed_hinge(m, v):
+    """sum over the mixture of E max(0, x) for x ~ N(m, v + its variance), and the derivatives in m and in v."""
+    variances, weights = (jnp.asarray(a, m.dtype) for a in (_VARIANCES, np.stack([_WEIGHTS, _WEIGHTS * _VARIANCES])))
+    total = v + variances.reshape((-1,) + (1,) * jnp.ndim(m))
+    sd = jnp.sqrt(total)
+    slope = jnp.tensordot(weights[0], ndtr(m / sd), axes=1)
+    density, spread = jnp.tensordot(weights, jnp.exp(-0.5 * m**2 / total) / (math.sqrt(2.0 * math.pi) * sd), axes=1)
+    return m * slope + v * density + spread, slope, 0.5 * density
+
+
+@_quadrature.defjvp
+def _(primals, tangents):
+    value, in_mean, in_variance = _smoothed_hinge(*primals)
+    return value, in_mean * tangents[0] + in_variance * tangents[1]
 
 
 def _tilted(m, v):
@@ -99,6 +113,6 @@ register(
         value=sigmoid,
         moments=_moments,
         bounds={"quadrature": "quadrature", "tilted": "bound", "jaakkola": "bound"},
-        source="saul1999mean, jaakkola2000, knowles2011ncvmp",
+        source="saul1999mean, jaakkola2000, knowles2011ncvmp, stefanski1991logistic",
     )
 )
