@@ -18,10 +18,25 @@ from .bilinear import bilinear_energy
 from .evaluate import Scope, known, moments, value
 from .placed import Placed, mapped
 from .present import present
+from .rows import summed, summed_with_gradient
 
 
 def block_energy(block: Block, scope: Scope) -> Any:
     """Sum over all instances of gate probability * E log f."""
+    rows = scope.rows.get(block)
+    return _energy(block, scope) if rows is None else summed(lambda inside: _energy(block, inside), rows, scope)
+
+
+def energy_and_gradient(block: Block, scope: Scope, name: str, here: Any) -> tuple[Any, Any]:
+    """The same sum, and its gradient in the moments of one variable, by blocks of rows."""
+
+    def energy(inside: Scope, own: Any) -> Any:
+        return _energy(block, inside.with_moments({**scope.moments, name: own}))
+
+    return summed_with_gradient(energy, scope.rows[block], scope, here)
+
+
+def _energy(block: Block, scope: Scope) -> Any:
     scope = dataclasses.replace(scope, bound=block.method.bound)
     if (total := bilinear_energy(block, scope)) is not None:
         return total

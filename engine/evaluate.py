@@ -8,13 +8,14 @@ went in.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..compiler.expressions import Apply, Constant, Expr, Gather, Input, Let, Plate, Previous, Random, parents
-from ..compiler.graph import Joint
+from ..compiler.graph import Block, Joint
 from ..compiler.join import Direction
 from ..factors import LINKS
 from ..factors.errors import UnsupportedError
@@ -24,17 +25,28 @@ from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
 from ..factors.scalars import as_real, power_of
 from .joint import direction_value, member_moments, together
 from .placed import Placed, mapped, to_event
+from .rows import Rows, Window
 
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links."""
+    """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links.
+
+    `rows` says how large factors are cut into blocks of rows, `window` which of these is seen, if any (see `rows.py`).
+    """
 
     sizes: dict[str, int]
     data: dict[str, Any]
     moments: dict[str, Any]
     bound: str | None = None
     joints: tuple[Joint, ...] = ()
+    rows: Mapping[Block, Rows] = dataclasses.field(default_factory=dict)
+    window: Window | None = None
+
+    def seen(self, found: Any, plates: tuple[Plate, ...]) -> Placed:
+        """What was looked up, as far as it is inside the window."""
+        placed = found if isinstance(found, Placed) else Placed(found, plates)
+        return placed if self.window is None else self.window.seen(placed)
 
     def with_data(self, extra: dict[str, Any]) -> Scope:
         """The same scope with more data."""
@@ -73,10 +85,9 @@ _UNARY = {"negate": jnp.negative, "not": jnp.logical_not, "log": jnp.log}
 def value(expr: Expr, scope: Scope) -> Placed:
     """The value of an expression without random variables, or with observed ones only."""
     if isinstance(expr, Constant):
-        return Placed(jnp.asarray(expr.value), expr.plates)
+        return scope.seen(jnp.asarray(expr.value), expr.plates)
     if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
-        found = scope.data[expr.name]
-        return found if isinstance(found, Placed) else Placed(found, expr.plates)
+        return scope.seen(scope.data[expr.name], expr.plates)
     if isinstance(expr, Direction):
         return direction_value(expr, lambda e, extra: value(e, scope.with_data(extra)), scope.sizes)
     if isinstance(expr, Let):
@@ -154,8 +165,7 @@ def moments(expr: Expr, scope: Scope, kind: str | None = None) -> Placed:
         own = member_moments(expr, joint, scope.moments[joint.variable.name], scope.sizes)
         return Placed(_cast(own, kind, expr), expr.plates)
     if isinstance(expr, (Random, Let)) and expr.name in scope.moments:
-        found = scope.moments[expr.name]
-        return _cast_placed(found if isinstance(found, Placed) else Placed(found, expr.plates), kind, expr)
+        return _cast_placed(scope.seen(scope.moments[expr.name], expr.plates), kind, expr)
     if known(expr, scope):
         return point(kind, value(expr, scope), None if kind != "category" else scope.size(expr.domain.size))
     if isinstance(expr, Let):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
+from ..compiler.graph import Block
 from .beliefs import family_of, first_element, stats_from_moments, uniform
 from .energy import block_energy
 from .evaluate import Scope
@@ -33,17 +35,20 @@ def evidence_parts(
     moments: dict[str, Any],
     messages: dict[str, Any],
     log_z: dict[str, Any] | None = None,
+    energies: Mapping[Block, Any] | None = None,
 ) -> dict[str, Any]:
     """log evidence by factor: expected log densities, EP terms, and entropies.
 
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
-    EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks where it is known.
+    EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks where it is known,
+    `energies` expected log densities that are known already.
     """
     scope, latent = scope.with_moments(moments), machine.graph.latent
     parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
     for block in machine.graph.blocks:
         if block.kind == "energy":
-            parts[block.name] = parts[block.name] + block_energy(block, scope)
+            known = (energies or {}).get(block)
+            parts[block.name] = parts[block.name] + (block_energy(block, scope) if known is None else known)
     for number, block in machine.ep_blocks.items():
         if log_z is None:
             own = _read(machine, fixed, number, beliefs, messages, scope)

@@ -17,16 +17,18 @@ from ..compiler.expressions import Expr, Gather, Let, Random
 from ..compiler.graph import Block
 from .evaluate import Scope, value
 from .placed import Placed, spread
+from .rows import Rows
 
 
 class Layout(NamedTuple):
     """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
 
-    None where a single batch in natural order will do.
+    None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows.
     """
 
     order: Any
     present: Any
+    blocks: int = 1
 
 
 def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
@@ -86,16 +88,34 @@ def batches(instances: int, coupled: bool) -> int:
 
 
 def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Layout | None:
-    """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed."""
+    """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed.
+
+    Where the block is cut into blocks of rows, these are permuted.
+    """
     instances = count(block, scope.sizes)
-    number = batches(instances, not one_to_one(block, edges))
+    if (rows := scope.rows.get(block)) is not None:
+        return layout_of_rows(rows, instances // rows.total, key)
+    coupled = 1 if block.over is None else scope.sizes[block.over.name]  # what a site couples stays side by side
+    groups = instances // coupled
+    number = batches(groups, not one_to_one(block, edges))
     if number == 1:
         return None
-    width = -(-instances // number)
-    order = jnp.concatenate(
-        [jax.random.permutation(key, instances), jnp.full(number * width - instances, instances)]
-    ).reshape(number, width)
+    width = -(-groups // number)
+    order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
+    order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
     return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+
+
+def layout_of_rows(rows: Rows, each: int, key: Any) -> Layout:
+    """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
+    blocks = -(-rows.number // 32)
+    number = -(-rows.number // blocks)
+    padding = jnp.full(number * blocks - rows.number, rows.number)
+    window = rows.window(jnp.concatenate([jax.random.permutation(key, rows.number), padding]))
+    row = window.first[:, None] + jnp.arange(rows.size)
+    present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
+    order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
+    return Layout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
 
 
 def arranged(array: Any, plan: Layout | None) -> Any:

@@ -25,13 +25,14 @@ from .beliefs import (
     stats_from_moments,
 )
 from .bilinear import shared_precision
-from .energy import block_energy
+from .energy import block_energy, energy_and_gradient
 from .evaluate import Scope
 from .evidence import evidence_parts
 from .exactly import certainties, certainty_of, exact_blocks
 from .joint import joint_sizes
 from .kinds import KINDS
 from .rotate import Pair, pairs, rotated, rotation
+from .rows import Rows, rows_of
 from .settle import settle
 from .start import constant_of
 from .state import Fixed, Naturals, State, Sweep, add, spread, subtract
@@ -46,6 +47,7 @@ class _Run:
     moving: Naturals
     starts: dict[str, Any]  # moments that replace those of a selector
     first: Any  # while this is true
+    energies: dict[Block, tuple[Any, dict[str, Any]]] = dataclasses.field(default_factory=dict)  # and where they hold
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,7 +63,13 @@ class Machine:
         return self._scope(self.completed(data), moments)
 
     def _scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
-        return Scope({**self.sizes, **joint_sizes(self.graph)}, data, moments or {}, joints=self.graph.joints)
+        sizes = {**self.sizes, **joint_sizes(self.graph)}
+        return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows)
+
+    @cached_property
+    def rows(self) -> dict[Block, Rows]:
+        """How blocks of many rows are cut."""
+        return rows_of(self.graph, {**self.sizes, **joint_sizes(self.graph)})
 
     def completed(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data with the precisions of exact observations, which follow from the rest: made once for a run."""
@@ -170,8 +178,7 @@ class Machine:
         run = _Run(dict(before), moments, dict(state.moving), starts, first)
         for name in self.transient:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always)
-        evidence = evidence_parts(self, fixed, scope, run.beliefs, run.moments, state.messages) if with_evidence else {}
-        seen = dict(run.moments)
+        seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
         proper = self.all_proper(before, self.with_ep)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:
@@ -181,6 +188,10 @@ class Machine:
                 self._update(run, name, fixed, scope, step, always, messages)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
+        evidence: dict[str, Any] = {}
+        if with_evidence:
+            known = {block: energy for block, (energy, at) in run.energies.items() if _same(at, seen)}
+            evidence = evidence_parts(self, fixed, scope, seen_beliefs, seen, state.messages, energies=known)
         proper = proper & self.all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
         residual = self._residual(
@@ -194,7 +205,7 @@ class Machine:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
         others = self._partner_energies(name, fixed, run.beliefs, messages)
-        target = self.pull(name, mine, scope, run.moments, run.moments[name], others)
+        target = self.pull(name, mine, scope, run.moments, run.moments[name], others, run.energies)
         if any(block.method.name == "ncvmp" for block in mine):
             rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
             # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
@@ -310,14 +321,26 @@ class Machine:
         moments: dict[str, Any],
         here: Any,
         others: Sequence[Callable[[Scope], Any]] = (),
+        energies: dict[Block, tuple[Any, dict[str, Any]]] | None = None,
     ) -> tuple[Any, ...]:
-        """The sum of the blocks' messages to a variable: the gradient of their energies in its moments."""
+        """The sum of the blocks' messages to a variable: the gradient of their energies in its moments.
+
+        A pass over blocks of rows gives the energy too: it is noted in `energies`, with the moments that it holds at.
+        """
+        whole = [block for block in blocks if block not in scope.rows]
 
         def energy(own):
             inside = scope.with_moments({**moments, name: own})
-            return sum(block_energy(block, inside) for block in blocks) + sum(other(inside) for other in others)
+            return sum(block_energy(block, inside) for block in whole) + sum(other(inside) for other in others)
 
-        return family_of(self.graph.latent[name]).pull(here, jax.grad(energy)(here))
+        gradient = jax.grad(energy)(here) if whole or others else jax.tree.map(jnp.zeros_like, here)
+        for block in blocks:
+            if block in scope.rows:
+                found, own = energy_and_gradient(block, scope.with_moments(moments), name, here)
+                gradient = jax.tree.map(jnp.add, gradient, own)
+                if energies is not None:
+                    energies.setdefault(block, (found, {n: moments[n] for n in block.latent}))
+        return family_of(self.graph.latent[name]).pull(here, gradient)
 
     def all_proper(self, beliefs: Naturals, names: Any) -> Any:
         """Whether the named beliefs can all be normalised."""
@@ -352,6 +375,11 @@ class Machine:
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
         return shape_of(self.graph.latent[name], self.scope({}))
+
+
+def _same(moments: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Whether these are the very same moments."""
+    return all(others[name] is own for name, own in moments.items())
 
 
 def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:

@@ -1,4 +1,7 @@
-"""Which instances of a factor count: not those whose outcome is missing, nor those of another case of the factor."""
+"""Which instances of a factor count.
+
+Not those whose outcome is missing, nor those of another case of the factor, nor those that another block of rows has.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from .placed import Placed, mapped
 def present(block: Block, scope: Scope) -> Placed | None:
     """One where an instance counts, zero where it does not; None where all do."""
     mask = scope.data.get(f"{getattr(block.out, 'name', None)} present")
-    masks = [] if mask is None else [Placed(mask, block.out.plates)]
+    masks = [] if mask is None else [scope.seen(mask, block.out.plates)]
     masks += [value(condition, scope) for condition in block.where]
+    if scope.window is not None and (counted := scope.window.counted) is not None:
+        masks.append(counted)
     if not masks:
         return None
     return mapped(_all, *masks)

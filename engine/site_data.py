@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -13,9 +14,10 @@ from ..compiler.expressions import Expr, Gather, Input
 from ..compiler.graph import Block, LinearForm
 from ..compiler.logic import TRUE
 from .evaluate import Scope, value
-from .instances import Layout, arranged, flat, layout, positions
+from .instances import Layout, arranged, count, flat, layout, positions
 from .placed import Placed, mapped
 from .present import present
+from .rows import Rows, beginning_at
 
 
 class Term(NamedTuple):
@@ -27,7 +29,11 @@ class Term(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A block's data in schedule order."""
+    """A block's data in schedule order.
+
+    Where it is cut into blocks of rows, `row` holds the row of every instance, and directions are not kept:
+    `directions(first)` makes those of the block of rows that begins with `first`.
+    """
 
     terms: tuple[Term, ...]
     offset: Any
@@ -36,6 +42,13 @@ class Prepared(NamedTuple):
     out_position: Any
     present: Any
     plan: Layout | None
+    row: Any = None
+    directions: Callable[[Any], list[Any]] | None = None
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of rows."""
+        return 1 if self.directions is None else self.plan.order.shape[0] * self.plan.blocks  # pyright: ignore
 
 
 def product(coefficients: tuple[Expr, ...], scope: Scope, square: bool = False) -> Placed:
@@ -70,7 +83,7 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepar
     """Evaluates everything about the block that depends only on data."""
     form = block.form
     edges = tuple(term.element for term in form.terms) + block.atoms
-    plan = layout(block, scope, edges, key)
+    plan, rows = layout(block, scope, edges, key), scope.rows.get(block)
 
     def place(placed: Placed) -> Any:
         return arranged(flat(placed, block, scope), plan)
@@ -79,7 +92,7 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepar
         Term(
             arranged(positions(term.element, block, scope), plan),
             place(product(term.coefficients, scope)),
-            None if term.direction is None else place(value(term.direction, scope)),
+            None if term.direction is None or rows is not None else place(value(term.direction, scope)),
         )
         for term in form.terms
     )
@@ -98,7 +111,21 @@ def prepare(block: Block, scope: Scope, key: Any, apart: bool = False) -> Prepar
     noise = form_noise(form, scope)
     if block.link == "identity":  # a power of a Gaussian factor is one of larger noise, up to a constant
         noise = Placed(noise.value / block.method.alpha, noise.plates)
-    return Prepared(terms, place(form_offset(form, scope)), place(noise), out, out_position, counted, plan)
+    row, directions = None, None
+    if rows is not None and plan is not None:
+        row = plan.order // (count(block, scope.sizes) // rows.total)
+        directions = functools.partial(_directions, block, scope, rows)
+    offset = place(form_offset(form, scope))
+    return Prepared(terms, offset, place(noise), out, out_position, counted, plan, row, directions)
+
+
+def _directions(block: Block, scope: Scope, rows: Rows, first: Any) -> list[Any]:
+    """The directions of a block's terms for the instances of the rows from `first` on."""
+    inside = beginning_at(scope, rows, first)
+    return [
+        None if term.direction is None else flat(value(term.direction, inside), block, inside)
+        for term in block.form.terms
+    ]
 
 
 def all_apart(block: Block, inputs: Mapping[str, np.ndarray]) -> bool:
@@ -142,21 +169,23 @@ def _scaled(term: Term) -> Any:
     return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
 
 
+SCANNED = ("offset", "noise", "out", "out_position", "present", "row")
+
+
 def per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
-    """The prepared data with the scanned parts of one batch in place."""
+    """The prepared data with the scanned parts of one batch, or of one block of rows of it, in place."""
     terms = tuple(
         Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
         for j, term in enumerate(prepared.terms)
     )
-    fields = {
-        name: scanned.get(name, getattr(prepared, name))
-        for name in ("offset", "noise", "out", "out_position", "present")
-    }
-    return Prepared(terms, plan=prepared.plan, **fields)
+    if prepared.directions is not None:
+        made = prepared.directions(scanned["row"][0])
+        terms = tuple(term._replace(direction=own) for term, own in zip(terms, made, strict=True))
+    return prepared._replace(terms=terms, **{name: scanned[name] for name in SCANNED if name in scanned})
 
 
 def scanned_parts(prepared: Prepared) -> dict[str, Any]:
     """The parts of the data that differ between instances; scalars stay outside the scan."""
     named = {f"{field}{j}": getattr(term, field) for j, term in enumerate(prepared.terms) for field in Term._fields}
-    named |= {name: getattr(prepared, name) for name in ("offset", "noise", "out", "out_position", "present")}
+    named |= {name: getattr(prepared, name) for name in SCANNED}
     return {name: array for name, array in named.items() if array is not None and jnp.ndim(array) > 0}

@@ -7,12 +7,14 @@ and the curvature of the log evidence in the cavity mean of s; nothing is divide
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..compiler.graph import Block
+from ..factors import LINKS
 from ..factors.factor import Site
 from ..factors.families.matrices import regular_inverse
 from ..factors.gaussian import gaussian_site
@@ -136,8 +138,19 @@ class Tilted(NamedTuple):
     to_out: Any
 
 
-def _tilt(block: Block, out: Any, cavity_odds: Any, mean: Any, variance: Any) -> Tilted:
+def _coupled(block: Block, out: Any, mean: Any, variance: Any, size: int) -> Site:
+    """The site of all elements of a plate at once; each has an equal share of the log evidence."""
+    link, every = LINKS[block.link], mean.reshape(-1, size)
+    assert link.site is not None
+    site = link.site(jnp.broadcast_to(out, mean.shape).reshape(-1, size)[:, 0], every, variance.reshape(-1, size))
+    share = jnp.broadcast_to(site.log_evidence[:, None] / size, every.shape)
+    return Site(*(field.reshape(mean.shape) for field in (share, site.score, site.curvature, site.ratio)))
+
+
+def _tilt(block: Block, out: Any, cavity_odds: Any, mean: Any, variance: Any, sizes: dict[str, int]) -> Tilted:
     """The operator at the cavity of s; a random outcome is a mixture of its two cases."""
+    if block.over is not None:
+        return Tilted(_coupled(block, out, mean, variance, sizes[block.over.name]), None)
     function, power = site_function(block), block.method.alpha
     if not block.atoms:
         return Tilted(function(out, mean, variance, power), None)
@@ -152,7 +165,9 @@ def _tilt(block: Block, out: Any, cavity_odds: Any, mean: Any, variance: Any) ->
     )
 
 
-def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages) -> tuple[Any, ...]:
+def _batch(
+    block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages, sizes: dict[str, int]
+) -> tuple[Any, ...]:
     """Projections, cavity of s, and the tilted site for one batch."""
     power = block.method.alpha
     projections = [
@@ -176,7 +191,7 @@ def _batch(block: Block, prepared: Prepared, beliefs: dict[str, Any], odds: Any,
         mean,
         variance,
         cavity_odds,
-        _tilt(block, prepared.out, cavity_odds, mean, variance),
+        _tilt(block, prepared.out, cavity_odds, mean, variance, sizes),
     )
 
 
@@ -219,14 +234,20 @@ def update(
     outcome = _outcome(block)
 
     def batch(carry, scanned):
-        naturals, floored = carry
-        data, old = scanned
-        local = per_batch(prepared, data)
+        naturals = carry[0]
         beliefs = {
             term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms
         }
         odds = None if outcome is None else naturals[outcome.name][0]
-        projections, means, variances, _, _, _, tilted = _batch(block, local, beliefs, odds, old)
+        blocks = 1 if prepared.plan is None else prepared.plan.blocks
+        carry, new = _loop(functools.partial(part, beliefs, odds), carry, _cut(scanned, blocks))
+        return carry, _merged(new)
+
+    def part(beliefs, odds, carry, scanned):
+        naturals, floored = carry
+        data, old = scanned
+        local = per_batch(prepared, data)
+        projections, means, variances, _, _, _, tilted = _batch(block, local, beliefs, odds, old, scope.sizes)
         change = step * (_targets(block, local, means, variances, tilted.site) - old.terms)
         if local.present is not None:
             change = jnp.where(local.present[..., None, None], change, 0.0)
@@ -250,11 +271,21 @@ def update(
     return naturals, messages, floored
 
 
+def _cut(scanned: Any, blocks: int) -> Any:
+    """Arrays over instances, as that many blocks."""
+    return jax.tree.map(lambda a: a.reshape((blocks, -1, *a.shape[1:])), scanned)
+
+
+def _merged(blocks: Any) -> Any:
+    """Arrays over the instances of all blocks."""
+    return jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), blocks)
+
+
 def _loop(batch, carry, scanned):
-    """A scan, or a plain call where there is a single batch."""
+    """A scan, or a plain call where there is a single batch; a gradient makes what a batch holds again."""
     first = jax.tree.leaves(scanned)[0]
     if first.shape[0] > 1:
-        return jax.lax.scan(batch, carry, scanned)
+        return jax.lax.scan(jax.checkpoint(batch, prevent_cse=False), carry, scanned)
     carry, new = batch(carry, jax.tree.map(lambda a: a[0], scanned))
     return carry, jax.tree.map(lambda a: a[None], new)
 
@@ -279,8 +310,8 @@ def accumulate(block: Block, prepared: Prepared, messages: Messages, naturals: d
             )
         return naturals, None
 
-    merged = jax.tree.map(lambda a: a.reshape((1, -1, *a.shape[2:])), (scanned_parts(prepared), messages))
-    return batch(naturals, jax.tree.map(lambda a: a[0], merged))[0]
+    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
+    return _loop(batch, naturals, parts)[0]
 
 
 def read(
@@ -290,32 +321,46 @@ def read(
 
     Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
     """
-    power = block.method.alpha
-    merge = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned_parts(prepared), messages))
-    data, flat_messages = merge
-    local = per_batch(prepared, data)
     beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
     outcome = _outcome(block)
     odds = None if outcome is None else naturals[outcome.name][0]
-    projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, flat_messages)
-    # Constraints that exclude each other drive their cavities apart without end.
-    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
-    evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
-    for j, p in enumerate(projections):
-        shift, precision = flat_messages.terms[..., j, 0], flat_messages.terms[..., j, 1]
-        evidence = evidence + partition_change(p, (shift, precision), power)
-    if cavity_odds is not None:
-        evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * flat_messages.out)
-    if block.link == "identity" and power != 1.0:
-        evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))
-    if local.present is not None:
-        evidence = jnp.where(local.present, evidence, 0.0)
+
+    def part(carry, scanned):
+        data, own = scanned
+        return carry, _read(block, per_batch(prepared, data), beliefs, odds, own, scope.sizes)
+
+    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
+    evidence, cavities, site = _loop(part, None, parts)[1]
     instances = count(block, scope.sizes)
     shape = (1, -1) if prepared.plan is None else prepared.plan.order.shape
 
     def by_instance(array):
-        return restored((array + jnp.zeros_like(evidence)).reshape(shape), prepared.plan, instances)
+        return restored(array.reshape(shape), prepared.plan, instances)
+
+    return jnp.sum(evidence) / block.method.alpha, *jax.tree.map(by_instance, (cavities, site))
+
+
+def _read(
+    block: Block, local: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages, sizes: dict[str, int]
+) -> tuple[Any, list[tuple[Any, Any]], Site]:
+    """What `read` says of one block of rows, all by instance; the evidence is still multiplied by the power."""
+    power = block.method.alpha
+    projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, messages, sizes)
+    # Constraints that exclude each other drive their cavities apart without end.
+    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
+    evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
+    for j, p in enumerate(projections):
+        shift, precision = messages.terms[..., j, 0], messages.terms[..., j, 1]
+        evidence = evidence + partition_change(p, (shift, precision), power)
+    if cavity_odds is not None:
+        evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * messages.out)
+    if block.link == "identity" and power != 1.0:
+        evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))
+    if local.present is not None:
+        evidence = jnp.where(local.present, evidence, 0.0)
+
+    def by_instance(array):
+        return array + jnp.zeros_like(evidence)
 
     cavities = [(by_instance(p.cavity[0]), by_instance(p.cavity[1])) for p in projections]
-    site = Site(*(by_instance(field) for field in tilted.site))
-    return jnp.sum(evidence) / power, cavities, site
+    return evidence, cavities, Site(*map(by_instance, tilted.site))
