@@ -1,5 +1,6 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name."""
 
+from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
 from .mixture import mixture
@@ -8,6 +9,7 @@ from .skills import skills
 from .softmax_regression import softmax_regression
 
 __all__ = [
+    "gamma_estimation",
     "heteroskedastic_gp",
     "heteroskedastic_regression",
     "mixture",

@@ -9,6 +9,7 @@ import pytest
 from cavity import models
 
 ARGUMENTS = {
+    "gamma_estimation": (),
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
     "mixture": (3, 2),
