@@ -109,28 +109,3 @@ def test_iris_softmax_tilted():
     ]
     close(posterior["weight"].mean, mean, atol=0.01, rtol=0)
     close(posterior["weight"].sd, sd, atol=0.003, rtol=0)
-
-
-LOGISTIC = SHARED / "reference" / "runs" / "infernet_logistic"
-
-
-@pytest.mark.skipif(not LOGISTIC.is_dir(), reason="needs the shared folder's logistic runs, absent here")
-@pytest.mark.parametrize(
-    ("run", "link", "method", "evidence", "digits"),
-    [
-        ("probit_EP", cv.probit, "ep", -389.0507787, 7),
-        ("logisticJJ96_VMP", cv.logistic, {"y": cv.ncvmp(bound="jaakkola")}, -385.3446711, 7),
-        # Infer.NET fails to give this evidence; the bound at its posterior was recomputed (bounds_recomputed.json).
-        ("bernoulliFromLogOdds_VMP", cv.logistic, {"y": cv.ncvmp(bound="tilted")}, -383.9308132850133, 6),
-        ("logisticQuad_VMP", cv.logistic, {"y": cv.ncvmp(bound="quadrature")}, -383.8867214306585, 6),
-    ],
-)
-def test_pima_768(run, link, method, evidence, digits):
-    """All 768 rows, w ~ N(0, I); Infer.NET under mono, means and standard deviations from its posterior files."""
-    table = np.array(rows(LOGISTIC / "pima_768_std.csv")[1:], float)
-    model = binary_regression(9, link, precision=1.0)
-    posterior = infer(model, {"y": table[:, 0] == 1, "x": table[:, 1:]}, method=method)
-    expected = np.array([row[1:] for row in rows(LOGISTIC / f"posterior_pima_{run}.csv")[1:]], float)
-    close(posterior.log_evidence, evidence, atol=0.6 * 10.0**-digits, rtol=0)
-    close(posterior["w"].mean, expected[:, 0], atol=1e-5 * np.min(expected[:, 1]), rtol=0)
-    close(posterior["w"].sd, expected[:, 1], rtol=1e-5)
