@@ -3,8 +3,12 @@
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
+from .logistic_regression import logistic_regression
 from .mixture import mixture
 from .multinomial_probit import multinomial_probit
+from .ordinal_regression import ordinal_regression
+from .poisson_regression import poisson_regression
+from .probit_regression import probit_regression
 from .skills import skills
 from .softmax_regression import softmax_regression
 
@@ -12,8 +16,12 @@ __all__ = [
     "gamma_estimation",
     "heteroskedastic_gp",
     "heteroskedastic_regression",
+    "logistic_regression",
     "mixture",
     "multinomial_probit",
+    "ordinal_regression",
+    "poisson_regression",
+    "probit_regression",
     "skills",
     "softmax_regression",
 ]

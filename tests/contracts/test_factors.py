@@ -78,6 +78,7 @@ POINTS = {
     "gaussian": lambda r: {"out": r.normal(), "mean": r.normal(), "precision": positive(r)},
     "half_cauchy": lambda r: {"out": positive(r), "scale": positive(r)},
     "half_normal": lambda r: {"out": positive(r), "scale": positive(r)},
+    "isotropic_gaussian": lambda r: {"out": r.normal(size=3), "mean": r.normal(size=3), "precision": positive(r)},
     "laplace": lambda r: {"out": r.normal(), "mean": r.normal(), "scale": positive(r)},
     "log_normal": lambda r: {"out": positive(r), "mean": r.normal(), "precision": positive(r)},
     "multinomial": lambda r: {"out": np.array([2.0, 0.0, 3.0]), "n": 5.0, "probability": simplex(r)},
@@ -152,6 +153,7 @@ BELIEFS = {
     "gaussian": lambda r: {"out": gaussian(r), "mean": gaussian(r), "precision": gamma(r)},
     "half_cauchy": lambda r: {},
     "half_normal": lambda r: {},
+    "isotropic_gaussian": lambda r: {"out": vector_gaussian(r), "mean": vector_gaussian(r), "precision": gamma(r)},
     "laplace": lambda r: {},
     "log_normal": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
     "multinomial": lambda r: {"probability": dirichlet(r)},
@@ -206,6 +208,11 @@ def mean_square(a, b):
     return a.covariance() + b.covariance() + outer(a.mean() - b.mean())
 
 
+def scaled(precision, mean):
+    """The naturals of N(mean, I / precision)."""
+    return precision * mean, -0.5 * precision * np.eye(len(mean))
+
+
 # (factor, edge) -> the natural parameters of the message in a textbook, from the beliefs (and points) of the others
 TEXTBOOK = {
     ("beta", "out"): lambda b, p: (p["a"] - 1, p["b"] - 1),
@@ -232,6 +239,9 @@ TEXTBOOK = {
         -0.5 * ((b["out"].mean() - b["mean"].mean()) ** 2 + b["out"].variance() + b["mean"].variance()),
         0.5,
     ),
+    ("isotropic_gaussian", "out"): lambda b, p: scaled(b["precision"].mean(), b["mean"].mean()),
+    ("isotropic_gaussian", "mean"): lambda b, p: scaled(b["precision"].mean(), b["out"].mean()),
+    ("isotropic_gaussian", "precision"): lambda b, p: (-0.5 * np.trace(mean_square(b["out"], b["mean"])), 1.5),
     ("poisson", "out"): lambda b, p: (b["rate"].moments().log,),
     ("poisson", "rate"): lambda b, p: (-1.0, b["out"].mean()),
     ("vector_gaussian", "out"): lambda b, p: (b["precision"].mean() @ b["mean"].mean(), -0.5 * b["precision"].mean()),
@@ -247,7 +257,7 @@ KIND_OF_OUT = {
     "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
     "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector",
     "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category",
-    "ordered_probit": "category",
+    "ordered_probit": "category", "isotropic_gaussian": "vector",
     "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
 }  # fmt: skip
 
@@ -444,7 +454,7 @@ def test_expected_log_gamma_of_a_gamma_variable():
 # The outcome's family holds the density itself.
 OWN_FAMILY = {
     "beta", "beta_of_mean", "bernoulli", "between", "categorical", "dirichlet", "dirichlet_of_mean", "gamma",
-    "gaussian", "ordered_logistic", "ordered_probit", "poisson", "vector_gaussian", "wishart",
+    "gaussian", "isotropic_gaussian", "ordered_logistic", "ordered_probit", "poisson", "vector_gaussian", "wishart",
 }  # fmt: skip
 # (mean, variance) of the prediction where it is not matched in the family's statistics
 MATCHED = {

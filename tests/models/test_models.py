@@ -12,8 +12,12 @@ ARGUMENTS = {
     "gamma_estimation": (),
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
+    "logistic_regression": (2,),
     "mixture": (3, 2),
     "multinomial_probit": (2, 3),
+    "ordinal_regression": (2, 4),
+    "poisson_regression": (2,),
+    "probit_regression": (2,),
     "skills": (),
     "softmax_regression": (2, 3),
 }
