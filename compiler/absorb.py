@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from .coupled import separate
 from .expressions import Random
 from .graph import Absorbed, Block, Graph, LinearForm
 from .polynomial import atom_key
@@ -44,6 +45,8 @@ def _private(variable: Random, user: Block, block: Block) -> bool:
     if [atom_key(mask) for mask in user.where] != [atom_key(mask) for mask in block.where]:
         return False
     if user.kind != "site" or user.method.alpha != 1.0 or set(user.plates) != set(block.plates):
+        return False
+    if user.over is not None and not separate(block.form.terms[:-1], user.over):
         return False
     uses = [term for term in user.form.terms if term.variable is variable]
     plain = len(uses) == 1 and uses[0].element is variable and set(variable.plates) == set(user.plates)

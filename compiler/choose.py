@@ -17,11 +17,12 @@ from ..factors import LINKS
 from ..factors.derived import completed
 from ..factors.domains import real
 from ..factors.errors import UnsupportedError
-from ..factors.factor import Chain, Switch, Term
+from ..factors.factor import VECTOR_LINKS, Chain, Switch, Term
 from ..factors.gaussian_process import NAME as PROCESS
 from . import slots
 from .chains import chain_block, degree_in
 from .conditional_tables import switch_table, table
+from .coupled import coupled_site
 from .expectations import better_by_ep, no_moments
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
 from .graph import Block, Gate, Graph, LinearTerm
@@ -246,9 +247,9 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
         return None
     if block.factor.name == "gaussian":
         return _gaussian_site(block, method, known)
-    if not block.factor.sites:
-        return None
     argument = unnamed(next(iter(block.args.values())))
+    if isinstance(argument, Apply) and argument.op in VECTOR_LINKS:
+        return coupled_site(block, argument, method, known)
     if not isinstance(argument, Apply) or argument.op not in block.factor.sites:
         return None
     form = linear_form(argument.args[0], known)
@@ -319,7 +320,7 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     chosen = ", ".join(f"{name}: {bound}" for name, bound in bounds.items())
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"
-        if "softmax" in names
+        if names & set(VECTOR_LINKS)
         else f"the factor is not conjugate in {', '.join(plain)}"
         if plain and not links
         else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all speak EP")

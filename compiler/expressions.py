@@ -293,6 +293,7 @@ _INFIX = {
     "greater": ">",
 }
 _PREFIX = {"negate": "-", "not": "~"}
+_WRITTEN = {"multinomial_probit": "probit"}  # with over=
 
 
 def render(expr: Expr, depth: int = 4) -> str:
@@ -312,9 +313,9 @@ def render(expr: Expr, depth: int = 4) -> str:
         return f"({parts[0]} {_INFIX[expr.op]} {parts[1]})"
     if expr.op in _PREFIX:
         return f"{_PREFIX[expr.op]}{parts[0]}"
-    return (
-        f"{parts[0]} ** {expr.option('exponent')}" if expr.op == "power" else f"{expr.op}({', '.join(parts + options)})"
-    )
+    if expr.op == "power":
+        return f"{parts[0]} ** {expr.option('exponent')}"
+    return f"{_WRITTEN.get(expr.op, expr.op)}({', '.join(parts + options)})"
 
 
 def _array_text(value: np.ndarray) -> str:

@@ -91,6 +91,7 @@ class Block:
     parameters: tuple[str, ...] = ()
     details: Any = None  # what only blocks of this kind know of themselves
     where: tuple[Expr, ...] = ()  # data that say which instances are in the block: those where all are true
+    over: Plate | None = None  # the last of `plates`, where a site couples all of its elements
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -263,6 +263,8 @@ def _affordable(graph: Graph, group: tuple[Random, ...], plates: tuple[Plate, ..
     total = sum(dimension(member, plates, sizes) for member in group)
     names = {member.name for member in group}
     touching = [block for block in graph.blocks if names & set(block.latent)]
+    if any(block.over is not None and block.over not in set(plates) for block in touching):
+        return False  # its site needs elements that are independent
     rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
     return total <= DIMENSIONS[graph.accuracy] and total * rows <= CELLS[graph.accuracy]
 

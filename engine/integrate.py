@@ -97,7 +97,7 @@ def _alone(block: Block) -> bool:
     """Whether a block with its variables to itself is exact."""
     if block.kind in ("network", "chain", "tree", "process"):
         return not block.parameters
-    terms = block.form.terms if block.kind == "site" else ()
+    terms = block.form.terms if block.kind == "site" and block.over is None else ()
     return (
         len(terms) == 1 and terms[0].element is terms[0].variable and set(block.plates) == set(terms[0].element.plates)
     )

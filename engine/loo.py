@@ -109,8 +109,11 @@ def _of(posterior: Posterior, name: str) -> np.ndarray | str:
     if block.kind == "site":
         whole = dataclasses.replace(block, method=EP)  # also a power of a factor leaves as a whole
         evidence = site_messages(posterior, number, whole)[2].log_evidence
-        shape = [machine.sizes[plate.name] for plate in block.plates]
-        return np.asarray(spread(Placed(jnp.reshape(evidence, shape), block.plates), node.plates, machine.sizes))
+        evidence = jnp.reshape(evidence, [machine.sizes[plate.name] for plate in block.plates])
+        plates = block.plates
+        if block.over is not None:  # each of its elements has a share
+            evidence, plates = evidence.sum(-1), plates[:-1]
+        return np.asarray(spread(Placed(evidence, plates), node.plates, machine.sizes))
     if block.kind != "energy":
         return f"Its factor is solved jointly ({block.kind}), not instance by instance."
     predictive = _PREDICTIVE.get(block.factor.name)

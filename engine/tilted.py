@@ -33,7 +33,7 @@ def tilted_shapes(posterior: Posterior) -> dict[str, Shape]:
     found = {}
     with jax.enable_x64(True):
         for number, block in posterior._machine.ep_blocks.items():
-            if block.kind == "site" and block.link != "identity" and not block.atoms:
+            if block.kind == "site" and block.link != "identity" and not block.atoms and block.over is None:
                 found[block.name] = _block_shape(posterior, number, block)
     return found
 

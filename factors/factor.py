@@ -70,12 +70,17 @@ class Link:
 
     `moments(argument, bound)` maps the argument's moments to those of the result; `bounds` are the names it accepts,
     the first is the default; `accuracy` states for each bound whether it is exact, a bound, or quadrature.
+
+    `site(out, mean, variance) -> Site`, for a link of a plate, is the EP operator of a category with these
+    probabilities: by instance the log evidence, and by element of the plate, the last axis, the derivatives, for
+    elements that are independent under the cavities.
     """
 
     name: str
     value: Callable[..., Any]
     moments: Callable[..., Any]
     bounds: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"exact": "exact"})
+    site: Callable[..., Site] | None = None
     source: str = ""
 
 

@@ -145,6 +145,7 @@ register(
         value=lambda s: expected_choice(s, jnp.zeros_like(s)),
         moments=_moments,
         bounds={"auxiliary": "bound"},
+        site=choice_site,
         source="girolami2006multinomial",
     )
 )
