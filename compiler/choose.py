@@ -247,7 +247,7 @@ def _site(graph: Graph, block: Block, method: Method, known) -> Block | None:
         return None
     if block.factor.name == "gaussian":
         return _gaussian_site(block, method, known)
-    argument = unnamed(next(iter(block.args.values())))
+    argument = next(map(unnamed, block.args.values()), None)
     if isinstance(argument, Apply) and argument.op in VECTOR_LINKS:
         return coupled_site(block, argument, method, known)
     if not isinstance(argument, Apply) or argument.op not in block.factor.sites:
