@@ -43,7 +43,7 @@ factor = register(
 def categorical(probability: Any) -> Term:
     """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
 
-    `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` of a real
-    expression, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
+    `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` or `probit` of a
+    real expression over a plate, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
     """
     return Term(factor, {"probability": probability})
