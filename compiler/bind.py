@@ -15,6 +15,7 @@ from ..factors.errors import DataError
 from .chains import check_trees
 from .expressions import Input, Let, Plate, Random
 from .language import Model
+from .sparse import is_sparse, sparse_rows
 from .values import ValueProblem, check, convert, is_finite, numeric_array
 
 Named = Input | Random | Let
@@ -23,6 +24,8 @@ Named = Input | Random | Let
 @dataclasses.dataclass(frozen=True)
 class Binding:
     """Data that fit a model: arrays of float64, int32 (classes, indices) or bool, laid out plates + event.
+
+    An input of vectors may also be a matrix of scipy.sparse in compressed rows.
 
     `sizes` gives every plate's size. `missing` has an entry for each observed variable with missing values: true where
     missing, shaped as its plates; `observed` holds an arbitrary legal value there.
@@ -50,10 +53,10 @@ def bind(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None 
     """Checks `data` against the declarations of `model` and returns them as a Binding.
 
     `data` maps names of inputs (all of them), random variables and lets (any of them) to arrays: one axis for each
-    plate in the order of the variable's plates, then the axes of one value. NaN or a mask marks missing entries of
-    observed variables. `sizes` gives sizes of plates that neither the model nor the data fix. Raises DataError for an
-    unknown name, a missing input, a shape or a size that contradicts another, a plate of unknown size, and any value
-    outside its domain.
+    plate in the order of the variable's plates, then the axes of one value; vectors of inputs may be the rows of a
+    matrix of scipy.sparse. NaN or a mask marks missing entries of observed variables. `sizes` gives sizes of plates
+    that neither the model nor the data fix. Raises DataError for an unknown name, a missing input, a shape or a size
+    that contradicts another, a plate of unknown size, and any value outside its domain.
     """
     known = _sizes_before_data(model, sizes or {})
     given = [_read(_declaration(model, name), value) for name, value in _items(data)]
@@ -115,7 +118,7 @@ def _read(node: Named, value: Any) -> _Given:
             f"{place}: found None. Leave the name out of the data to have a variable inferred; inputs need values."
         )
     try:
-        array = numeric_array(value.data if masked else value)
+        array = sparse_rows(node, value) if is_sparse(value) else numeric_array(value.data if masked else value)
     except ValueProblem as problem:
         raise DataError(f"{place}: {problem}") from None
     return _Given(node, array, np.ma.getmaskarray(value) if masked else None)
@@ -183,7 +186,7 @@ def _note_shape(item: _Given, known: dict[str, tuple[int, str]]) -> None:
             f"{_shape_text(item.node, known)}. "
             f"Give one axis for each plate in this order, then the axes of one value."
         )
-    if item.array.size == 0:
+    if 0 in shape:
         raise DataError(
             f"{item.place}: found no values (shape {shape}). Give at least one, or leave the variable out of the data."
         )
@@ -260,6 +263,8 @@ def _legal_value(kind: str, event: tuple[int, ...]) -> Any:
 def _values(item: _Given, sizes: Mapping[str, int]) -> np.ndarray:
     """The array in the dtype of its domain; DataError when a value lies outside."""
     domain = item.node.domain
+    if is_sparse(item.array):
+        return item.array
     if item.mask is not None and item.mask.any():
         raise DataError(
             f"{item.place}: some values are masked. Inputs are always given: fill them in, or make the variable random."

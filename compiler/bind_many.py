@@ -12,6 +12,7 @@ from ..factors.errors import DataError
 from .bind import Binding, bind, stacked_values
 from .chains import check_trees
 from .language import Model
+from .sparse import is_sparse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,11 @@ def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[s
     if not datas:
         raise DataError("No data sets were given. Give a list with at least one.")
     first = bind(model, datas[0], sizes)
+    if sparse := [name for name, array in first.inputs.items() if is_sparse(array)]:
+        raise DataError(
+            f"Input '{sparse[0]}': found a sparse matrix in a batch, which runs its data sets side by side as one "
+            "dense array. Call the program for each data set, or give dense arrays."
+        )
     if first.missing:
         return _one_by_one(model, datas, sizes)
     stacks: dict[str, np.ndarray] = {}

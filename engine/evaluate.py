@@ -24,6 +24,7 @@ from ..factors.families import FOR_DOMAIN
 from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
 from ..factors.scalars import as_real, power_of
 from .joint import direction_value, member_moments, together
+from .pages import Pages
 from .placed import Placed, mapped, to_event
 from .rows import Rows, Window
 
@@ -45,6 +46,8 @@ class Scope:
 
     def seen(self, found: Any, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""
+        if isinstance(found, Pages):
+            return found.seen(self.window, plates)
         placed = found if isinstance(found, Placed) else Placed(found, plates)
         return placed if self.window is None else self.window.seen(placed)
 

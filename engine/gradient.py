@@ -18,6 +18,7 @@ import numpy as np
 
 from ..factors.errors import DataError, UnsupportedError
 from .evidence import evidence_parts
+from .pages import Pages
 from .start import prepare
 
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def evidence_gradient(
 def gradient(posterior: Posterior, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """The gradient of `posterior.log_evidence` in the inputs called `names`; all continuous inputs when none is."""
     names = names or tuple(
-        name for name, node in posterior._program.model.inputs.items() if node.domain.kind in CONTINUOUS
+        name
+        for name, node in posterior._program.model.inputs.items()
+        if node.domain.kind in CONTINUOUS and not isinstance(posterior._arrays[name], Pages)
     )
     _check(posterior, names)
     arrays, outputs = posterior._arrays, posterior._result.outputs
@@ -66,6 +69,11 @@ def _check(posterior: Posterior, names: tuple[str, ...]) -> None:
             )
         if node.domain.kind not in CONTINUOUS:
             raise DataError(f"evidence_gradient: input {name!r} is {node.domain}, which has no derivative.")
+        if isinstance(posterior._arrays[name], Pages):
+            raise DataError(
+                f"evidence_gradient: input {name!r} is a sparse matrix, whose zeros would have derivatives too. Give a "
+                "dense array to have them all."
+            )
     if not posterior.converged:
         raise UnsupportedError(
             "The gradient of the log evidence holds at a fixed point, and this run did not reach one. "

@@ -54,14 +54,21 @@ def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) ->
     for term in expr.terms:
         coefficients = [evaluate(c, {}) for c in term.coefficients]
         along = Placed(jnp.ones(1), ()) if term.direction is None else evaluate(term.direction, {})
-        position = Placed(jnp.zeros((), jnp.int32), ()) if plates else _position(term, evaluate, sizes)
         first, width = start[term.variable.name], term.variable.domain.size or 1
+        if plates or not term.variable.plates:  # the place is known: no scatter, which takes its rows one by one
+
+            def placed(along, *coefficients, first=first, width=width):
+                own = along * math.prod(coefficients, start=jnp.ones(()))
+                return jnp.concatenate([jnp.zeros(first), own, jnp.zeros(total - first - width)])
+
+            parts.append(mapped(placed, along, *coefficients))
+            continue
 
         def vector(position, along, *coefficients, first=first, width=width):
             places = first + position * width + jnp.arange(width)
             return jnp.zeros(total).at[places].set(along * math.prod(coefficients, start=jnp.ones(())))
 
-        parts.append(mapped(vector, position, along, *coefficients))
+        parts.append(mapped(vector, _position(term, evaluate, sizes), along, *coefficients))
     return mapped(lambda *vectors: sum(vectors), *parts, order=expr.plates)
 
 

@@ -21,10 +21,11 @@ from . import stream
 from .beliefs import family_of
 from .completed import Completed
 from .evaluate import Scope
-from .forward import forward, marginals
+from .forward import forward
 from .joint import member_families
 from .machine import Machine
 from .marginal import Marginal
+from .predictions import predictions
 from .processes import anchors
 from .recover import recover
 from .result import Result, diagnosis
@@ -144,7 +145,7 @@ class Posterior(Mapping[str, Marginal]):
             if name in self._families:
                 return self._families[name]
             graph, data = self._machine.graph, self._arrays
-            return marginals(graph, (name,), self._machine.sizes, data, self._families)[name]
+            return predictions(graph, (name,), self._machine.sizes, data, self._families)[name]
 
     @cached_property
     def _latent(self) -> dict[str, Family]:
@@ -241,7 +242,8 @@ class Posterior(Mapping[str, Marginal]):
         wanted = [name for name in named if changes(name) and name in set(self)]
         machine, outputs = self._machine, self._result.outputs
         functions = anchors(machine.ep_blocks, outputs, machine.flat, machine.scope(self._arrays), fresh)
-        data = {**binding.inputs, **observed, **functions}
+        inputs = self._program.inputs_of(machine.graph, tuple(wanted), binding)
+        data = {**inputs, **observed, **functions}
         predict = self._program.predictor(self._machine.graph, tuple(wanted), frozenset(observed), binding.sizes)
         found = predict(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
         return {name: Marginal(found[name], name) for name in wanted}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -18,15 +18,19 @@ from ..compiler.language import Model
 from ..compiler.meeting import check_apart
 from ..compiler.plan import make_plan
 from ..compiler.roles import below
+from ..compiler.sparse import is_sparse
 from ..factors.errors import DataError
 from . import controller
 from .evaluate import Scope, value
-from .forward import marginals
+from .joint import joint_sizes
 from .machine import Machine
 from .options import Options
+from .pages import paged
 from .placed import spread
 from .posterior import Posterior
+from .predictions import prediction_rows, predictions
 from .result import Result
+from .rows import Rows, rows_of
 from .runner import Runner
 from .site_data import all_apart
 from .stream import Part, given_arrays, given_beliefs
@@ -167,8 +171,13 @@ class Program:
         key = (id(plan), names, observed, tuple(sorted(sizes.items())))
         if key not in self._predictors:
             graph = dataclasses.replace(plan, observed=observed)
-            self._predictors[key] = jax.jit(lambda data, families: marginals(graph, names, dict(sizes), data, families))
+            self._predictors[key] = jax.jit(lambda data, found: predictions(graph, names, dict(sizes), data, found))
         return self._predictors[key]
+
+    def inputs_of(self, plan: Graph, names: tuple[str, ...], binding: Binding) -> dict[str, Any]:
+        """The inputs as the predictor takes them."""
+        rows = prediction_rows(plan, names, binding.sizes) if names else None
+        return in_blocks(binding, plan, [] if rows is None else [rows])
 
     def conditional(self, names: tuple[str, ...]) -> Program:
         """The program that is also given the variables in `names`; made once."""
@@ -221,9 +230,12 @@ class Batch(Sequence[Posterior]):
         return self._outputs["code"] == controller.CONVERGED
 
 
-def arrays_of(binding: Binding | Bindings, graph: Graph) -> dict[str, np.ndarray]:
+def arrays_of(binding: Binding | Bindings, graph: Graph) -> dict[str, Any]:
     """The arrays that enter the jitted program."""
-    arrays = {**binding.inputs, **binding.observed}
+    arrays: dict[str, Any] = {**binding.inputs, **binding.observed}
+    if isinstance(binding, Binding):
+        rows = rows_of(graph, {**binding.sizes, **joint_sizes(graph)})
+        arrays |= in_blocks(binding, graph, rows.values())
     for name, missing in binding.missing.items():
         if name not in graph.partly:
             arrays[f"{name} present"] = np.asarray(~missing, float)
@@ -232,6 +244,17 @@ def arrays_of(binding: Binding | Bindings, graph: Graph) -> dict[str, np.ndarray
         arrays |= {data.values.name: arrays.pop(name), data.given.name: ~missing}
         arrays[data.missing.name] = np.asarray(missing, float)
     return arrays
+
+
+def in_blocks(binding: Binding, graph: Graph, cut: Iterable[Rows]) -> dict[str, Any]:
+    """The inputs, with those that are sparse laid out in these blocks of rows."""
+    found: dict[str, Any] = dict(binding.inputs)
+    by_plate = {rows.plate: rows for rows in cut}
+    for name, array in binding.inputs.items():
+        if is_sparse(array):
+            (plate,) = graph.model.inputs[name].plates
+            found[name] = paged(name, array, by_plate.get(plate, Rows(plate, *array.shape[:1] * 2)))
+    return found
 
 
 def _brief(array: np.ndarray) -> str:

@@ -7,7 +7,8 @@ stay as they are. Only sums over the blocks, and numbers by row that the caller 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -101,7 +102,7 @@ def divisible(graph: Graph, block: Block, plate: Plate) -> bool:
     variables = [graph.latent[name] for name in block.latent if name in graph.latent]
     joined = [m for joint in graph.joints if joint.variable in set(variables) for m in joint.members]
     return not any(plate in variable.plates for variable in [*variables, *joined]) and not any(
-        _reaches_across(node, plate) for node in _nodes(block)
+        reaches_across(node, plate) for node in _nodes(block)
     )
 
 
@@ -112,7 +113,7 @@ def _in_rows(block: Block, plate: Plate) -> bool:
     return apart and block.plates[0] is plate and any(term.direction is not None for term in terms)
 
 
-def _reaches_across(node: Expr, plate: Plate) -> bool:
+def reaches_across(node: Expr, plate: Plate) -> bool:
     """Whether an expression on one row may read other rows."""
     if isinstance(node, Gather):
         return node.axis is plate
@@ -136,18 +137,19 @@ def _nodes(block: Block) -> list[Expr]:
 
 
 def _width(block: Block, plate: Plate, sizes: Mapping[str, int]) -> int:
-    """About how many numbers the block holds for a row: the largest array that its expressions make of one."""
+    """About how many numbers the block holds for a row."""
+    terms = () if block.form is None else block.form.terms
+    return max([width(_nodes(block), plate, sizes), *(_dimension(term.variable, sizes) for term in terms)])
+
+
+def width(nodes: Iterable[Expr], plate: Plate, sizes: Mapping[str, int]) -> int:
+    """The size of the largest array that expressions make of one row of a plate."""
 
     def numbers(node: Expr) -> int:
-        count = max(_dimension(e, sizes) for e in (node, *parents(node)))
-        for other in node.plates:
-            count *= 1 if other is plate else sizes[other.name]
-        return count
+        others = [sizes[other.name] for other in node.plates if other is not plate]
+        return math.prod(others) * max(_dimension(e, sizes) for e in (node, *parents(node)))
 
-    own = max((numbers(node) for node in _nodes(block) if plate in node.plates), default=1)
-    if block.form is None:
-        return own
-    return max([own, *(_dimension(term.variable, sizes) for term in block.form.terms)])
+    return max((numbers(node) for node in nodes if plate in node.plates), default=1)
 
 
 def _dimension(node: Expr, sizes: Mapping[str, int]) -> int:
@@ -170,6 +172,17 @@ def summed_with_gradient(energy: Callable[[Any, Any], Any], rows: Rows, scope: A
 
     start = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, here))
     return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), start, jnp.arange(rows.number))[0]
+
+
+def joined(blocks: Any, axis: int, rows: Rows) -> Any:
+    """Blocks of rows stacked along a first axis, as one array with all rows along `axis`."""
+    array = jnp.moveaxis(blocks, 0, axis)
+    array = array.reshape((*array.shape[:axis], -1, *array.shape[axis + 2 :]))
+    again = rows.number * rows.size - rows.total  # rows that the last block has once more
+    if not again:
+        return array
+    whole, last = jnp.split(array, [array.shape[axis] - rows.size], axis)
+    return jnp.concatenate([whole, jax.lax.slice_in_dim(last, again, None, axis=axis)], axis)
 
 
 def within(scope: Any, rows: Rows, number: Any) -> Any:

@@ -28,6 +28,7 @@ from ..compiler.given import names as given_names
 from ..compiler.graph import Joint
 from ..compiler.language import Model, check_graph
 from ..compiler.methods import Method
+from ..compiler.sparse import is_sparse
 from ..factors.domains import Domain
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import BY_NAME, Point
@@ -65,6 +66,10 @@ class _Writer:
 
     def named(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         return {name: self.put(array) for name, array in arrays.items()}
+
+    def sparse(self, matrix: Any) -> dict[str, Any]:
+        parts = {part: getattr(matrix, part) for part in ("data", "indices", "indptr")}
+        return {"shape": list(matrix.shape), "parts": self.named(parts)}
 
     def family(self, family: Any) -> dict[str, Any]:
         fields = {field.name: getattr(family, field.name) for field in dataclasses.fields(family)}
@@ -128,7 +133,8 @@ def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:
             "given": sorted(given),
         },
         "sizes": binding.sizes,
-        "inputs": writer.named(binding.inputs),
+        "inputs": writer.named({name: array for name, array in binding.inputs.items() if not is_sparse(array)}),
+        "sparse": {name: writer.sparse(array) for name, array in binding.inputs.items() if is_sparse(array)},
         "observed": writer.named(binding.observed),
         "missing": writer.named(binding.missing),
         "given": writer.named({key: posterior._arrays[key] for part in given for key in given_names(model, part)}),
@@ -237,6 +243,19 @@ class _Reader:
     def named(self, group: str) -> dict[str, np.ndarray]:
         return {name: self.array(number) for name, number in self.meta[group].items()}
 
+    def sparse(self) -> dict[str, Any]:
+        """The sparse inputs; files of earlier versions know of none."""
+        found = self.meta.get("sparse", {})
+        if not found:
+            return {}
+        from scipy.sparse import csr_array  # here: it takes a quarter of a second to import
+
+        arrays = {name: {part: self.array(n) for part, n in entry["parts"].items()} for name, entry in found.items()}
+        return {
+            name: csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=found[name]["shape"])
+            for name, parts in arrays.items()
+        }
+
     def family(self, entry: Any) -> Any:
         fields = {
             name: self.family(value) if isinstance(value, Mapping) else self.array(value)
@@ -325,7 +344,8 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     asked = meta["program"]
     options = Options(**asked["options"])
     program = Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
-    binding = Binding(meta["sizes"], *(reader.named(group) for group in ("inputs", "observed", "missing")))
+    inputs = {**reader.named("inputs"), **reader.sparse()}
+    binding = Binding(meta["sizes"], inputs, *(reader.named(group) for group in ("observed", "missing")))
     with jax.enable_x64(True):
         machine, run = program._run(binding, binding.inputs, frozenset(map(_part, asked["given"])))
         arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}

@@ -1,0 +1,84 @@
+"""Predictions for many rows: the forward marginals of one block of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..compiler.expressions import Constant, Expr, Let, Plate, Random, inside, parents
+from ..compiler.graph import Graph
+from ..factors.factor import Term
+from ..factors.gaussian_process import NAME as PROCESS
+from . import rows as blocks
+from .forward import marginals
+from .joint import joint_sizes
+from .pages import Pages
+from .placed import Placed
+from .rows import Rows
+
+
+def predictions(
+    graph: Graph, names: tuple[str, ...], sizes: dict[str, int], data: dict[str, Any], families: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What `marginals` gives; by blocks of rows where all at once would hold too many numbers."""
+    rows = prediction_rows(graph, names, sizes) if names else None
+    if rows is not None:  # sparse data come in blocks already
+        rows = next((a.rows for a in data.values() if isinstance(a, Pages) and a.rows.plate is rows.plate), rows)
+    if rows is None or any(rows.plate in _plates(graph, name) for name in families):
+        return marginals(graph, names, sizes, data, families)
+    fewer = {**sizes, rows.plate.name: rows.size}
+
+    def one(number):
+        window = rows.window(number)
+
+        def part(name: str, array: Any) -> Any:
+            own = _plates(graph, name)
+            return array.seen(window, own).value if isinstance(array, Pages) else window.seen(Placed(array, own)).value
+
+        return marginals(graph, names, fewer, {name: part(name, array) for name, array in data.items()}, families)
+
+    stacked = jax.lax.map(one, jnp.arange(rows.number))
+
+    def whole(name: str) -> Any:
+        axis = _plates(graph, name).index(rows.plate)
+        return jax.tree.map(lambda leaf: blocks.joined(leaf, axis, rows), stacked[name])
+
+    return {name: whole(name) for name in names}
+
+
+def prediction_rows(graph: Graph, names: tuple[str, ...], sizes: Mapping[str, int]) -> Rows | None:
+    """How a plate that all of the named variables are on is cut; None where it need not or cannot be."""
+    named = {**graph.model.randoms, **graph.model.lets}
+    shared = [plate for plate in _plates(graph, names[0]) if all(plate in _plates(graph, name) for name in names)]
+    plate = max(shared, key=lambda plate: sizes[plate.name], default=None)
+    nodes = inside(part for name in names for part in (*parents(named[name]), *_definition(named[name])))
+    if plate is None or not all(_plain(named[name]) for name in names):
+        return None
+    if any(blocks.reaches_across(node, plate) or _written_out(node, plate) for node in nodes):
+        return None
+    width = blocks.width(nodes, plate, {**sizes, **joint_sizes(graph)})
+    return blocks.rows_by_width(plate, width, sizes) if sizes[plate.name] * width > blocks.LARGE else None
+
+
+def _written_out(node: Expr, plate: Plate) -> bool:
+    """Whether the model itself holds a value for every row."""
+    return isinstance(node, Constant) and plate in node.plates
+
+
+def _definition(node: Random | Let) -> tuple[Expr, ...]:
+    return (node.expression,) if isinstance(node, Let) else ()
+
+
+def _plain(node: Random | Let) -> bool:
+    """Whether a variable's elements are generated one by one."""
+    return isinstance(node, Let) or (isinstance(node.term, Term) and node.term.factor.name != PROCESS)
+
+
+def _plates(graph: Graph, name: str) -> tuple[Plate, ...]:
+    """The plates of what goes by a name; none for what only the engine knows."""
+    model = graph.model
+    node = {**model.inputs, **model.randoms, **model.lets}.get(name)
+    return () if node is None else node.plates
