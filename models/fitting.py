@@ -1,0 +1,153 @@
+"""What the estimators share: one compiled program for data of similar sizes, the fit, predictions, and pickling."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as problem:
+    raise ImportError(
+        "cavity.models.estimators are estimators of scikit-learn 1.6 or later, which was not found. "
+        "Install it with the extra: pip install 'cavity[sklearn]'."
+    ) from problem
+
+__all__ = [
+    "BaseEstimator",
+    "ClassifierMixin",
+    "Definition",
+    "DensityMixin",
+    "Estimator",
+    "RegressorMixin",
+    "check_classification_targets",
+    "check_is_fitted",
+    "location_and_scale",
+    "partly",
+    "type_of_target",
+    "validate_data",
+]
+
+Definition = tuple[Callable[..., cv.Model], tuple[Any, ...]]  # what makes a model, and its arguments
+TIGHT = 1e-8  # tolerance of inferences whose evidence is followed uphill
+
+
+@functools.lru_cache(maxsize=32)
+def program(definition: Definition, observed: str, tolerance: float, max_iter: int) -> cv.Program:
+    """One program for all fits with equal settings; it compiles once for each padded shape."""
+    build, arguments = definition
+    return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter)
+
+
+def padded(array: np.ndarray) -> np.ndarray:
+    """With at least one row of zeros below: up to a multiple of 64, or of an eighth to a sixteenth of a large size."""
+    rows = len(array)
+    step = max(64, 2 ** (rows.bit_length() - 4))
+    return np.concatenate([array, np.zeros(((rows // step + 1) * step - rows, *array.shape[1:]), array.dtype)])
+
+
+def partly(array: np.ndarray) -> np.ma.MaskedArray:
+    """Outcomes, one for each row, padded with unobserved ones."""
+    whole = padded(array)
+    return np.ma.masked_array(whole, np.arange(len(whole)) >= len(array))
+
+
+def location_and_scale(array: np.ndarray) -> tuple[Any, Any]:
+    """Mean and standard deviation of each column; one for a constant column."""
+    sd = array.std(axis=0)
+    return array.mean(axis=0), np.where(sd > 1e-12 * np.abs(array).max(axis=0), sd, 1.0)
+
+
+class Estimator(BaseEstimator):
+    """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
+
+    def __init__(self, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000) -> None:
+        self.standardize = standardize
+        self.tolerance = tolerance
+        self.max_iter = max_iter
+
+    def _definition(self, features: int) -> Definition:
+        raise NotImplementedError
+
+    def _coded(self, y: np.ndarray) -> np.ndarray:
+        """The outcomes as the model reads them."""
+        return y
+
+    def _start(self) -> dict[str, Any]:
+        """Starting values of the inputs that are learned by the gradient of the evidence."""
+        return {}
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Infers the posterior given features `X` (rows, features) and outcomes `y` (rows). Returns itself.
+
+        Sets `posterior_`, `log_evidence_`, `n_iter_` (sweeps), `converged_`, `hyperparameters_` (inputs that were
+        learned by the gradient of the evidence) and, where scores are linear, `coef_` and `intercept_`, posterior
+        means in the units of X. Warns where the inference did not converge. Raises ValueError for data that do not fit.
+        """
+        numeric = isinstance(self, RegressorMixin)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=numeric)
+        outcome = self._coded(y)
+        self._centre, self._width = location_and_scale(X) if self.standardize else (0.0, np.ones(X.shape[1]))
+        self._infer(self._definition(X.shape[1]), {"x": self._inputs(X), "y": partly(outcome)}, "y", self._start())
+        self._describe()
+        return self
+
+    def _inputs(self, X: np.ndarray) -> np.ndarray:
+        return padded((X - self._centre) / self._width)
+
+    def _infer(self, definition: Definition, data: dict[str, Any], observed: str, start: dict[str, Any]) -> None:
+        tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
+        compiled = program(definition, observed, tolerance, self.max_iter)
+        learned = cv.learn(compiled, {**data, **start}, tuple(start)) if start else None
+        self._made_by = definition
+        self.posterior_ = learned.posterior if learned else compiled(data)
+        self.hyperparameters_ = learned.values if learned else {}
+        self.log_evidence_, self.n_iter_ = self.posterior_.log_evidence, self.posterior_.iterations
+        self.converged_ = self.posterior_.converged
+        if not self.converged_:
+            warnings.warn(self.posterior_.diagnosis, ConvergenceWarning, stacklevel=3)
+
+    def _describe(self) -> None:
+        """Sets attributes in the units of the data."""
+        self.coef_, self.intercept_ = self._form("weight", "bias")
+
+    def _form(self, weight: str, bias: str) -> tuple[Any, Any]:
+        """Mean weights and bias of a linear score, in the units of X."""
+        coefficient = self.posterior_[weight].mean / self._width
+        return coefficient, self.posterior_[bias].mean - np.sum(coefficient * self._centre, axis=-1)
+
+    def _predictive(self, X: Any) -> Callable[[str, str], np.ndarray]:
+        """A moment of the predictive marginal of a variable at the rows of `X`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        found = self.posterior_.predict({"x": self._inputs(X)})
+        return lambda name, moment="mean": getattr(found[name], moment)[: len(X)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The posterior as the bytes of its file: compiled programs do not travel."""
+        state = dict(super().__getstate__())
+        if "posterior_" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                state["posterior_"].save(path := os.path.join(folder, "posterior"))
+                with open(path, "rb") as file:
+                    state["posterior_"] = file.read()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state.get("posterior_"), bytes):
+            build, arguments = state["_made_by"]
+            with tempfile.TemporaryDirectory() as folder:
+                with open(path := os.path.join(folder, "posterior"), "wb") as file:
+                    file.write(state["posterior_"])
+                state = {**state, "posterior_": cv.load(path, build(*arguments))}
+        super().__setstate__(state)

@@ -1,0 +1,171 @@
+"""Estimators: scikit-learn's own checks, and that they say what their models say."""
+
+import subprocess
+import sys
+
+import cavity as cv
+import numpy as np
+import pytest
+from cavity import models
+from cavity.models import estimators, fitting
+from scipy.integrate import quad
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+pytestmark = pytest.mark.filterwarnings("ignore:y has values that are no counts")  # scikit-learn's checks have them
+
+WITHOUT_FIT = {
+    "check_do_not_raise_errors_in_init_or_set_params", "check_estimator_cloneable", "check_estimator_repr",
+    "check_estimator_tags_renamed", "check_estimators_empty_data_messages", "check_estimators_unfitted",
+    "check_fit2d_1sample", "check_fit1d", "check_complex_data", "check_get_params_invariance",
+    "check_mixin_order", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
+    "check_set_params", "check_valid_tag_types",
+}  # fmt: skip
+
+
+def checks():
+    """All of scikit-learn's checks of all estimators; those that fit are slow, since each shape is a compilation."""
+    for name in estimators.__all__:
+        for estimator, check in estimator_checks_generator(getattr(estimators, name)()):
+            label = check.func.__name__
+            marks = [] if label in WITHOUT_FIT else [pytest.mark.slow]
+            yield pytest.param(estimator, check, marks=marks, id=f"{name}-{label}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), checks())
+def test_scikit_learn_accepts(estimator, check):
+    check(estimator)
+
+
+def clusters(seed=0, rows=60):
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % 3
+    return np.array([[-2.0, 5.0], [2.0, 5.0], [0.0, 30.0]])[y] + rng.normal(size=(rows, 2)) * [1.0, 8.0], y
+
+
+def test_a_classifier_says_what_its_model_says():
+    x, y = clusters()
+    labels = np.array(["pear", "apple", "fig"])[y]
+    found = estimators.SoftmaxRegression().fit(x, labels)
+    assert found.classes_.tolist() == ["apple", "fig", "pear"]
+    place = np.searchsorted(found.classes_, labels)
+    mean, sd = x.mean(0), x.std(0)
+    posterior = cv.infer(models.softmax_regression(2, 3), {"x": (x - mean) / sd, "y": place})
+    assert found.log_evidence_ == pytest.approx(posterior.log_evidence, abs=1e-6)
+    new = clusters(1, 12)[0]
+    expected = posterior.predict({"x": (new - mean) / sd})["y"].mean
+    assert found.predict_proba(new) == pytest.approx(expected, abs=1e-6)
+    assert found.predict(new).tolist() == found.classes_[expected.argmax(1)].tolist()
+    score = new @ found.coef_.T + found.intercept_
+    assert score == pytest.approx((new - mean) / sd @ posterior["weight"].mean.T + posterior["bias"].mean, abs=1e-5)
+    assert found.score(x, labels) > 0.85
+
+
+def test_similar_sizes_share_one_program():
+    fitting.program.cache_clear()
+    x, y = clusters(0, 60)
+    x, y = x[y < 2], y[y < 2] == 1  # 40 rows; folds of 30
+    found = estimators.LogisticRegression(prior_variance=2.0)
+    scores = cross_val_score(found, x, y, cv=4)
+    assert scores.mean() > 0.85
+    found.fit(x, y)
+    assert found.coef_.shape == (1, 2)
+    assert found.intercept_.shape == (1,)
+    compiled = fitting.program(found._made_by, "y", found.tolerance, found.max_iter)
+    assert fitting.program.cache_info().misses == 1
+    assert compiled.traces == 1
+    for rows in (3, 17, 40):
+        assert found.predict_proba(x[:rows]).shape == (rows, 2)
+    (predictor,) = compiled._predictors.values()
+    assert predictor._cache_size() == 1
+
+
+def test_ordered_classes_find_their_cutpoints():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(250, 2)) * [1.0, 10.0] + 3.0
+    score = x @ [1.0, -0.05]
+    cutpoints = np.array([1.5, 2.8, 4.0])
+    y = np.array([10, 20, 30, 40])[(score[:, None] + rng.normal(size=(250, 1)) > cutpoints).sum(1)]
+    found = estimators.OrdinalRegression().fit(x, y)
+    assert found.coef_ == pytest.approx([1.0, -0.05], rel=0.3)
+    assert found.cutpoints_ == pytest.approx(cutpoints, abs=0.6)
+    assert np.all(np.diff(found.cutpoints_) > 0)
+    assert found.predict_proba(x).sum(1) == pytest.approx(np.ones(250))
+    assert set(found.predict(x)) <= {10, 20, 30, 40}
+
+
+def test_counts_have_wider_predictions_than_their_rate():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 2))
+    y = rng.poisson(np.exp(x @ [0.5, -0.3] + 1.0))
+    found = estimators.PoissonRegression().fit(x, y)
+    assert found.coef_ == pytest.approx([0.5, -0.3], abs=0.15)
+    mean, sd = found.predict(x, return_std=True)
+    assert np.all(sd**2 > mean)
+    assert np.mean(((y - mean) / sd) ** 2) == pytest.approx(1.0, abs=0.3)
+    with pytest.raises(ValueError, match="negative value -1"):
+        clone(found).fit(x, y - y.min() - 1)
+
+
+def test_the_noise_of_heteroskedastic_regression_depends_on_the_features():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    sd = 5.0 * np.exp(0.6 * x[:, 0])
+    y = 100.0 + 10.0 * x[:, 0] + sd * rng.normal(size=300)
+    found = estimators.HeteroskedasticRegression().fit(x, y)
+    assert found.coef_ == pytest.approx([10.0], abs=1.5)
+    assert found.intercept_ == pytest.approx(100.0, abs=1.5)
+    assert found.precision_coef_ == pytest.approx([-1.2], abs=0.3)
+    assert found.precision_intercept_ == pytest.approx(-2.0 * np.log(5.0), abs=0.4)
+    mean, spread = found.predict(x, return_std=True)
+    assert spread == pytest.approx(sd, rel=0.5)
+    assert np.mean(((y - mean) / spread) ** 2) == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.slow
+def test_a_heteroskedastic_process_follows_mean_and_noise():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-3, 3, size=(90, 1)), axis=0)
+    sd = np.where(x[:, 0] < 0, 0.1, 1.0)
+    y = 20.0 + 3.0 * np.sin(2.0 * x[:, 0]) + sd * rng.normal(size=90)
+    found = estimators.HeteroskedasticGP().fit(x, y)
+    mean, spread = found.predict([[-1.5], [1.5]], return_std=True)
+    assert mean == pytest.approx(20.0 + 3.0 * np.sin([-3.0, 3.0]), abs=1.0)
+    assert spread[0] < 0.4
+    assert 0.6 < spread[1] < 1.7
+    assert set(found.hyperparameters_) == {"scale", "variance", "noise_scale", "noise_variance"}
+
+
+def test_gamma_densities_integrate_to_one_and_keep_units():
+    rng = np.random.default_rng(0)
+    x = rng.gamma(3.0, 20.0, size=(40, 1))
+    found = estimators.GammaEstimation().fit(x)
+    mass = quad(lambda v: np.exp(found.score_samples([[v]])[0]), 0.0, 2000.0, limit=200)[0]
+    assert mass == pytest.approx(1.0, abs=1e-6)
+    assert found.shape_ == pytest.approx([3.0], abs=1.3)
+    assert found.shape_ / found.rate_ == pytest.approx(x.mean(0), rel=0.1)
+    millimetres = clone(found).fit(1000.0 * x)
+    assert millimetres.rate_ == pytest.approx(found.rate_ / 1000.0, rel=1e-9)
+    assert millimetres.score_samples(1000.0 * x) + np.log(1000.0) == pytest.approx(found.score_samples(x), abs=1e-9)
+    assert millimetres.log_evidence_ == pytest.approx(found.log_evidence_ - 40 * np.log(1000.0), abs=1e-6)
+    assert found.score(x) > found.score(x + 200.0)
+
+
+def test_two_classes_at_least_and_no_more_than_the_model_has():
+    x, y = clusters()
+    with pytest.raises(ValueError, match="a single class, 0"):
+        estimators.SoftmaxRegression().fit(x, 0 * y)
+    with pytest.raises(ValueError, match="SoftmaxRegression and MultinomialProbit take more"):
+        estimators.ProbitRegression().fit(x, y)
+
+
+def test_without_scikit_learn_the_models_work_and_the_estimators_say_what_is_missing():
+    program = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import cavity.models\n"
+        "try:\n    import cavity.models.estimators\n"
+        "except ImportError as problem:\n    print(problem)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'cavity[sklearn]'" in done.stdout
