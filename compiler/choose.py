@@ -23,7 +23,7 @@ from . import slots
 from .chains import chain_block, degree_in
 from .conditional_tables import switch_table, table
 from .coupled import coupled_site
-from .expectations import better_by_ep, no_moments
+from .expectations import better_by_ep, no_moments, not_independent
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
 from .graph import Block, Gate, Graph, LinearTerm
 from .known import known_in, latent_names, ungathered
@@ -166,7 +166,8 @@ def _slots(graph: Graph, block: Block, method: Method, known) -> Block | None:
         return None
     lacking = _lacking(block, known)
     # Under a gate EP matches the moments of all cases at once, and components that start alike stay alike.
-    reason = lacking or ("" if block.gates else better_by_ep(block.args.values(), known))
+    args = block.args.values()
+    reason = lacking or ("" if block.gates else not_independent(args, known) or better_by_ep(args, known))
     if not reason:
         return None
     try:

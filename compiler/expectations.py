@@ -41,6 +41,17 @@ def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
     return ""
 
 
+def not_independent(exprs: Iterable[Expr], known: Known) -> str:
+    """Why VMP, which takes the arguments of a factor for independent, is poor where two of them use one variable."""
+    seen: set[Random] = set()
+    for expr in exprs:
+        here = {variable for variable in _whole(expr) if not known(variable)}
+        if shared := seen & here:
+            return f"two arguments use {min(v.name for v in shared)}, which VMP would take for independent"
+        seen |= here
+    return ""
+
+
 def _variable(expr: Expr) -> Random | None:
     """The variable that an expression is an element of."""
     while isinstance(expr, (Gather, Let)):

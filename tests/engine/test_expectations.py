@@ -13,6 +13,7 @@ from cavity.compiler.plan import make_plan
 from cavity.engine.evaluate import Scope, moments
 from cavity.factors.errors import UnsupportedError
 from cavity.factors.moments import Boolean, Positive, Real, Unit, Vector
+from scipy.special import gammaln
 
 AT = {
     "s": Real(0.3, 1.2),
@@ -140,6 +141,9 @@ AUTO = {
         "belief of b is small",
     ),
     "scale": (lambda m, a, **_: cv.gaussian(0.0, sd=a), "slots", "belief of a is small"),
+    "one variable in two arguments": (lambda m, a, **_: cv.gamma(a, a), "slots", "two arguments use a"),
+    "and in a product": (lambda m, a, b, **_: cv.gamma(a, a * b), "slots", "two arguments use a"),
+    "different variables": (lambda m, a, b, **_: cv.gamma(a, b), "energy", ""),
     "square": (lambda m, s, t, **_: cv.gaussian(s**2 * t, variance=1.0), "energy", ""),
     "a cube in a gate": (
         lambda m, s, yes, **_: cv.switch(yes, cv.gaussian(s**3, variance=1.0), cv.gaussian(0.0, variance=1.0)),
@@ -160,6 +164,24 @@ def test_auto(case):
 def test_what_neither_serves_has_both_reasons():
     with pytest.raises(UnsupportedError, match=r"3 random numbers(.|\n)*Nor has VMP(.|\n)*no moments of"):
         block(lambda m, a, b, p, **_: cv.gaussian(0.0, precision=a * b + p))
+
+
+def test_one_variable_in_two_arguments():
+    """Draws of mean one with an unknown shape, which is both arguments of the Gamma: against a dense grid."""
+    x = np.random.default_rng(0).gamma(3.0, 1.0 / 3.0, 40)
+    m = cv.Model("mean one")
+    n = m.plate("n")
+    shape = m.random("shape", cv.gamma(1.0, 1.0))
+    m.random("x", cv.gamma(shape, shape), plates=n)
+    found = cv.infer(m, {"x": x})
+    s = np.linspace(1e-3, 15.0, 20_001)
+    log_density = 40 * (s * np.log(s) - gammaln(s)) + (s - 1.0) * np.log(x).sum() - s * x.sum() - s
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    mean = weights @ s
+    assert found.converged
+    assert found["shape"].mean == pytest.approx(mean, rel=1e-3)
+    assert found["shape"].sd == pytest.approx(np.sqrt(weights @ (s - mean) ** 2), rel=5e-3)
 
 
 def test_components_with_scales():
