@@ -3,9 +3,8 @@
 (a) W_k ~ N(0, I), m_k ~ N(0, 1) on the standardised data, beliefs of weights and biases apart, to 1e-6 posterior sd,
 by every bound. Infer.NET's numbers are those it recorded on the same inputs: sweeps and CPU seconds to 1e-6.
 
-(b) 5620 handwritten digits of 64 pixels: to 1e-4 in evidence; NumPyro's NUTS kernel in one jitted scan, extrapolated
-from a short run unless `--nuts` asks for more; NumPyro's SVI by three guides, timed to our ELBO; a held-out half
-beside scikit-learn's LogisticRegression with C by cross-validation; and one sweep beside its products of matrices.
+(b) 5620 handwritten digits of 64 pixels: to 1e-4 in evidence; NumPyro's NUTS kernel in one jitted loop (scaled up
+where `--nuts` asks for fewer draws); NumPyro's SVI by three guides, timed to our ELBO; a held-out half beside scikit-learn's LogisticRegression with C by cross-validation; and one sweep beside its products of matrices.
 
 CPU time of one thread. `--runs` is the folder of Infer.NET's runs, which holds the data.
 """
@@ -91,11 +90,11 @@ def digits(runs):
 
 
 def to_evidence(x, y, bound, within=1e-4):
-    """The loosest tolerance that has the evidence within 1e-4 of that at 1e-7 sd, its run and its CPU seconds."""
-    run, last = regression(x, y, {"y": cv.ncvmp(bound=bound)}, 1e-7)
+    """The loosest tolerance that has the evidence within 1e-4 of that at 1e-6 sd, its run and its CPU seconds."""
+    run, last = regression(x, y, {"y": cv.ncvmp(bound=bound)})
     run()
     best = last[0].log_evidence
-    for tolerance in (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5):
+    for tolerance in (1e-2, 1e-3, 1e-4):
         run, last = regression(x, y, {"y": cv.ncvmp(bound=bound)}, tolerance)
         run()
         if abs(last[0].log_evidence - best) < within:
@@ -224,7 +223,14 @@ def show_svi(x, y, posterior, ours, budget):
         early = next((one[2] for one in path if one[1] > ours), reached)
         end = "reaches it" if reached >= target - 1.0 else "stops short"
         print(f"SVI, {guide}: {end}: ELBO {reached:.5g} (ours {target:.5g}) after {steps} steps, {spent:.4g} s CPU,")
-        print(f"    {spent / ours:.3g} times ours; at our time {early:.5g}", flush=True)
+        print(f"    {spent / ours:.3g} times ours; at our time {early:.5g}")
+        # A guide with less freedom never gets there: compare the times to the best that it does reach.
+        best = max(one[2] for one in path)
+        first = next(one[1] for one in path if one[2] >= best - 1.0)
+        passed = int(np.argmax(posterior.trace.evidence > best - 1.0)) + 1
+        own = ours * passed / posterior.iterations
+        print(f"    its best less one nat, {best - 1.0:.5g}: SVI in {first:.3g} s,", end=" ")
+        print(f"ours in {own:.3g} s ({passed} sweeps)", flush=True)
     return found
 
 
@@ -273,7 +279,7 @@ def main():
     parser.add_argument("--parts", nargs="*", default=["small", "digits", "nuts", "svi", "held out"])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--bounds", nargs="*", default=["tilted", OURS], help="on optdigits")
-    parser.add_argument("--nuts", type=int, nargs=2, default=[300, 50], metavar=("WARMUP", "DRAWS"))
+    parser.add_argument("--nuts", type=int, nargs=2, default=[1000, 1000], metavar=("WARMUP", "DRAWS"))
     parser.add_argument("--seconds", type=float, default=60.0, help="CPU seconds for each guide of SVI")
     arguments = parser.parse_args()
     runs, parts, kept = arguments.runs, set(arguments.parts), {}
