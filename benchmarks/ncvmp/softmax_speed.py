@@ -4,7 +4,8 @@
 by every bound. Infer.NET's numbers are those it recorded on the same inputs: sweeps and CPU seconds to 1e-6.
 
 (b) 5620 handwritten digits of 64 pixels: to 1e-4 in evidence; NumPyro's NUTS kernel in one jitted loop (scaled up
-where `--nuts` asks for fewer draws); NumPyro's SVI by three guides, timed to our ELBO; a held-out half beside scikit-learn's LogisticRegression with C by cross-validation; and one sweep beside its products of matrices.
+where `--nuts` asks for fewer draws); NumPyro's SVI by three guides, timed to our ELBO; a held-out half beside
+scikit-learn's LogisticRegression with C by cross-validation; and one sweep beside its products of matrices.
 
 CPU time of one thread. `--runs` is the folder of Infer.NET's runs, which holds the data.
 """

@@ -75,7 +75,7 @@ def splits(rows, share, count, recorded=None):
     return [np.isin(np.arange(rows), rng.permutation(rows)[: round(share * rows)]) for _ in range(count)]
 
 
-def programs(features, classes):
+def programs(features, classes, probit):
     """(name, joint or apart): the compiled program; each serves all splits."""
     found = {}
     for joint in (False, True):
@@ -84,9 +84,11 @@ def programs(features, classes):
         for bound in METHODS:
             method = cv.ncvmp(bound=bound)
             found[bound, kind] = cv.compile(model, observed=["y"], method={"y": method} if joint else method)
+    if probit:
         model = models.multinomial_probit(features, classes)
-        found["probit", kind] = cv.compile(model, observed=["y"], method={"y": "vmp"} if joint else "vmp")
-    found["probit, our choice", "joint"] = cv.compile(models.multinomial_probit(features, classes), observed=["y"])
+        found["probit", "apart"] = cv.compile(model, observed=["y"], method="vmp")
+        found["probit", "joint"] = cv.compile(model, observed=["y"], method={"y": "vmp"})
+        found["probit, auto", "joint"] = cv.compile(model, observed=["y"])
     return found
 
 
@@ -110,10 +112,10 @@ def one(program, x, y, train):
     }
 
 
-def run(x, y, masks):
+def run(x, y, masks, probit):
     """{(method, kind): {quantity: its values over the splits}}"""
     found = {}
-    for key, program in programs(x.shape[1], int(y.max()) + 1).items():
+    for key, program in programs(x.shape[1], int(y.max()) + 1, probit).items():
         program({"x": x[masks[0]], "y": y[masks[0]]})  # compiles
         results = [one(program, x, y, train) for train in masks]
         found[key] = {name: np.array([result[name] for result in results]) for name in results[0]}
@@ -171,14 +173,16 @@ def main():
     parser = common.options(__doc__)
     parser.add_argument("--runs", type=Path, default=reference_runs.RUNS / "infernet_softmax", help="Infer.NET's runs")
     parser.add_argument("--only", nargs="*", default=["Iris", "Glass", "Thyroid"])
+    parser.add_argument("--splits", type=int, default=16)
+    parser.add_argument("--no-probit", action="store_true", help="softmax alone")
     arguments = parser.parse_args()
-    count = 2 if arguments.quick else 16
+    count = 2 if arguments.quick else arguments.splits
     results = {}
 
     def study(name, x, y, share, recorded=None):
         label = f"{name} {round(100 * share)}:{round(100 - 100 * share)}"
         masks = splits(len(y), share, count, recorded)
-        found = results[label] = run(x, y, masks)
+        found = results[label] = run(x, y, masks, not arguments.no_probit)
         size = f"{len(y)} x {x.shape[1]}, {y.max() + 1} classes, {count} splits, {masks[0].sum()} training rows"
         show(name, f"{label}: {size}; predictive and error per test point", found)
         if share == 0.75:
@@ -196,7 +200,9 @@ def main():
         study("Thyroid", x, y, 0.5)
         study("Thyroid", x, y, 0.75)
     content = {label: {" ".join(key): one for key, one in found.items()} for label, found in results.items()}
-    common.save("table_6_1", picture(results), splits=count, results=content)
+    common.save(
+        "_".join(["table_6_1", *map(str.lower, arguments.only)]), picture(results), splits=count, results=content
+    )
 
 
 if __name__ == "__main__":
