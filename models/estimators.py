@@ -359,4 +359,6 @@ class GammaEstimation(DensityMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the posteriors, which hold compiled programs: they are inferred again when asked for."""
-        return {name: value for name, value in super().__getstate__().items() if name != "posterior_"}
+        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
+        state.pop("posterior_", None)
+        return state

@@ -135,7 +135,7 @@ class Estimator(BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         """The posterior as the bytes of its file: compiled programs do not travel."""
-        state = dict(super().__getstate__())
+        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
         if "posterior_" in state:
             with tempfile.TemporaryDirectory() as folder:
                 state["posterior_"].save(path := os.path.join(folder, "posterior"))
