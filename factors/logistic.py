@@ -59,10 +59,10 @@ def logistic_site(out, mean, variance, power=1.0) -> Site:
 @jax.custom_jvp
 def _quadrature(m, v):
     """E log(1 + exp(s)), to 1e-11 under any variance: each normal of the mixture smooths a hinge in closed form."""
-    return _smoothed_hinge(m, v)[0]
+    return smoothed_hinge(m, v)[0]
 
 
-def _smoothed_hinge(m, v):
+def smoothed_hinge(m, v):
     """sum over the mixture of E max(0, x) for x ~ N(m, v + its variance), and the derivatives in m and in v."""
     variances, weights = (jnp.asarray(a, m.dtype) for a in (_VARIANCES, np.stack([_WEIGHTS, _WEIGHTS * _VARIANCES])))
     total = v + variances.reshape((-1,) + (1,) * jnp.ndim(m))
@@ -74,7 +74,7 @@ def _smoothed_hinge(m, v):
 
 @_quadrature.defjvp
 def _(primals, tangents):
-    value, in_mean, in_variance = _smoothed_hinge(*primals)
+    value, in_mean, in_variance = smoothed_hinge(*primals)
     return value, in_mean * tangents[0] + in_variance * tangents[1]
 
 

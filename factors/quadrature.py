@@ -112,6 +112,26 @@ def bracketed_newton(derivatives: Callable[[Array], tuple[Array, Array]], low: A
     return jax.lax.fori_loop(0, steps, step, (0.5 * (low + high), low, high))[0]
 
 
+def bracketed_root(derivatives: Callable[[Array], tuple[Array, Array]], low: Array, high: Array) -> Array:
+    """The same, with as many steps as the worst element needs: for roots that nobody differentiates.
+
+    A Newton step that leaves the bracket, or is not half as long as the one before, becomes a bisection.
+    """
+
+    def step(state):
+        i, x, low, high, moved, _ = state
+        value, slope = derivatives(x)
+        low, high = jnp.where(value > 0, x, low), jnp.where(value > 0, high, x)
+        newton = x - value / slope
+        good = (newton >= low) & (newton <= high) & (jnp.abs(newton - x) <= 0.5 * moved)
+        new = jnp.where(good, newton, 0.5 * (low + high))
+        moved = jnp.abs(new - x)
+        return i + 1, new, low, high, moved, jnp.any(moved > 1e-13 * (1.0 + jnp.abs(x)))
+
+    start = (0, 0.5 * (low + high), low, high, jnp.abs(high - low), jnp.asarray(True))
+    return jax.lax.while_loop(lambda state: state[-1] & (state[0] < 100), step, start)[1]
+
+
 def tilted_mode(log_factor: Callable[[Array], Array], mean: Array, variance: Array) -> tuple[Array, Array]:
     """The mode of f(x) N(x; mean, variance) for log-concave f, and the standard deviation of the curvature there."""
     sd = jnp.sqrt(variance)

@@ -38,8 +38,7 @@ def diagonal(matrix: Array) -> Array:
 
 
 def cholesky(matrix: Array) -> Array:
-    """L, lower triangular, with L L' = M; LAPACK for large matrices only, since it spends a microsecond on a small one.
-    """
+    """L, lower triangular, with L L' = M; LAPACK spends a microsecond on a small one, so only large ones go there."""
     matrix, size = symmetric(matrix), matrix.shape[-1]  # so that gradients are symmetric too
     if size > BY_COLUMN:
         return _one_by_one(jnp.linalg.cholesky, matrix)
@@ -55,8 +54,7 @@ def cholesky(matrix: Array) -> Array:
 
 
 def _one_by_one(function, matrix: Array) -> Array:
-    """LAPACK on each matrix in turn: inside a loop, XLA's threads that share a batch can wait for each other for ever.
-    """
+    """LAPACK on one matrix at a time: XLA's threads that share a batch in a loop can wait for each other for ever."""
     flat = matrix.reshape((-1, *matrix.shape[-2:]))
     return (function(flat[0])[None] if len(flat) == 1 else jax.lax.map(function, flat)).reshape(matrix.shape)
 
