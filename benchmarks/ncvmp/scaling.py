@@ -2,8 +2,8 @@
 
 Statement: cost grows linearly in the rows N and the classes K; at N = 10^6, D = 100, K = 2 one sweep takes at most
 three times as long as X.T @ (w * X) on one thread. CPU time throughout; every point is a process of its own, so that
-its peak memory is its own. Kinds: the softmax by its tilted and by its logarithmic bound, and the logistic of two classes
-by NCVMP and by EP.
+its peak memory is its own. Kinds: the softmax by its tilted and by its logarithmic bound, and the logistic of two
+classes by NCVMP and by EP.
 """
 
 import json
