@@ -106,10 +106,16 @@ def learn(
         return -trace[-1], -gradient
 
     origin = np.concatenate([np.ravel(start[name]) for name in names])
+    steepness = max(1.0, float(np.linalg.norm(loss(origin)[1])))  # the first step is the scaled slope: one at most
     reach = np.concatenate([np.full(first[name].size, ways[name].reach) for name in names])
     bounds = list(zip(origin - reach, origin + reach, strict=True))
-    limits = {"maxiter": max_steps, "gtol": tolerance, "ftol": 1e-12}
-    minimize(loss, origin, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
+    limits = {"maxiter": max_steps, "gtol": tolerance / steepness, "ftol": 1e-12}
+
+    def scaled(u: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = loss(u)
+        return value / steepness, slope / steepness
+
+    minimize(scaled, origin, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
     _, posterior, gradient = best[0]
     values = {name: np.asarray(posterior.arrays[name], float) for name in names}
     moved = np.concatenate([np.ravel(ways[name].free(values[name])) for name in names]) - origin
