@@ -108,10 +108,11 @@ class Estimator(BaseEstimator):
     def _infer(self, definition: Definition, data: dict[str, Any], observed: str, start: dict[str, Any]) -> None:
         tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
         compiled = program(definition, observed, tolerance, self.max_iter)
-        learned = cv.learn(compiled, {**data, **start}, tuple(start)) if start else None
         self._made_by = definition
-        self.posterior_ = learned.posterior if learned else compiled(data)
-        self.hyperparameters_ = learned.values if learned else {}
+        self.posterior_, self.hyperparameters_ = compiled({**data, **start}), start
+        if start and self.posterior_.converged:  # elsewhere the evidence has no gradient
+            learned = cv.learn(compiled, {**data, **start}, tuple(start))
+            self.posterior_, self.hyperparameters_ = learned.posterior, learned.values
         self.log_evidence_, self.n_iter_ = self.posterior_.log_evidence, self.posterior_.iterations
         self.converged_ = self.posterior_.converged
         if not self.converged_:

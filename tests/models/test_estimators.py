@@ -33,7 +33,7 @@ def checks():
             yield pytest.param(estimator, check, marks=marks, id=f"{name}-{label}")
 
 
-@pytest.mark.parametrize(("estimator", "check"), checks())
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_scikit_learn_accepts(estimator, check):
     check(estimator)
 
