@@ -101,3 +101,15 @@ def test_blocks_of_rows_give_what_all_rows_give(case, small_blocks):
     for name in ("w", "bias"):
         close(parts[name].mean, whole[name].mean, rtol=1e-7, atol=1e-8)
         close(parts[name].variance, whole[name].variance, rtol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["ep", "ncvmp"])
+def test_gradients_of_the_evidence_pass_through_blocks(method, small_blocks):
+    found = []
+    for cut in (lambda: None, small_blocks):
+        cut()
+        model, given = linked("logistic")()
+        posterior = cv.infer(model, given, method=method, tolerance=1e-11)
+        assert bool(posterior.machine.rows) is (cut is small_blocks)
+        found.append(posterior.evidence_gradient("x")["x"])
+    close(found[1], found[0], rtol=1e-6, atol=1e-8)
