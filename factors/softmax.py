@@ -34,28 +34,35 @@ def _tilted(m, v):
 def _tilted_weights(m, v):
     """The minimiser of the tilted bound.
 
-    Given the normaliser L, each class solves log a + a v = m + v / 2 - L alone, and L is the zero of sum a(L) - 1. One
-    bracketed equation in L needs no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
+    Given the normaliser L, each class solves log a + a v = m + v / 2 - L alone, through w = a v with w + log w = y, and
+    L is the zero of sum a(L) - 1. That sum is convex and decreasing in L: Newton's steps from the left cannot
+    overshoot, and need no damping, where the plain fixed point oscillates as soon as v a (1 - a) > 1.
     """
-    target = m + 0.5 * v
+    v = jnp.maximum(v, 1e-12)
+    target = m + 0.5 * v + jnp.log(v)
+    # Here the sum is at least one, since a <= 1 gives log a >= target - v - L.
+    start = logsumexp(m - 0.5 * v, axis=-1, keepdims=True)
 
-    def derivatives(normaliser):
-        a = _lambert(target - normaliser, v)
-        return a.sum(-1, keepdims=True) - 1.0, -(a / (1.0 + a * v)).sum(-1, keepdims=True)
+    def step(state):
+        i, normaliser, _, _ = state
+        w = _lambert(jnp.maximum(target - normaliser, -600.0))
+        move = ((w / v).sum(-1, keepdims=True) - 1.0) / (w / (v * (1.0 + w))).sum(-1, keepdims=True)
+        return i + 1, normaliser + move, w, jnp.any(jnp.abs(move) > 1e-13 * (1.0 + jnp.abs(normaliser)))
 
-    # At `low` the sum is at least one, since a <= 1 gives log a >= target - v - L.
-    low = logsumexp(m - 0.5 * v, axis=-1, keepdims=True)
-    high = logsumexp(target, axis=-1, keepdims=True)
-    return _lambert(target - bracketed_root(derivatives, low, high), v)
+    begin = (0, start, jnp.zeros_like(target), jnp.asarray(True))
+    a = jax.lax.while_loop(lambda state: state[-1] & (state[0] < 100), step, begin)[2] / v
+    return a / a.sum(-1, keepdims=True)
 
 
-def _lambert(u, v):
-    """The root a of log a + a v = u, through w = a v with w + log w = u + log v."""
-    y = jnp.clip(u + jnp.log(jnp.maximum(v, 1e-300)), -100.0, None)
-    w = jnp.where(y > 1.0, y - jnp.log(jnp.maximum(y, 1.0)), jnp.exp(jnp.minimum(y, 1.0)))
-    for _ in range(5):
-        w = w * (1.0 + y - jnp.log(w)) / (1.0 + w)
-    return jnp.exp(u - w)
+def _lambert(y):
+    """The root w of w + log w = y: two steps of fourth order; fritsch1973lambert."""
+    small = jnp.exp(jnp.minimum(y, 1.0))
+    w = jnp.where(y > 1.0, y - jnp.log(jnp.maximum(y, 1.0)), small / (1.0 + 0.6 * small))
+    for _ in range(2):
+        gap = y - jnp.log(w) - w
+        q = 2.0 * (1.0 + w) * (1.0 + w + gap / 1.5)
+        w = w * (1.0 + gap / (1.0 + w) * (q - gap) / (q - 2.0 * gap))
+    return w
 
 
 def _quadratic(m, v):

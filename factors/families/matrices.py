@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 
 Array = Any
 WRITTEN_OUT = 4  # rows
-BY_COLUMN = 64  # rows up to which a loop over columns serves; every step of it is one operation on all matrices
+BY_COLUMN = 16  # rows up to which a loop over columns serves; every step of it is one operation on all matrices
 
 
 def symmetric(matrix: Array) -> Array:
@@ -41,7 +42,7 @@ def cholesky(matrix: Array) -> Array:
     """L, lower triangular, with L L' = M; LAPACK spends a microsecond on a small one, so only large ones go there."""
     matrix, size = symmetric(matrix), matrix.shape[-1]  # so that gradients are symmetric too
     if size > BY_COLUMN:
-        return _one_by_one(jnp.linalg.cholesky, matrix)
+        return _large_cholesky(matrix)
     if size > WRITTEN_OUT:
         return _cholesky_by_column(matrix)
     zero = jnp.zeros_like(matrix[..., 0, 0])
@@ -53,10 +54,52 @@ def cholesky(matrix: Array) -> Array:
     return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in root], -2)
 
 
-def _one_by_one(function, matrix: Array) -> Array:
+def _one_by_one(function: Callable[[Array], Array], matrix: Array) -> Array:
     """LAPACK on one matrix at a time: XLA's threads that share a batch in a loop can wait for each other for ever."""
-    flat = matrix.reshape((-1, *matrix.shape[-2:]))
-    return (function(flat[0])[None] if len(flat) == 1 else jax.lax.map(function, flat)).reshape(matrix.shape)
+    if matrix.ndim == 2 or jax.default_backend() != "cpu":
+        return function(matrix)
+    each = jax.vmap(jax.custom_batching.sequential_vmap(function))
+    return each(matrix.reshape((-1, *matrix.shape[-2:]))).reshape(matrix.shape)
+
+
+@jax.custom_jvp
+def _large_cholesky(matrix: Array) -> Array:
+    return _one_by_one(jnp.linalg.cholesky, matrix)
+
+
+@_large_cholesky.defjvp
+def _(primals, tangents):
+    root = _large_cholesky(*primals)
+    w = _large_inverse_root(root)
+    inner = jnp.tril(w @ tangents[0] @ jnp.swapaxes(w, -1, -2))
+    return root, root @ (inner - 0.5 * inner * jnp.eye(inner.shape[-1], dtype=inner.dtype))
+
+
+@jax.custom_jvp
+def _large_inverse_root(root: Array) -> Array:
+    eye = jnp.eye(root.shape[-1], dtype=root.dtype)
+
+    def solve(one):
+        return jax.lax.linalg.triangular_solve(one, jnp.broadcast_to(eye, one.shape), left_side=True, lower=True)
+
+    return _one_by_one(solve, root)
+
+
+@jax.custom_jvp
+def _large_inverse(matrix: Array) -> Array:
+    return _one_by_one(jnp.linalg.inv, matrix)
+
+
+@_large_inverse_root.defjvp
+def _(primals, tangents):
+    w = _large_inverse_root(*primals)
+    return w, -w @ tangents[0] @ w
+
+
+@_large_inverse.defjvp
+def _(primals, tangents):
+    inverse = _large_inverse(*primals)
+    return inverse, -inverse @ tangents[0] @ inverse
 
 
 @jax.jit  # a loop outside of one would be compiled anew at every call
@@ -105,8 +148,7 @@ def inverse_root(matrix: Array) -> Array:
         return jnp.stack([jnp.stack([zero if e is None else e for e in row], -1) for row in w], -2)
     if size <= BY_COLUMN:
         return _inverse_by_row(root)
-    eye = jnp.eye(size, dtype=root.dtype)
-    return _one_by_one(lambda one: jax.lax.linalg.triangular_solve(one, eye, left_side=True, lower=True), root)
+    return _large_inverse_root(root)
 
 
 def inverse(matrix: Array) -> Array:
@@ -120,7 +162,7 @@ def regular_inverse(matrix: Array) -> Array:
     """The inverse of a symmetric matrix that need not be positive definite: Gauss and Jordan without pivoting."""
     size = matrix.shape[-1]
     if size > BY_COLUMN:
-        return symmetric(_one_by_one(jnp.linalg.inv, matrix))
+        return symmetric(_large_inverse(matrix))
     rows = jnp.arange(size)
 
     def step(rest, k):
