@@ -4,7 +4,7 @@
 An estimator infers the posterior of its model, keeps it as `posterior_`, and predicts by averaging over it. Features
 are standardised first, since the models' priors ask for it. Rows are padded with unobserved outcomes, which change
 nothing, to a grid of sizes: data sets of similar sizes, such as the folds of a cross-validation, share one compiled
-program. Features are dense.
+program. Features of the models with linear scores may be sparse, and are then scaled but not centred.
 """
 
 from __future__ import annotations
@@ -271,6 +271,7 @@ class HeteroskedasticGP(_Heteroskedastic):
     """
 
     _mean = "f"
+    _accepts = False
 
     def __init__(
         self, scale: float = 1.0, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000

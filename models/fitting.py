@@ -11,6 +11,7 @@ from typing import Any
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
+from scipy import sparse
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin
@@ -49,11 +50,15 @@ def program(definition: Definition, observed: str, tolerance: float, max_iter: i
     return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter)
 
 
-def padded(array: np.ndarray) -> np.ndarray:
+def padded(array: Any) -> Any:
     """With at least one row of zeros below: up to a multiple of 64, or of an eighth to a sixteenth of a large size."""
-    rows = len(array)
+    rows = array.shape[0]
     step = max(64, 2 ** (rows.bit_length() - 4))
-    return np.concatenate([array, np.zeros(((rows // step + 1) * step - rows, *array.shape[1:]), array.dtype)])
+    more = (rows // step + 1) * step - rows
+    if sparse.issparse(array):
+        ends = np.concatenate([array.indptr, np.full(more, array.indptr[-1])])
+        return sparse.csr_array((array.data, array.indices, ends), shape=(len(ends) - 1, array.shape[1]))
+    return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
 
 
 def partly(array: np.ndarray) -> np.ma.MaskedArray:
@@ -62,8 +67,14 @@ def partly(array: np.ndarray) -> np.ma.MaskedArray:
     return np.ma.masked_array(whole, np.arange(len(whole)) >= len(array))
 
 
-def location_and_scale(array: np.ndarray) -> tuple[Any, Any]:
-    """Mean and standard deviation of each column; one for a constant column."""
+def location_and_scale(array: Any) -> tuple[Any, Any]:
+    """Mean and standard deviation of each column; one for a constant column.
+
+    Zero and the root mean square for a sparse matrix: subtracting means would fill it.
+    """
+    if sparse.issparse(array):
+        square = np.asarray(array.multiply(array).mean(axis=0)).ravel()
+        return 0.0, np.where(square > 0.0, np.sqrt(square), 1.0)
     sd = array.std(axis=0)
     return array.mean(axis=0), np.where(sd > 1e-12 * np.abs(array).max(axis=0), sd, 1.0)
 
@@ -71,10 +82,17 @@ def location_and_scale(array: np.ndarray) -> tuple[Any, Any]:
 class Estimator(BaseEstimator):
     """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
 
+    _accepts: Any = "csr"  # what `validate_data` makes of sparse features; False refuses them
+
     def __init__(self, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000) -> None:
         self.standardize = standardize
         self.tolerance = tolerance
         self.max_iter = max_iter
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._accepts)
+        return tags
 
     def _definition(self, features: int) -> Definition:
         raise NotImplementedError
@@ -88,22 +106,29 @@ class Estimator(BaseEstimator):
         return {}
 
     def fit(self, X: Any, y: Any) -> Any:
-        """Infers the posterior given features `X` (rows, features) and outcomes `y` (rows). Returns itself.
+        """Infers the posterior given features `X` (rows, features; dense or sparse) and outcomes `y` (rows). Returns
+        itself.
 
         Sets `posterior_`, `log_evidence_`, `n_iter_` (sweeps), `converged_`, `hyperparameters_` (inputs that were
         learned by the gradient of the evidence) and, where scores are linear, `coef_` and `intercept_`, posterior
         means in the units of X. Warns where the inference did not converge. Raises ValueError for data that do not fit.
         """
         numeric = isinstance(self, RegressorMixin)
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=numeric)
+        X, y = validate_data(
+            self, X, y, accept_sparse=self._accepts, dtype=np.float64, ensure_min_samples=2, y_numeric=numeric
+        )
         outcome = self._coded(y)
         self._centre, self._width = location_and_scale(X) if self.standardize else (0.0, np.ones(X.shape[1]))
         self._infer(self._definition(X.shape[1]), {"x": self._inputs(X), "y": partly(outcome)}, "y", self._start())
         self._describe()
         return self
 
-    def _inputs(self, X: np.ndarray) -> np.ndarray:
-        return padded((X - self._centre) / self._width)
+    def _inputs(self, X: Any) -> Any:
+        """Features, standardised and padded. Sparse ones stay so unless a mean has to be subtracted."""
+        if sparse.issparse(X) and not np.any(self._centre):
+            return padded(sparse.csr_array(X.multiply(1.0 / self._width)))
+        dense = X.toarray() if sparse.issparse(X) else X
+        return padded((dense - self._centre) / self._width)
 
     def _infer(self, definition: Definition, data: dict[str, Any], observed: str, start: dict[str, Any]) -> None:
         tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
@@ -130,9 +155,9 @@ class Estimator(BaseEstimator):
     def _predictive(self, X: Any) -> Callable[[str, str], np.ndarray]:
         """A moment of the predictive marginal of a variable at the rows of `X`."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, accept_sparse=self._accepts, dtype=np.float64, reset=False)
         found = self.posterior_.predict({"x": self._inputs(X)})
-        return lambda name, moment="mean": getattr(found[name], moment)[: len(X)]
+        return lambda name, moment="mean": getattr(found[name], moment)[: X.shape[0]]
 
     def __getstate__(self) -> dict[str, Any]:
         """The posterior as the bytes of its file: compiled programs do not travel."""

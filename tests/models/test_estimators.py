@@ -6,7 +6,9 @@ import sys
 import cavity as cv
 import numpy as np
 import pytest
+import scipy.sparse
 from cavity import models
+from cavity.engine.pages import Pages
 from cavity.models import estimators, fitting
 from scipy.integrate import quad
 from sklearn.base import clone
@@ -60,6 +62,44 @@ def test_a_classifier_says_what_its_model_says():
     score = new @ found.coef_.T + found.intercept_
     assert score == pytest.approx((new - mean) / sd @ posterior["weight"].mean.T + posterior["bias"].mean, abs=1e-5)
     assert found.score(x, labels) > 0.85
+
+
+LINEAR = sorted(set(estimators.__all__) - {"HeteroskedasticGP", "GammaEstimation"})
+
+
+def sparse_data(name):
+    """Features of which most are zero, one column without entries, and outcomes for an estimator."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((60, 3)) < 0.4, rng.gamma(2.0, [0.8, 0.8, 0.0], size=(60, 3)), 0.0)
+    score = x @ [1.0, -1.0, 0.0] + rng.normal(size=60)
+    if name == "HeteroskedasticRegression":
+        return x, score
+    return x, np.digitize(score, [0.0] if name in ("LogisticRegression", "ProbitRegression") else [-0.5, 0.5])
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in LINEAR])
+def test_sparse_features_give_what_dense_ones_give(name):
+    x, y = sparse_data(name)
+    dense = getattr(estimators, name)(standardize=False, tolerance=1e-8).fit(x, y)
+    found = clone(dense).fit(scipy.sparse.csr_array(x), y)
+    assert isinstance(found.posterior_.arrays["x"], Pages)
+    assert found.coef_ == pytest.approx(dense.coef_, rel=1e-5, abs=1e-8)
+    assert found.log_evidence_ == pytest.approx(dense.log_evidence_, abs=1e-6)
+    how = "predict_proba" if hasattr(found, "predict_proba") else "predict"
+    assert getattr(found, how)(scipy.sparse.csc_matrix(x)) == pytest.approx(getattr(dense, how)(x), rel=1e-5)
+
+
+def test_sparse_features_are_scaled_and_not_centred():
+    x, y = sparse_data("LogisticRegression")
+    x[:, 1] *= 10.0
+    found = estimators.LogisticRegression().fit(scipy.sparse.csr_array(x), y)
+    scale = np.array([*np.sqrt(np.mean(x[:, :2] ** 2, axis=0)), 1.0])
+    dense = estimators.LogisticRegression(standardize=False).fit(x / scale, y)
+    assert found.coef_ == pytest.approx(dense.coef_ / scale, rel=1e-5, abs=1e-8)
+    assert found.intercept_ == pytest.approx(dense.intercept_, rel=1e-5)
+    assert found.predict_proba(x) == pytest.approx(dense.predict_proba(x / scale), rel=1e-5)
+    centred = clone(found).fit(x, y)  # reads new sparse features as well
+    assert centred.predict_proba(scipy.sparse.csr_array(x)) == pytest.approx(centred.predict_proba(x))
 
 
 def test_similar_sizes_share_one_program():
