@@ -30,7 +30,7 @@ def infer(
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
     restarts: int = 1,
-    acceleration: int = 5,
+    acceleration: int = 10,
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",
@@ -46,8 +46,8 @@ def infer(
     dictionary of marginals by name.
     `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
-    of Anderson acceleration (0 is none). `trace_evidence=False` saves the evidence of every sweep where only EP runs.
-    `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
+    of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves
+    the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
     exactly what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
     treewidth, also where a method was asked for, and integrates up to three scalars that are left (see `integrate`);
     "default" does so for small ones under method "auto". `integrate` names one to three scalar variables, such as
@@ -112,7 +112,7 @@ def compile(
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
     restarts: int = 1,
-    acceleration: int = 5,
+    acceleration: int = 10,
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",

@@ -18,7 +18,7 @@ class Options:
     tolerance: float = 1e-6
     max_iterations: int = 1000
     restarts: int = 1
-    acceleration: int = 5
+    acceleration: int = 10
     trace_evidence: bool = True
     progress: bool | None = None
     accuracy: str = "default"

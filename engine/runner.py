@@ -121,13 +121,18 @@ class Runner:
         return {**chosen, "restart": best, "all_evidence": evidence, "key": jax.random.key_data(self._keys(key)[best])}
 
 
+HISTORY = 2**25  # numbers that acceleration may keep: 256 MiB
+
+
 class _Task:
     """One inference inside a trace."""
 
     def __init__(self, machine: Machine, settings: controller.Settings, data: Any, key: Any) -> None:
-        self.machine, self.settings, self.data = machine, settings, machine.completed(data)
+        self.machine, self.data = machine, machine.completed(data)
         self.fixed = prepare(self.machine, self.data, key)
         self.state, self.starts = start(self.machine, self.fixed, self.data, key)
+        affordable = max(2, HISTORY // (2 * max(1, self.split(self.state)[0].size)))
+        self.settings = settings._replace(depth=min(settings.depth, affordable), seeded=bool(self.starts))
 
     def split(self, state: State) -> tuple[Any, Any, Callable[[Any, Any], State]]:
         """The part of the state that is accelerated, as a vector; the rest; and the way back."""
@@ -146,8 +151,7 @@ class _Task:
         x, rest, _ = self.split(self.state)
         floored = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
         parts = {name: jnp.zeros(()) for name in part_names(self.machine)} if self.settings.with_evidence else {}
-        settings = self.settings._replace(seeded=bool(self.starts))
-        return controller.begin(x, rest, floored, parts, settings, 1.0)
+        return controller.begin(x, rest, floored, parts, self.settings, 1.0)
 
     def advance(self, carry: controller.Carry, limit: Any) -> controller.Carry:
         _, _, join = self.split(self.state)
@@ -159,8 +163,7 @@ class _Task:
             y, rest, _ = self.split(result.state)
             return y, rest, result.residual, result.evidence, result.proper, result.floored
 
-        settings = self.settings._replace(seeded=bool(self.starts))
-        return controller.advance(sweep, carry, settings, limit)
+        return controller.advance(sweep, carry, self.settings, limit)
 
     def finish(self, carry: controller.Carry) -> dict[str, Any]:
         _, _, join = self.split(self.state)

@@ -279,7 +279,7 @@ def test_unknown_bound():
     text = refusal(binary_regression(), ["y"], method={"y": cv.ncvmp(bound="blei")})
     says(text, "'y' has no bound 'blei'", "logistic: quadrature, tilted, jaakkola")
     text = refusal(softmax_regression(), ["y"], method={"y": cv.ncvmp(bound="jaakkola")})
-    says(text, "softmax: tilted, log, quadratic, bohning, taylor, quadrature")
+    says(text, "softmax: quadrature, tilted, log, quadratic, adaptive, bohning, taylor")
 
 
 def test_bound_where_there_is_no_link():
