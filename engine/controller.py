@@ -17,6 +17,7 @@ from .settle import settle
 
 CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING, CONTRADICTION = 0, 1, 2, 3, 4, 5
 SMALLEST_STEP = 1e-4
+SMALLEST_RIDGE = 1e-12
 
 
 class Settings(NamedTuple):
@@ -43,13 +44,15 @@ class Carry(NamedTuple):
     good_evidence: Any
     best_residual: Any
     best_at: Any
-    differences_x: Any  # (depth, size) differences of sweep results
-    differences_r: Any  # (depth, size) differences of residual vectors
-    last_y: Any
+    differences_x: Any  # (depth, size) differences of starts of sweeps
+    differences_r: Any  # (depth, size) differences of what an undamped sweep would add
+    last_x: Any
     last_r: Any
+    ridge: Any  # of the least squares of an extrapolation: large after failures, when it is nearly a plain sweep
     history: Any  # how many differences are in use
     accelerated: Any
     step: Any
+    ceiling: Any  # a step above this failed: growth slows down
     iteration: Any
     rejected: Any
     damped: Any
@@ -80,11 +83,13 @@ def begin(x: Any, rest: Any, floored: Any, parts: Any, settings: Settings, step:
         best_at=zero,
         differences_x=empty,
         differences_r=empty,
-        last_y=x,
+        last_x=x,
         last_r=jnp.zeros_like(x),
+        ridge=jnp.asarray(SMALLEST_RIDGE),
         history=zero,
         accelerated=jnp.asarray(False),
         step=jnp.asarray(step, float),
+        ceiling=jnp.asarray(1.0),
         iteration=zero,
         rejected=zero,
         damped=zero,
@@ -120,7 +125,9 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     finite = jnp.all(jnp.isfinite(y)) & ~jnp.isnan(residual)
     bad = ~finite | ~proper
     if settings.monotone:
-        slack = 1e-10 * (1.0 + jnp.abs(carry.good_evidence))
+        # Close to the optimum evidence is lost with the square of the distance: an extrapolation may dip a little.
+        dip = jnp.where(carry.accelerated, jnp.minimum(carry.good_residual, 0.3) ** 2, 0.0)
+        slack = 1e-10 * (1.0 + jnp.abs(carry.good_evidence)) + dip
         bad = bad | (evidence < carry.good_evidence - slack) | ~jnp.isfinite(evidence)
     else:
         # Below one standard deviation a rising residual is news that arrives late, not divergence.
@@ -135,18 +142,24 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
     rate = jnp.clip(jnp.maximum(ratio, ratio_two), 0.0, 0.99)
     error = residual / (1.0 - rate)
     plain_failure = bad & ~carry.accelerated
-    step = jnp.where(plain_failure, 0.4 * carry.step, jnp.where(bad, carry.step, jnp.minimum(1.0, 1.15 * carry.step)))
+    ceiling = jnp.where(plain_failure, 0.8 * carry.step, jnp.where(bad, carry.ceiling, 1.02 * carry.ceiling))
+    ceiling = jnp.minimum(1.0, ceiling)
+    grown = jnp.minimum(ceiling, 1.15 * carry.step)
+    step = jnp.where(plain_failure, 0.4 * carry.step, jnp.where(bad, carry.step, grown))
     improved = ~bad & (residual < carry.best_residual)
     best_at = jnp.where(improved, carry.iteration, carry.best_at)
     stuck = carry.iteration - best_at > 25
     step = jnp.where(stuck, 0.5 * step, step)
     best_at = jnp.where(stuck, carry.iteration, best_at)
     carry, accelerated_x, history = _extrapolate(carry, y, settings)
-    reset = bad | stuck
+    lost = bad & carry.accelerated
+    ridge = jnp.where(lost, 100.0 * jnp.maximum(carry.ridge, 1e-10), jnp.maximum(0.1 * carry.ridge, SMALLEST_RIDGE))
+    # What a sweep told about the map stays true when the sweep is rejected, unless its numbers are unsound.
+    reset = plain_failure | stuck | (bad & (~finite | ~proper))
     # An extrapolation that failed falls back to the plain sweep it came from; a plain sweep that failed to where that
     # sweep began, with a smaller step.
     x = jnp.where(
-        bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(reset | (history == 0), y, accelerated_x)
+        bad, jnp.where(carry.accelerated, carry.good, carry.base), jnp.where(stuck | (history == 0), y, accelerated_x)
     )
     within = ~bad & (error <= settings.tolerance) & (carry.iteration > 0)
     closing = within & ~carry.closing & settings.with_evidence
@@ -169,8 +182,10 @@ def _iterate(sweep, carry: Carry, settings: Settings) -> Carry:
         best_residual=jnp.where(improved, residual, carry.best_residual),
         best_at=best_at,
         history=jnp.where(reset, -1, history),  # the next difference still spans the reset
-        accelerated=~reset & (history > 0) & ~closing,
+        accelerated=~bad & ~stuck & (history > 0) & ~closing,
         step=step,
+        ceiling=ceiling,
+        ridge=jnp.where(bad | (history > 0), jnp.minimum(ridge, 1.0), carry.ridge),
         iteration=iteration,
         rejected=carry.rejected + (bad & carry.accelerated),
         damped=carry.damped + (plain_failure | stuck),
@@ -196,11 +211,13 @@ def _extrapolate(carry: Carry, y: Any, settings: Settings) -> tuple[Carry, Any, 
     """
     if settings.depth == 0:
         return carry, y, jnp.zeros((), jnp.int32)
-    r = y - carry.x
+    r = (y - carry.x) / carry.step
     slot = jnp.mod(carry.iteration, settings.depth)
     usable = (carry.iteration > 0) & jnp.all(jnp.isfinite(y))
     dx = jnp.where(
-        usable, jax.lax.dynamic_update_index_in_dim(carry.differences_x, y - carry.last_y, slot, 0), carry.differences_x
+        usable,
+        jax.lax.dynamic_update_index_in_dim(carry.differences_x, carry.x - carry.last_x, slot, 0),
+        carry.differences_x,
     )
     dr = jnp.where(
         usable, jax.lax.dynamic_update_index_in_dim(carry.differences_r, r - carry.last_r, slot, 0), carry.differences_r
@@ -210,13 +227,13 @@ def _extrapolate(carry: Carry, y: Any, settings: Settings) -> tuple[Carry, Any, 
     active = age < history
     gram = jnp.where(active[:, None] & active[None, :], dr @ dr.T, 0.0)
     scale = jnp.maximum(jnp.max(jnp.diagonal(gram)), 1e-300)
-    gram = gram / scale + jnp.diag(jnp.where(active, 1e-12, 1.0))
+    gram = gram / scale + jnp.diag(jnp.where(active, carry.ridge, 1.0))
     right = jnp.where(active, dr @ r, 0.0) / scale
     weights = jnp.linalg.solve(gram, right)
-    candidate = y - weights @ jnp.where(active[:, None], dx, 0.0)
+    candidate = y - weights @ jnp.where(active[:, None], dx + carry.step * dr, 0.0)
     sound = jnp.all(jnp.isfinite(candidate))
     return (
-        carry._replace(differences_x=dx, differences_r=dr, last_y=y, last_r=r),
+        carry._replace(differences_x=dx, differences_r=dr, last_x=carry.x, last_r=r),
         jnp.where(sound, candidate, y),
         jnp.where(sound, history, 0),
     )

@@ -47,12 +47,13 @@ def infer(
     `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves
-    the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal). `accuracy="best"` treats jointly and
-    exactly what is affordable: linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
-    treewidth, also where a method was asked for, and integrates up to three scalars that are left (see `integrate`);
-    "default" does so for small ones under method "auto". `integrate` names one to three scalar variables, such as
-    scales, that are integrated over a grid, the rest being inferred at every point ("auto" takes the fewest that leave
-    the rest exact): far more accurate where data are few, at the price of some hundred inferences. The compiled program
+    the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a
+    terminal). `accuracy="best"` treats jointly and exactly what is affordable: linear-Gaussian parts of up to some
+    thousand dimensions and discrete parts of small treewidth, also where a method was asked for, and integrates up to
+    three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
+    names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
+    every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
+    of some hundred inferences. The compiled program
     is kept with the model: a second call with the same shapes compiles nothing.
 
     Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
