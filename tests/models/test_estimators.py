@@ -46,6 +46,7 @@ def clusters(seed=0, rows=60):
     return np.array([[-2.0, 5.0], [2.0, 5.0], [0.0, 30.0]])[y] + rng.normal(size=(rows, 2)) * [1.0, 8.0], y
 
 
+@pytest.mark.slow
 def test_a_classifier_says_what_its_model_says():
     x, y = clusters()
     labels = np.array(["pear", "apple", "fig"])[y]
@@ -75,6 +76,20 @@ def sparse_data(name):
     if name == "HeteroskedasticRegression":
         return x, score
     return x, np.digitize(score, [0.0] if name in ("LogisticRegression", "ProbitRegression") else [-0.5, 0.5])
+
+
+def test_two_classes_keep_their_names():
+    x, y = clusters()
+    x, y = x[y < 2], np.array(["pear", "apple"])[y[y < 2]]
+    found = estimators.LogisticRegression().fit(x, y)
+    assert found.classes_.tolist() == ["apple", "pear"]
+    probability = found.predict_proba(x)
+    assert probability.sum(1) == pytest.approx(np.ones(len(y)))
+    assert found.predict(x).tolist() == np.where(probability[:, 1] > 0.5, "pear", "apple").tolist()
+    assert found.score(x, y) > 0.85
+    posterior = cv.infer(models.logistic_regression(2), {"x": (x - x.mean(0)) / x.std(0), "y": y == "pear"})
+    assert found.log_evidence_ == pytest.approx(posterior.log_evidence, abs=1e-6)
+    assert found.coef_[0] == pytest.approx(posterior["weight"].mean / x.std(0), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in LINEAR])

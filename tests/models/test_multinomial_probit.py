@@ -95,9 +95,10 @@ def test_two_classes_are_a_probit_with_noise_of_variance_two():
 def test_probabilities_sum_to_one_before_they_are_scaled():
     rng = np.random.default_rng(1)
     mean, variance = 2.0 * rng.normal(size=(5, 7)), np.exp(rng.normal(size=(5, 7)))
-    logs = np.stack([log_choice(np.full(5, k), mean, variance) for k in range(7)], axis=-1)
+    choice = jax.jit(log_choice)
+    logs = np.stack([choice(np.full(5, k), mean, variance) for k in range(7)], axis=-1)
     close(np.exp(logs).sum(-1), 1.0, rtol=1e-10)
-    close(expected_choice(jnp.asarray(mean), jnp.asarray(variance)), np.exp(logs), rtol=1e-10)
+    close(jax.jit(expected_choice)(jnp.asarray(mean), jnp.asarray(variance)), np.exp(logs), rtol=1e-10)
 
 
 def test_extreme_scores_stay_finite():
@@ -112,14 +113,15 @@ def test_extreme_scores_stay_finite():
 def test_bound_is_below_monte_carlo_and_tight_without_variance():
     """E log p_k over independent scores, five standard errors."""
     rng = np.random.default_rng(2)
+    choice = jax.jit(log_choice)
     for _ in range(4):
         mean, variance = rng.normal(size=4), np.exp(rng.normal(size=4) - 1.0)
         scores = mean + np.sqrt(variance) * rng.normal(size=(4000, 4))
         bound = LINKS["multinomial_probit"].moments(Real(jnp.asarray(mean), jnp.asarray(variance)), "auxiliary").log
         for k in range(4):
-            values = np.asarray(log_choice(np.full(4000, k), scores, np.zeros_like(scores)))
+            values = np.asarray(choice(np.full(4000, k), scores, np.zeros_like(scores)))
             assert bound[k] <= values.mean() + 5.0 * values.std() / np.sqrt(4000)
-            assert bound[k] >= log_choice(k, mean, np.zeros(4)) - 0.5 * variance.sum() - 1e-12
+            assert bound[k] >= choice(k, mean, np.zeros(4)) - 0.5 * variance.sum() - 1e-12
 
 
 def test_message_of_the_bound_has_the_precision_of_the_noise_and_the_mean_utility():
@@ -210,6 +212,7 @@ def test_ep_and_vmp_against_importance_sampling():
     assert np.abs(mean - exact).max() < 0.15
 
 
+@pytest.mark.slow
 def test_missing_and_new_rows():
     """A row without a class says nothing of the weights, and is predicted as a new row is."""
     given = data()
@@ -221,7 +224,7 @@ def test_missing_and_new_rows():
     found = kept.predict({"x": given["x"][:5]})["y"].mean
     close(found.sum(-1), 1.0, rtol=1e-12)
     score = kept.predict({"x": given["x"][:5]})["score"]
-    close(found, expected_choice(jnp.asarray(score.mean), jnp.asarray(score.variance)), rtol=1e-10)
+    close(found, jax.jit(expected_choice)(jnp.asarray(score.mean), jnp.asarray(score.variance)), rtol=1e-10)
 
 
 def test_leave_one_out_of_rows_apart_is_their_evidence():
@@ -252,7 +255,8 @@ def test_scores_that_share_a_variable_are_vmp():
 
 
 @pytest.mark.skipif(not RUNS.is_dir(), reason="needs the shared folder's splits of Iris, absent here")
-@pytest.mark.parametrize("method", ["auto", pytest.param("vmp", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["auto", "vmp"])
 def test_iris_in_halves(method):
     """16 random halves, as Table 6.1 of knowles2012thesis: predictive -0.215 (0.034), error 0.0592 (0.03)."""
     table = np.loadtxt(RUNS / "iris_std.csv", delimiter=",", skiprows=1)

@@ -124,7 +124,7 @@ def softmax_data(seed, scales):
     return x, y, weight, bias
 
 
-@pytest.mark.parametrize("prior_variance", ["shared", "per class"])
+@pytest.mark.parametrize("prior_variance", [pytest.param("shared", marks=pytest.mark.slow), "per class"])
 def test_learned_precisions_of_the_softmax_follow_the_weights(prior_variance):
     """Gamma(1 + d / 2, 1 + E |w|^2 / 2), d the number of weights that share it."""
     x, y, *_ = softmax_data(0, [0.05, 0.05, 0.05] if prior_variance == "shared" else [0.05, 0.05, 3.0])

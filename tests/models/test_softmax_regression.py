@@ -61,6 +61,7 @@ def test_every_bound_converges_on_iris(bound):
     assert np.mean(score.argmax(1) != data["y"]) < 0.08
 
 
+@pytest.mark.slow
 @shared
 def test_the_tighter_bound_is_above_the_tilted_on_all_splits():
     data, masks = table("iris"), np.loadtxt(RUNS / "iris_splits16.csv", delimiter=",", skiprows=1).T.astype(bool)
