@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench clean
+.PHONY: help demo test check docs bench experiments clean
 
 help:
 	@echo "make demo   run the demonstration (pictures go to demo/)"
@@ -17,6 +17,7 @@ help:
 	@echo "make check  the same without the tests"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
 	@echo "make bench  the benchmarks (minutes; tables and json in benchmarks/results)"
+	@echo "make experiments  tables and figures of the literature on NCVMP (hours; data in CAVITY_DATA)"
 	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
 
 $(BIN)/python:
@@ -44,6 +45,9 @@ docs: $(VENV)/.installed-docs
 
 bench: $(VENV)/.installed-bench
 	@for script in skills logistic mixture pca overhead chains clutter gamma_shape lda; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+experiments: $(VENV)/.installed-bench
+	@for script in $(filter-out benchmarks/ncvmp/common.py,$(wildcard benchmarks/ncvmp/*.py)); do $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -48,8 +48,8 @@ def ncvmp(bound: str | None = None) -> Method:
     """Non-conjugate VMP, with the named `bound` of the link inside the factor.
 
     `bound` is one of quadrature, tilted, jaakkola for a logistic link, and one of quadrature, tilted, log, quadratic,
-    adaptive (tilted or quadratic, the better for each row), bohning, taylor for a softmax; the first is the default.
-    Returns a method for `infer(..., method=...)`; an unknown name is an error there.
+    adaptive (tilted or quadratic, the better for each row), bohning, taylor for a softmax; the first is the default. A
+    multinomial probit has auxiliary. Returns a method for `infer(..., method=...)`; an unknown name is an error there.
     Source: knowles2011ncvmp.
     """
     return Method("ncvmp", bound=bound)
