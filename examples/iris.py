@@ -6,7 +6,7 @@ from cavity.engine.plots import plot_convergence, plot_graph
 from cavity.models import softmax_regression
 from common import DATA, save, timed, title
 
-BOUNDS = ("quadratic", "bohning", "log", "tilted", "taylor", "quadrature")
+BOUNDS = ("quadratic", "bohning", "log", "tilted", "adaptive", "taylor", "quadrature")
 
 
 def load(seed=0, held_out=50):

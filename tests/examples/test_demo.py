@@ -37,7 +37,7 @@ def test_the_demo_prints_and_writes_its_pictures():
     )
     assert done.returncode == 0, done.stderr
     for text in (
-        "categorical expected log density (softmax: tilted)",
+        "categorical expected log density (softmax: quadrature)",
         "Novak Djokovic",
         "log evidence of the restarts",
         "time: compile",
