@@ -6,8 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cavity.factors.log_sum_exp import RULES, expected_log_sum_exp, statistics
+from cavity.factors.log_sum_exp import FEW, RULES, expected_log_sum_exp, statistics
 from scipy.special import log_softmax, logsumexp
+
+
+MANY, ONE = (1e-6, 5e-6, 2e-5), (1e-8, 1e-7, 1e-6)  # of the value, the shares and their spreads
 
 
 def by_tensor_rule(mean, variance, nodes):
@@ -27,15 +30,17 @@ def by_tensor_rule(mean, variance, nodes):
     return total, share, spread
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["few scores", "many scores"])
 @pytest.mark.parametrize("variance", [0.0, 1e-8, 0.01, 0.09, 0.11, 1.0, 1.43, 1.45, 4.0, 6.2, 6.3])
-def test_three_classes_by_a_tensor_rule(variance):
+def test_three_classes_by_a_tensor_rule(variance, many):
     mean = np.array([[0.3, -0.8, 0.5], [2.0, 0.0, -3.0]])
     ratios = np.array([[1.0, 0.5, 0.2], [0.1, 1.0, 1.0]])
+    copies = FEW if many else 1
     with jax.enable_x64(True):
-        found = statistics(mean, variance * ratios)
+        found = statistics(np.tile(mean, (copies, 1)), variance * np.tile(ratios, (copies, 1)))
     for row in range(2):
         expected = by_tensor_rule(mean[row], variance * ratios[row], 61)
-        for own, exact, tolerance in zip(found, expected, (1e-6, 5e-6, 2e-5), strict=True):
+        for own, exact, tolerance in zip(found, expected, MANY if many else ONE, strict=True):
             np.testing.assert_allclose(own[row], exact, atol=tolerance)
 
 
