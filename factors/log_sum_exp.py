@@ -114,7 +114,7 @@ def statistics(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     m, v = mean.reshape((-1, classes)), variance.reshape((-1, classes))
     rows = m.shape[0]
     width = jnp.sqrt(v.max(-1))
-    tier = sum((width > rule.widest).astype(int) for rule in RULES[:-1])
+    tier: Any = sum((width > rule.widest).astype(int) for rule in RULES[:-1])
     order = jnp.argsort(width)
     most = 2**13 if jax.default_backend() == "cpu" else 2**20  # scores that a block holds: those fit a cache
     block = min(rows, max(8, most // classes))
