@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from ..factors import LINKS
-from .expressions import Apply, Expr, Plate
+from .expressions import Apply, Expr, Gather, Plate
 from .graph import Block, LinearTerm
 from .linear import linear_form
 from .logic import ep_or_power
@@ -20,7 +20,16 @@ from .methods import Method
 
 def separate(terms: Iterable[LinearTerm], over: Plate) -> bool:
     """Whether every term is a different element for different elements of the plate."""
-    return all(over in set(term.element.plates) for term in terms)
+    return all(over in set(term.variable.plates) and not _chosen(term.element, over) for term in terms)
+
+
+def _chosen(element: Expr, over: Plate) -> bool:
+    """Whether an index says which elements of the plate are meant: it may name one twice."""
+    while isinstance(element, Gather):
+        if element.axis is over:
+            return True
+        element = element.source
+    return False
 
 
 def coupled_site(block: Block, argument: Apply, method: Method, known: Callable[[Expr], bool]) -> Block | None:

@@ -43,11 +43,11 @@ def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
 
 def not_independent(exprs: Iterable[Expr], known: Known) -> str:
     """Why VMP, which takes the arguments of a factor for independent, is poor where two of them use one variable."""
-    seen: set[Random] = set()
+    seen: set[tuple[Random, tuple[int, ...]]] = set()
     for expr in exprs:
-        here = {variable for variable in _whole(expr) if not known(variable)}
+        here = {element for element in _elements(expr) if not known(element[0])}
         if shared := seen & here:
-            return f"two arguments use {min(v.name for v in shared)}, which VMP would take for independent"
+            return f"two arguments use {min(v.name for v, _ in shared)}, which VMP would take for independent"
         seen |= here
     return ""
 
@@ -152,6 +152,17 @@ def _shared(expr: Apply, known: Known) -> bool:
     """Whether two operands use one variable that is not indexed."""
     first, second = (set(filter(lambda v: not known(v), _whole(arg))) for arg in expr.args)
     return bool(first & second)
+
+
+def _elements(expr: Expr) -> set[tuple[Random, tuple[int, ...]]]:
+    """The variables of an expression, each with the nodes of the indices that choose its elements."""
+    indices, base = [], expr
+    while isinstance(base, Gather):
+        indices.append(id(base.index))
+        base = base.source
+    if isinstance(base, Random):
+        return {(base, tuple(indices))}
+    return set().union(*map(_elements, parents(expr)))
 
 
 def _whole(expr: Expr) -> set[Random]:

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from ..factors.errors import DataError, UnsupportedError
+from ..compiler.sparse import is_sparse
+from ..factors.errors import DataError, ModelError, UnsupportedError
 from .posterior import Posterior
 from .program import Program
 
@@ -82,7 +83,19 @@ def learn(
     at which inference does not converge is stepped back from. Returns `Learned`. Raises DataError for names that are no
     continuous inputs, UnsupportedError where inference does not converge at the start. Source: minka2005divergence.
     """
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = (wrt,) if isinstance(wrt, str) else tuple(dict.fromkeys(wrt))
+    if not names:
+        raise DataError(
+            "learn() was given no name of an input to learn. Name at least one: cv.learn(program, data, ['scale'])."
+        )
+    if max_steps < 1:
+        raise ModelError(
+            f"max_steps= must be at least 1; found {max_steps!r}. To infer without learning call the program."
+        )
+    if sparse := [name for name in names if is_sparse(data.get(name))]:
+        raise DataError(
+            f"The input '{sparse[0]}' is sparse, and cannot be learned: its zeros have no gradient. Give a dense array."
+        )
     ways = {name: _way(program, data, name) for name in names}
     first = {name: np.asarray(data[name], float) for name in names}
     start = {name: ways[name].free(first[name]) for name in names}

@@ -15,6 +15,7 @@ from ..compiler.bind import Binding, bind
 from ..compiler.expressions import Expr, Let, Random, inside, is_data, parents
 from ..compiler.language import Model
 from ..compiler.roles import below
+from ..compiler.sparse import is_sparse
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.factor import Switch, Term
 from .bijections import Bijection, bijection, interval
@@ -65,7 +66,8 @@ class LogDensity:
 
     def __init__(self, model: Model, binding: Binding) -> None:
         self.model, self._sizes = model, binding.sizes
-        self._data = {**binding.inputs, **binding.observed}
+        inputs = {name: array.toarray() if is_sparse(array) else array for name, array in binding.inputs.items()}
+        self._data = {**inputs, **binding.observed}
         self._missing = {name: ~mask for name, mask in binding.missing.items()}
         self._needed = _needed(model, set(binding.observed))
         free = {n: v for n, v in model.randoms.items() if n in self._needed and n not in binding.observed}

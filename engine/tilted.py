@@ -6,6 +6,7 @@ distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -57,7 +58,9 @@ def _block_shape(posterior: Posterior, number: str, block: Any) -> Shape:
 def site_messages(posterior: Posterior, number: str, block: Any) -> tuple[Any, list[tuple[Any, Any]], sites.Site]:
     """What `sites.read` says of one EP block at the fixed point: evidence, cavities by term, and the site."""
     machine = posterior._machine
-    scope = machine.scope(posterior._arrays)
+    scope, stored = machine.scope(posterior._arrays), machine.graph.blocks[int(number)]
+    if block is not stored and stored in scope.rows:  # rows are cut as they were for the stored messages
+        scope = dataclasses.replace(scope, rows={**scope.rows, block: scope.rows[stored]})
     key = jax.random.wrap_key_data(jnp.asarray(posterior._result.outputs["key"]))
     prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
     naturals = {name: tuple(map(jnp.asarray, n)) for name, n in posterior._result.outputs["beliefs"].items()}

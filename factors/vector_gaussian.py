@@ -98,9 +98,9 @@ def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None)
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
     `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
-    (numbers or a `wishart` variable). A positive variable or input as `precision`, such as a `gamma` one, stands for
-    that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which raises
-    ModelError when none or both were given, or for a matrix that is not symmetric positive definite.
+    (numbers or a `wishart` variable). A positive number, variable or input as `precision`, such as a `gamma` one,
+    stands for that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which
+    raises ModelError when none or both were given, or for a matrix that is not symmetric positive definite.
     """
     if (covariance is None) == (precision is None):
         raise ModelError(
@@ -108,7 +108,10 @@ def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None)
             "write for example cv.vector_gaussian(zeros, covariance=eye)."
         )
     if covariance is None:
-        if hasattr(precision, "domain") and precision.domain.kind in ("real", "positive"):
+        scalar = (
+            precision.domain.kind in ("real", "positive") if hasattr(precision, "domain") else np.ndim(precision) == 0
+        )
+        if scalar:
             return Term(isotropic, {"mean": mean, "precision": precision})
         return Term(factor, {"mean": mean, "precision": precision})
     if hasattr(covariance, "domain"):

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 def softmax_regression(
     features: int, classes: int, prior_variance: float | str = 1.0, bias_variance: float = 1.0
 ) -> cv.Model:
-    """y_i ~ Categorical(softmax_k(<weight_k, x_i> + bias_k)), weight_k ~ N(0, prior_variance I), bias_k ~ N(0, 1).
+    """y_i ~ Categorical(softmax_k(<weight_k, x_i> + bias_k)), weight_k ~ N(0, prior_variance I), bias_k ~ N(0, b).
 
     `prior_variance` is a number, or learned: "shared" gives all weights N(0, 1 / precision) with precision ~ Gamma(1,
-    1), "per class" gives each class a precision of its own. The biases are N(0, bias_variance) in any case. Standardise
-    the features. `features` is the length of each x, `classes` the number of values of y. Inputs: `x` (row, features).
+    1), "per class" gives each class a precision of its own. The biases have variance b =
+    `bias_variance` in any case. Standardise the features. `features` is the length of each x, `classes` the number of values of y. Inputs: `x` (row, features).
     Random: `weight` (class, features), `bias` (class), `y` (row, values 0 to classes - 1), which is usually observed,
     and `precision` () or (class) where it is learned. Deterministic: `score` (row, class). Returns the model. Raises
     ModelError for another word. Source: knowles2011ncvmp.

@@ -56,10 +56,12 @@ def cholesky(matrix: Array) -> Array:
 
 def _one_by_one(function: Callable[[Array], Array], matrix: Array) -> Array:
     """LAPACK on one matrix at a time: XLA's threads that share a batch in a loop can wait for each other for ever."""
-    if matrix.ndim == 2 or jax.default_backend() != "cpu":
+    if jax.default_backend() != "cpu":
         return function(matrix)
-    each = jax.vmap(jax.custom_batching.sequential_vmap(function))
-    return each(matrix.reshape((-1, *matrix.shape[-2:]))).reshape(matrix.shape)
+    each = jax.custom_batching.sequential_vmap(function)
+    if matrix.ndim == 2:
+        return each(matrix)
+    return jax.vmap(each)(matrix.reshape((-1, *matrix.shape[-2:]))).reshape(matrix.shape)
 
 
 @jax.custom_jvp

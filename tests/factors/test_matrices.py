@@ -37,6 +37,18 @@ def test_values_and_derivatives(stack, name, reference):
         np.testing.assert_allclose(many[1], reference(2.0 * stack), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["cholesky", "inverse", "regular_inverse"])
+def test_large_matrices_are_never_a_batch(name):
+    """Of LAPACK, on a CPU: see `_one_by_one`."""
+    with jax.enable_x64(True):
+        program = str(jax.make_jaxpr(jax.vmap(getattr(matrices, name)))(jnp.ones((5, 20, 20))))
+    lines = [
+        line for line in program.splitlines() if " cholesky" in line or " lu" in line or "triangular_solve" in line
+    ]
+    assert lines
+    assert not any("[5,20,20]" in line for line in lines)
+
+
 def test_not_positive_definite_is_told(stack):
     with jax.enable_x64(True):
         told = matrices.is_positive_definite(jnp.concatenate([stack[:1], -stack[:1]]))
