@@ -11,10 +11,10 @@ def softmax_regression(
 
     `prior_variance` is a number, or learned: "shared" gives all weights N(0, 1 / precision) with precision ~ Gamma(1,
     1), "per class" gives each class a precision of its own. The biases have variance b =
-    `bias_variance` in any case. Standardise the features. `features` is the length of each x, `classes` the number of values of y. Inputs: `x` (row, features).
-    Random: `weight` (class, features), `bias` (class), `y` (row, values 0 to classes - 1), which is usually observed,
-    and `precision` () or (class) where it is learned. Deterministic: `score` (row, class). Returns the model. Raises
-    ModelError for another word. Source: knowles2011ncvmp.
+    `bias_variance` in any case. Standardise the features. `features` is the length of each x, `classes` the number of
+    values of y. Inputs: `x` (row, features). Random: `weight` (class, features), `bias` (class), `y` (row, values 0 to
+    classes - 1), which is usually observed, and `precision` () or (class) where it is learned. Deterministic: `score`
+    (row, class). Returns the model. Raises ModelError for another word. Source: knowles2011ncvmp.
     """
     m = cv.Model("softmax regression")
     row, cls = m.plate("row"), m.plate("class", classes)
