@@ -66,8 +66,7 @@ class LogDensity:
 
     def __init__(self, model: Model, binding: Binding) -> None:
         self.model, self._sizes = model, binding.sizes
-        inputs = {name: array.toarray() if is_sparse(array) else array for name, array in binding.inputs.items()}
-        self._data = {**inputs, **binding.observed}
+        self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
         self._missing = {name: ~mask for name, mask in binding.missing.items()}
         self._needed = _needed(model, set(binding.observed))
         free = {n: v for n, v in model.randoms.items() if n in self._needed and n not in binding.observed}
@@ -334,6 +333,10 @@ def is_known(expr: Expr, data: set[str]) -> bool:
 
 def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:
     return any(isinstance(node, Random) and node.name in variables for node in inside([expr]))
+
+
+def _dense(array: Any) -> Any:
+    return array.toarray() if is_sparse(array) else array
 
 
 def _needed(model: Model, observed: set[str]) -> set[str]:
