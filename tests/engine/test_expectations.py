@@ -209,3 +209,18 @@ def test_components_with_scales():
         assert abs(found["mean"].mean[k] - y.mean()) < 0.01 * y.std() / np.sqrt(len(y))
         np.testing.assert_allclose(found["scale"].sd[k], sd, rtol=0.1)
         np.testing.assert_allclose(found["mean"].sd[k], y.std() / np.sqrt(len(y)), rtol=0.02)
+
+
+def test_one_element_in_two_arguments():
+    """The same element by the same index is one variable, as it is without the index."""
+    found = []
+    for indexed in (False, True):
+        m = cv.Model("mean and precision of one variable")
+        k, n = m.plate("k", 1), m.plate("n")
+        index = m.input("index", cv.index(k), plates=n)
+        x = m.random("x", cv.gaussian(0.0, variance=1.0), plates=k if indexed else ())
+        own = x[index] if indexed else x
+        m.random("y", cv.gaussian(own, precision=cv.exp(own)), plates=n)
+        belief = cv.infer(m, {"index": [0, 0, 0], "y": [2.0, 1.0, 0.0]})["x"]
+        found.append([float(np.squeeze(belief.mean)), float(np.squeeze(belief.variance))])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-5)

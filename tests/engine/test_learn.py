@@ -74,3 +74,18 @@ def test_what_cannot_be_learned():
     m.random("y", cv.switch(which, cv.gaussian(0.0, variance=1.0), cv.gaussian(1.0, variance=1.0)), plates=n)
     with pytest.raises(cv.UnsupportedError, match="input 'which' is boolean, which has no free coordinates"):
         cv.learn(cv.compile(m, ["y"]), {"y": Y, "which": True}, ["which"])
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "said"),
+    [([], {}, "no input to learn|no name"), (["mean"], {"max_steps": 0}, "max_steps= must be at least 1")],
+)
+def test_nothing_to_learn_is_told(names, settings, said):
+    with pytest.raises(cv.CavityError, match=said):
+        cv.learn(effects(), {"y": Y, "mean": 0.0, "variance": 1.0}, names, **settings)
+
+
+def test_a_name_given_twice_is_learned_once():
+    data = {"y": Y, "mean": 0.0, "variance": 1.0}
+    twice, once = (cv.learn(effects(), data, names) for names in (["mean", "mean"], ["mean"]))
+    close(twice.values["mean"], once.values["mean"])

@@ -10,6 +10,7 @@ import scipy.sparse
 from cavity.engine import rows
 from cavity.engine.pages import Pages, paged
 from cavity.factors.errors import DataError
+from cavity.models import logistic_regression
 
 close = np.testing.assert_allclose
 N, D, K = 45, 6, 3
@@ -137,3 +138,12 @@ def test_what_a_sparse_matrix_cannot_be():
     given = {"x": scipy.sparse.csr_matrix(features()), "y": y}
     with pytest.raises(DataError, match=r"Input 'x': found a sparse matrix in a batch"):
         program.batch([given, given])
+
+
+def test_a_posterior_of_sparse_rows_is_checked_like_another():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.4), rng.random(60) < 0.5
+    dense, sparse = (
+        cv.infer(logistic_regression(4), {"x": one, "y": y}).trust().verdict for one in (x, scipy.sparse.csr_matrix(x))
+    )
+    assert sparse == dense

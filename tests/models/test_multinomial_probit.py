@@ -276,3 +276,16 @@ def test_iris_in_halves(method):
     close(np.mean(error), 0.0592, atol=0.03)
     # The bound of the model as the thesis states it (unit priors and noise) is -44.5, not the -37.3 of its table.
     assert np.mean(evidence) > (-30.0 if method == "auto" else -45.0)
+
+
+def test_an_index_may_name_one_element_for_two_classes():
+    """Scores that share an element are no independent Gaussians: the bound serves them, below the evidence itself."""
+    m = cv.Model("one score for all classes")
+    group, row, cls = m.plate("group", 1), m.plate("row"), m.plate("class", 3)
+    index = m.input("index", cv.index(group), plates=cls)
+    offset = m.input("offset", cv.real, plates=(row, cls))
+    level = m.random("level", cv.gaussian(0.0, variance=4.0), plates=group)
+    m.random("y", cv.categorical(cv.probit(level[index] + offset, over=cls)), plates=row)
+    posterior = cv.infer(m, {"index": [0, 0, 0], "offset": np.zeros((5, 3)), "y": [0, 1, 2, 0, 1]})
+    assert "NCVMP" in posterior.explain()
+    assert posterior.log_evidence <= 5.0 * np.log(1.0 / 3.0)
