@@ -225,7 +225,6 @@ def _linked(expr: Apply, scope: Scope) -> Placed:
     argument = moments(expr.args[0], scope, "real")
     if expr.op in VECTOR_LINKS:
         argument = to_event(argument, expr.option("over"))
-        return Placed(link.moments(argument.value, bound), argument.plates)
     return Placed(link.moments(argument.value, bound), argument.plates)
 
 

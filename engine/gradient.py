@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiler.expressions import Input
+from ..compiler.language import Model
 from ..factors.errors import DataError, UnsupportedError
 from .evidence import evidence_parts
 from .pages import Pages
@@ -57,16 +59,21 @@ def gradient(posterior: Posterior, names: tuple[str, ...]) -> dict[str, np.ndarr
         return {name: np.asarray(array) for name, array in found.items()}
 
 
+def hyperparameter(model: Model, name: str, asker: str) -> Input:
+    """The input called `name`, or the DataError of what was asked for it."""
+    if name not in model.inputs:
+        kind = "a variable of the model, not an input" if name in {**model.randoms, **model.lets} else "unknown"
+        raise DataError(
+            f"{asker}: {name!r} is {kind}. Declare a hyperparameter as data, m.input({name!r}, cv.positive). "
+            f"The inputs are: {', '.join(model.inputs) or 'none'}."
+        )
+    return model.inputs[name]
+
+
 def _check(posterior: Posterior, names: tuple[str, ...]) -> None:
     model = posterior._program.model
     for name in names:
-        node = model.inputs.get(name)
-        if node is None:
-            kind = "a variable of the model, not an input" if name in {**model.randoms, **model.lets} else "unknown"
-            raise DataError(
-                f"evidence_gradient: {name!r} is {kind}. Declare a hyperparameter as data, "
-                f"m.input({name!r}, cv.positive). The inputs are: {', '.join(model.inputs) or 'none'}."
-            )
+        node = hyperparameter(model, name, "evidence_gradient")
         if node.domain.kind not in CONTINUOUS:
             raise DataError(f"evidence_gradient: input {name!r} is {node.domain}, which has no derivative.")
         if isinstance(posterior._arrays[name], Pages):

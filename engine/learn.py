@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 
 from ..compiler.sparse import is_sparse
 from ..factors.errors import DataError, ModelError, UnsupportedError
+from .gradient import hyperparameter
 from .posterior import Posterior
 from .program import Program
 
@@ -119,13 +120,14 @@ def learn(
         return -trace[-1], -gradient
 
     origin = np.concatenate([np.ravel(start[name]) for name in names])
-    steepness = max(1.0, float(np.linalg.norm(loss(origin)[1])))  # the first step is the scaled slope: one at most
+    begin = loss(origin)  # where the minimisation begins too
+    steepness = max(1.0, float(np.linalg.norm(begin[1])))  # the first step is the scaled slope: one at most
     reach = np.concatenate([np.full(first[name].size, ways[name].reach) for name in names])
     bounds = list(zip(origin - reach, origin + reach, strict=True))
     limits = {"maxiter": max_steps, "gtol": tolerance / steepness, "ftol": 1e-12}
 
     def scaled(u: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = loss(u)
+        value, slope = begin if np.array_equal(u, origin) else loss(u)
         return value / steepness, slope / steepness
 
     minimize(scaled, origin, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
@@ -140,14 +142,7 @@ def learn(
 
 def _way(program: Program, data: Mapping[str, Any], name: str) -> Way:
     """The coordinates of an input, which `data` must start."""
-    model = program.model
-    node = model.inputs.get(name)
-    if node is None:
-        kind = "a variable of the model, not an input" if name in {**model.randoms, **model.lets} else "unknown"
-        raise DataError(
-            f"learn: {name!r} is {kind}. Declare a hyperparameter as data, m.input({name!r}, cv.positive). "
-            f"The inputs are: {', '.join(model.inputs) or 'none'}."
-        )
+    node = hyperparameter(program.model, name, "learn")
     if name not in data:
         raise DataError(f"learn: the data lack {name!r}. Give the value to start from, data[{name!r}].")
     if node.domain.kind not in WAYS:

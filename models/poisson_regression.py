@@ -1,7 +1,8 @@
 """Poisson regression: counts whose logarithmic rate is linear."""
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
-import jax.numpy as jnp
+
+from .linear_score import linear_score
 
 
 def poisson_regression(features: int, prior_variance: float = 1.0, bias_variance: float = 10.0) -> cv.Model:
@@ -14,10 +15,6 @@ def poisson_regression(features: int, prior_variance: float = 1.0, bias_variance
     """
     m = cv.Model("Poisson regression")
     row = m.plate("row")
-    x = m.input("x", cv.vector(features), plates=row)
-    prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
-    weight = m.random("weight", prior)
-    bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
-    score = m.let("score", cv.dot(weight, x) + bias)
+    score = linear_score(m, row, features, prior_variance, bias_variance)
     m.random("y", cv.poisson(cv.exp(score)))
     return m

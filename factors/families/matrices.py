@@ -77,31 +77,28 @@ def _(primals, tangents):
     return root, root @ (inner - 0.5 * inner * jnp.eye(inner.shape[-1], dtype=inner.dtype))
 
 
-@jax.custom_jvp
-def _large_inverse_root(root: Array) -> Array:
-    eye = jnp.eye(root.shape[-1], dtype=root.dtype)
+def _inverting(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`function` gives the inverse of one matrix; the result serves any number of them, with derivatives."""
 
-    def solve(one):
-        return jax.lax.linalg.triangular_solve(one, jnp.broadcast_to(eye, one.shape), left_side=True, lower=True)
+    @jax.custom_jvp
+    def inverse(matrix: Array) -> Array:
+        return _one_by_one(function, matrix)
 
-    return _one_by_one(solve, root)
+    @inverse.defjvp
+    def _(primals, tangents):
+        found = inverse(*primals)
+        return found, -found @ tangents[0] @ found
 
-
-@jax.custom_jvp
-def _large_inverse(matrix: Array) -> Array:
-    return _one_by_one(jnp.linalg.inv, matrix)
-
-
-@_large_inverse_root.defjvp
-def _(primals, tangents):
-    w = _large_inverse_root(*primals)
-    return w, -w @ tangents[0] @ w
+    return inverse
 
 
-@_large_inverse.defjvp
-def _(primals, tangents):
-    inverse = _large_inverse(*primals)
-    return inverse, -inverse @ tangents[0] @ inverse
+def _triangular_inverse(root: Array) -> Array:
+    eye = jnp.broadcast_to(jnp.eye(root.shape[-1], dtype=root.dtype), root.shape)
+    return jax.lax.linalg.triangular_solve(root, eye, left_side=True, lower=True)
+
+
+_large_inverse_root = _inverting(_triangular_inverse)
+_large_inverse = _inverting(jnp.linalg.inv)
 
 
 @jax.jit  # a loop outside of one would be compiled anew at every call
