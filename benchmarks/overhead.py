@@ -135,8 +135,9 @@ def first_answers():
 
 
 def child_skills():
-    import cavity as cv
     import tournament
+
+    import cavity as cv
 
     winner, loser = tournament.tournament(107, 1_801)
     cv.infer(tournament.model(cv), {"winner": winner, "loser": loser}, sizes={"player": 107})["skill"].mean  # noqa: B018

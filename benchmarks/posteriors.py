@@ -18,8 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "reference"))
 
-import cavity as cv
 import posteriors
+
+import cavity as cv
 
 RESULTS = harness.RESULTS / "posteriors.json"
 PAGE = ROOT / "docs" / "posteriors.md"

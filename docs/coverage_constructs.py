@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable
 
-import cavity as cv
 import jax.numpy as jnp
 import numpy as np
+
+import cavity as cv
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,9 @@ import re
 import runpy
 from pathlib import Path
 
-import cavity as cv
 import numpy as np
+
+import cavity as cv
 from cavity.compiler.expressions import Expr
 from cavity.compiler.plan import make_plan
 

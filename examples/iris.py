@@ -1,10 +1,11 @@
 """Softmax regression on Iris: marginals, predictions for held-out rows, and the evidence under each softmax bound."""
 
-import cavity as cv
 import numpy as np
+from common import DATA, save, timed, title
+
+import cavity as cv
 from cavity.engine.plots import plot_convergence, plot_graph
 from cavity.models import softmax_regression
-from common import DATA, save, timed, title
 
 BOUNDS = ("quadratic", "bohning", "log", "tilted", "adaptive", "taylor", "quadrature")
 

@@ -1,12 +1,13 @@
 """A mixture of Gaussians on the eruptions of Old Faithful: more components than needed, and restarts."""
 
-import cavity as cv
 import numpy as np
-from cavity.engine.plots import plot_convergence, plot_graph
-from cavity.models import mixture
 from common import DATA, save, timed, title
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+
+import cavity as cv
+from cavity.engine.plots import plot_convergence, plot_graph
+from cavity.models import mixture
 
 COLOURS = np.array(
     [

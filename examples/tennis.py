@@ -1,11 +1,12 @@
 """Skills of tennis players from who beat whom."""
 
-import cavity as cv
 import numpy as np
-from cavity.engine.plots import plot_convergence, plot_graph
-from cavity.models import skills
 from common import DATA, save, timed, title
 from matplotlib.figure import Figure
+
+import cavity as cv
+from cavity.engine.plots import plot_convergence, plot_graph
+from cavity.models import skills
 
 
 def load():

@@ -14,10 +14,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from .fitting import (
     BaseEstimator,

@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
 from scipy import sparse
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin

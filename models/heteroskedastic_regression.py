@@ -1,7 +1,8 @@
 """Heteroskedastic regression: a linear mean, and a linear logarithm of the precision."""
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def heteroskedastic_regression(features: int) -> cv.Model:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def linear_score(m: cv.Model, row: Any, features: int, prior_variance: float, bias_variance: float) -> Any:

@@ -1,7 +1,8 @@
 """A mixture of Gaussians with unknown weights, means and precisions."""
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def mixture(components: int, dimension: int) -> cv.Model:

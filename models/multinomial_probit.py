@@ -1,7 +1,8 @@
 """Multinomial probit regression: the class of the largest of noisy linear scores."""
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def multinomial_probit(features: int, classes: int) -> cv.Model:

@@ -2,8 +2,9 @@
 
 from itertools import accumulate
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def gaps(classes: int) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Softmax regression: classes from linear scores."""
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 
 def softmax_regression(

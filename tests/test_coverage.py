@@ -4,9 +4,10 @@ import importlib.util
 import inspect
 from pathlib import Path
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 DOCS = Path(__file__).parents[1] / "docs"
 spec = importlib.util.spec_from_file_location("docs_make_coverage", DOCS / "make_coverage.py")

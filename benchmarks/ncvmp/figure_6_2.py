@@ -11,12 +11,13 @@ The truth is one-dimensional: given the shape the posterior of the rate is a Gam
 import common
 
 # isort: split
-import cavity as cv
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
-from cavity.models import gamma_estimation
 from scipy.special import gammaln, logsumexp
+
+import cavity as cv
+from cavity.models import gamma_estimation
 
 SHAPES = [0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0]  # 50 draws each
 COUNTS = [10, 20, 50, 100, 200, 500, 1000]  # of shape 5

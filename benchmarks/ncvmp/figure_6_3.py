@@ -9,13 +9,14 @@ variance 1000, whose effect on the lowest point is known.
 import common
 
 # isort: split
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax  # pyright: ignore[reportMissingImports]
 import numpy as np
-from cavity.factors.families import Gamma  # pyright: ignore[reportMissingImports]
 from scipy.optimize import fsolve
 from scipy.special import digamma, gammaln
 from scipy.stats import norm
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+from cavity.factors.families import Gamma  # pyright: ignore[reportMissingImports]
 
 A, B = 2.0, 1.0
 PRIOR = 1000.0

@@ -13,12 +13,13 @@ import common
 # isort: split
 import time
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
 import numpy as np
-from cavity.models import heteroskedastic_gp, heteroskedastic_regression  # pyright: ignore[reportMissingImports]
 from scipy.special import ndtr
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+from cavity.models import heteroskedastic_gp, heteroskedastic_regression  # pyright: ignore[reportMissingImports]
 
 KERNEL = ("scale", "variance", "noise_scale", "noise_variance")
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)

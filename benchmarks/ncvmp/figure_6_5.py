@@ -8,10 +8,11 @@ mean and variance. The thesis shows a picture only; beside ours are an independe
 import common
 
 # isort: split
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import norm
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 
 PRIOR = 10.0
 BOUNDS = {"NCVMP, quadrature": "quadrature", "tilted bound": "tilted", "quadratic bound": "jaakkola"}

@@ -9,10 +9,11 @@ both underestimate it as the prior variance grows. The points of the reference w
 import common
 
 # isort: split
-import cavity as cv
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit
+
+import cavity as cv
 
 METHODS = {
     "quadratic": {"y": cv.ncvmp(bound="jaakkola")},

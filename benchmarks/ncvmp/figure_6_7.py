@@ -13,11 +13,12 @@ spreads says how often; features of sd 2 come nearest to the thesis' shares.
 import common
 
 # isort: split
-import cavity as cv
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import expit
 from scipy.stats import multivariate_normal
+
+import cavity as cv
 
 ROWS, FEATURES, SETS = 30, 8, 10
 METHODS = {"quadratic": {"y": cv.ncvmp(bound="jaakkola")}, "NCVMP": {"y": cv.ncvmp(bound="quadrature")}, "EP": "ep"}

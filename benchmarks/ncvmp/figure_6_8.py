@@ -9,6 +9,7 @@ import common
 # isort: split
 import jax  # pyright: ignore[reportMissingImports]
 import numpy as np
+
 from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 
 EXACT = "quadrature"

@@ -9,8 +9,9 @@ the classes.
 import common
 
 # isort: split
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
 from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 

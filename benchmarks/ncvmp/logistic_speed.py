@@ -14,9 +14,10 @@ import common
 # isort: split
 import time
 
-import cavity as cv
 import numpy as np
 from scipy.special import expit
+
+import cavity as cv
 
 # name -> (link, method); then Infer.NET: rows, columns, name -> (iterations, CPU seconds) to 1e-6
 OPERATORS = {

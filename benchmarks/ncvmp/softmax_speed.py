@@ -15,14 +15,15 @@ import common
 # isort: split
 from pathlib import Path
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import jax  # pyright: ignore[reportMissingImports]
 import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
 import numpy as np
 import reference_runs
+from scipy.special import softmax
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
 from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
-from scipy.special import softmax
 
 harness = common.harness
 OURS = "quadrature"

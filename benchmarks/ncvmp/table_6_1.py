@@ -13,12 +13,13 @@ import common
 # isort: split
 from pathlib import Path
 
-import cavity as cv  # pyright: ignore[reportMissingImports]
 import numpy as np
 import reference_runs
+from scipy.special import softmax
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
 from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
-from scipy.special import softmax
 
 METHODS = [name for name in ("quadratic", "adaptive", "tilted", "quadrature") if name in BOUNDS]
 # Marginal likelihood, predictive likelihood, error: mean and standard deviation, as printed.

@@ -9,15 +9,16 @@ Gauss-Hermite with the tricks, which does not reach the printed errors at a = 0.
 import common
 
 # isort: split
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
+from scipy.special import digamma, gammaln, polygamma
+
+import cavity as cv
 from cavity.factors.families import Gamma
 from cavity.factors.gamma import expected_lgamma
-from scipy.special import digamma, gammaln, polygamma
 
 CELLS = [(a, b) for a in (0.1, 1.0, 10.0) for b in (0.1, 1.0, 10.0)]
 # dF/da and dF/db of the cells, row by row

@@ -8,6 +8,7 @@ import itertools
 import jax
 import mpmath as mp
 import numpy as np
+
 from cavity.factors import LINKS
 from cavity.factors.logistic import logistic_site
 from cavity.factors.moments import Real

@@ -6,8 +6,9 @@ Run from a checkout: OPENBLAS_NUM_THREADS=1 python docs/decisions/measure_settle
 import statistics
 import time
 
-import cavity as cv
 import numpy as np
+
+import cavity as cv
 from cavity.engine import controller, machine
 from cavity.models import mixture
 

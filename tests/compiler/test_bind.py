@@ -5,6 +5,7 @@ import time
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from cavity.compiler.bind import bind
 from cavity.compiler.functions import softmax
 from cavity.compiler.language import Model

@@ -5,6 +5,7 @@ by one.
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from cavity.compiler.expressions import Apply, Constant, Gather, parents
 from cavity.compiler.functions import dot, exp, log, logistic, probit, softmax
 from cavity.compiler.functions import sum as total

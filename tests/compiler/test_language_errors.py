@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+
 from cavity.compiler.functions import exp, log, logistic, softmax
 from cavity.compiler.functions import sum as total
 from cavity.compiler.language import Model

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.compiler.elimination import Elimination, Node, Tangled, elimination
 from cavity.compiler.expressions import Plate
 from cavity.compiler.loops import loops_among, short_loops

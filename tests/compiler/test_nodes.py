@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from cavity.compiler.expressions import Let, Random, is_data, parents
 from cavity.compiler.functions import exp, softmax
 from cavity.compiler.language import Model, check_graph

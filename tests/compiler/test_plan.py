@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import pathlib
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.compiler.plan import make_plan
 
 SNAPSHOTS = pathlib.Path(__file__).parent / "snapshots"

@@ -15,6 +15,7 @@ import scipy.integrate
 import scipy.optimize
 import scipy.special
 import scipy.stats
+
 from cavity.factors import LINKS, REGISTRY
 from cavity.factors.derived import completed
 from cavity.factors.families import (

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
 from cavity.factors.domains import Domain
 from cavity.factors.errors import UnsupportedError
 from cavity.factors.families import ALL, BY_NAME, FOR_DOMAIN, ExponentialFamily, Family
 from cavity.factors.moments import BY_KIND
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 EXPONENTIAL = [family for family in ALL if issubclass(family, ExponentialFamily)]
 # One shape for most laws, as JAX compiles each operation once a shape; other ranks are compared with this one.

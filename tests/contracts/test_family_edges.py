@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.stats
+
 from cavity.factors.families import (
     BY_NAME,
     Bernoulli,

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cavity.factors.tilted import tilted
 from scipy import integrate, stats
+
+from cavity.factors.tilted import tilted
 
 close = np.testing.assert_allclose
 

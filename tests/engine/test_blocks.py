@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.engine import rows
 
 close = np.testing.assert_allclose

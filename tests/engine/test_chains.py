@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import multivariate_normal, norm
+
+import cavity as cv
 
 RNG = np.random.default_rng(3)
 

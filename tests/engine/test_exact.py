@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
 import scipy.stats
+
+import cavity as cv
 from cavity.factors.logistic import BOUNDS
 
 close = np.testing.assert_allclose

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import gammaln
+
+import cavity as cv
 from cavity.compiler.expectations import no_moments
 from cavity.compiler.expressions import Random, parents
 from cavity.compiler.plan import make_plan
 from cavity.engine.evaluate import Scope, moments
 from cavity.factors.errors import UnsupportedError
 from cavity.factors.moments import Boolean, Positive, Real, Unit, Vector
-from scipy.special import gammaln
 
 AT = {
     "s": Real(0.3, 1.2),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,8 @@ import pytest
 import scipy.optimize
 import scipy.special
 import scipy.stats
+
+import cavity as cv
 from cavity.factors.moments import Positive, Real, Unit
 from cavity.factors.scalars import (
     BetaNumber,

@@ -1,9 +1,10 @@
 """The gradient of the log evidence against differences of whole inferences, and in an optimiser."""
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(3)

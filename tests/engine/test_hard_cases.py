@@ -1,8 +1,9 @@
 """Cases that once gave a wrong answer, a false alarm or a raw error."""
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 
 def close(found, expected, **tolerances):

@@ -1,10 +1,11 @@
 """Integration over scalar parameters against dense quadrature."""
 
-import cavity as cv
 import numpy as np
 import pytest
 import scipy.integrate
 import scipy.stats
+
+import cavity as cv
 
 EFFECTS = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
 ERRORS = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])

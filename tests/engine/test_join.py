@@ -1,9 +1,10 @@
 """Joint Gaussian beliefs: twins with one vector variable, dense algebra, and what is left apart."""
 
-import cavity as cv
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import cavity as cv
 
 RNG = np.random.default_rng(0)
 N = 40

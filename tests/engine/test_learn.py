@@ -1,8 +1,9 @@
 """Hyperparameters of largest evidence, against closed forms and a grid."""
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 Y = np.array([2.0, -1.5, 3.0, -2.5, 0.5])

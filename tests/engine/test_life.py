@@ -6,9 +6,10 @@ import json
 import sys
 import zipfile
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.engine.to_arviz import groups
 
 close = np.testing.assert_allclose

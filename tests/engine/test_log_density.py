@@ -1,13 +1,14 @@
 """The joint log density against SciPy, term by term, and its unconstrained form against numerical Jacobians."""
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats as st
-from cavity.engine.bijections import bijection, interval
 from scipy.special import logsumexp
+
+import cavity as cv
+from cavity.engine.bijections import bijection, interval
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(20)

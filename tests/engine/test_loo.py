@@ -1,10 +1,11 @@
 """Leave-one-out densities against inferences that leave one out."""
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(5)

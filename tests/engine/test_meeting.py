@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.compiler.bind import bind
 from cavity.compiler.meeting import check_apart
 from cavity.compiler.plan import make_plan

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 RANDOM = np.random.default_rng(11)

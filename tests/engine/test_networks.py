@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 
-import cavity as cv
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 seeds = st.integers(0, 2**32 - 1)

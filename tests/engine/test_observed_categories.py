@@ -2,17 +2,18 @@
 
 import dataclasses
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
+
+import cavity as cv
 from cavity.engine.energy import block_energy
 from cavity.engine.evaluate import Scope
 from cavity.engine.machine import Machine
 from cavity.engine.placed import Placed
 from cavity.factors.moments import Category, Simplex
-from jax.extend.core import jaxprs_in_params
 
 TOPICS, CLASSES, TOKENS, DOCUMENTS = 3, 50, 40, 4
 

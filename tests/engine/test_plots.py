@@ -3,9 +3,10 @@
 import sys
 from itertools import combinations
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.engine.graph_layout import factor_nodes, lay_out
 from cavity.engine.plots import plot_convergence, plot_graph, plot_posterior
 from cavity.models import mixture, skills, softmax_regression

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import jax
 import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
+
+import cavity as cv
 from cavity.factors.gaussian_process import Dense, Sparse, spread_out
 from cavity.factors.kernels import covariance, named_parameters, variance
 

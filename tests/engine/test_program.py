@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import cavity as cv
 import jax
 import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
 import scipy.stats
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 NAN = np.nan

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy import integrate, stats
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 

@@ -5,14 +5,15 @@ Names such as E1 are those of the table of numeric reference cases (see tests/re
 
 from __future__ import annotations
 
-import cavity as cv
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate, stats
+
+import cavity as cv
 from cavity.factors.domains import real
 from cavity.factors.factor import Factor, Term
 from cavity.factors.special import lgamma
-from scipy import integrate, stats
 
 close = np.testing.assert_allclose
 

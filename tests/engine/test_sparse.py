@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import jax
 import numpy as np
 import pytest
 import scipy.sparse
+
+import cavity as cv
 from cavity.engine import rows
 from cavity.engine.pages import Pages, paged
 from cavity.factors.errors import DataError

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
+
+import cavity as cv
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
+
+import cavity as cv
 
 RNG = np.random.default_rng(5)
 PARENT = np.array([2, 2, 2, 0, 0, 1, 5, 3])

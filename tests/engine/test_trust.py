@@ -2,15 +2,16 @@
 
 import sys
 
-import cavity as cv
 import jax
 import numpy as np
 import pytest
+from scipy import stats
+
+import cavity as cv
 from cavity.engine.log_density import density_of
 from cavity.engine.psis import smoothed
 from cavity.engine.reference import belief_draws, functions, spread_of
 from cavity.engine.trust import _finding
-from scipy import stats
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(11)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-import cavity as cv
 import numpy as np
 import pytest
 import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 

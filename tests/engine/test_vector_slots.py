@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy import stats
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 NOISE = np.array([[1.0, 0.4], [0.4, 0.5]])

@@ -1,7 +1,8 @@
 """The sum of vectors over a plate under VMP."""
 
-import cavity as cv
 import numpy as np
+
+import cavity as cv
 
 
 def test_sum_of_vectors_is_the_sum_of_its_elements():

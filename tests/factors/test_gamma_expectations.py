@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
 from cavity.factors.families import Gamma
 from cavity.factors.gamma import expected_lgamma
 

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cavity.factors.log_sum_exp import FEW, RULES, expected_log_sum_exp, statistics
 from scipy.special import log_softmax, logsumexp
+
+from cavity.factors.log_sum_exp import FEW, RULES, expected_log_sum_exp, statistics
 
 MANY, ONE = (1e-6, 5e-6, 2e-5), (1e-8, 1e-7, 1e-6)  # of the value, the shares and their spreads
 

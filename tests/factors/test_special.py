@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
+
 from cavity.factors import special
 
 TABLES = json.loads(Path(__file__).with_name("special_tables.json").read_text())

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
+
 from cavity.factors.truncation import between, interval_site
 
 BOUNDS = [

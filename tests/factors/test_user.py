@@ -1,12 +1,13 @@
 """A user's own factor: what it gives, and what is refused before anything is compiled."""
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
 import scipy.stats
+
+import cavity as cv
 from cavity.factors import REGISTRY
 
 

@@ -3,17 +3,18 @@
 import subprocess
 import sys
 
-import cavity as cv
 import numpy as np
 import pytest
 import scipy.sparse
-from cavity import models
-from cavity.engine.pages import Pages
-from cavity.models import estimators, fitting
 from scipy.integrate import quad
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import cavity as cv
+from cavity import models
+from cavity.engine.pages import Pages
+from cavity.models import estimators, fitting
 
 pytestmark = pytest.mark.filterwarnings("ignore:y has values that are no counts")  # scikit-learn's checks have them
 

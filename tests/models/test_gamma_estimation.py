@@ -1,10 +1,11 @@
 """Shape and rate of a Gamma from draws, against the posterior on a dense grid of both."""
 
-import cavity as cv
 import numpy as np
 import pytest
-from cavity.models import gamma_estimation
 from scipy.special import gammaln, logsumexp
+
+import cavity as cv
+from cavity.models import gamma_estimation
 
 CASES = [(0.5, 50), (5.0, 50), (20.0, 50), (5.0, 5)]  # the true shape, the number of draws
 

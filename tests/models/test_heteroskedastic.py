@@ -4,9 +4,10 @@ Given the log precisions the rest is Gaussian, so a grid over two numbers (a slo
 at two points) gives the exact posterior of tiny cases.
 """
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity.models import heteroskedastic_gp, heteroskedastic_regression
 
 close = np.testing.assert_allclose

@@ -3,9 +3,10 @@
 import ast
 import inspect
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity import models
 
 ARGUMENTS = {

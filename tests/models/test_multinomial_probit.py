@@ -2,13 +2,14 @@
 
 import pathlib
 
-import cavity as cv
 import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 import scipy.special
+
+import cavity as cv
 from cavity import models
 from cavity.factors import LINKS
 from cavity.factors.moments import Real

@@ -3,14 +3,15 @@
 import os
 from pathlib import Path
 
-import cavity as cv
 import numpy as np
 import pytest
 import scipy.optimize
-from cavity import models
-from cavity.models.ordinal_regression import gaps
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
 from scipy.stats import norm, poisson
+
+import cavity as cv
+from cavity import models
+from cavity.models.ordinal_regression import gaps
 
 ROWS = 60
 WEIGHT, BIAS = 0.8, -0.4

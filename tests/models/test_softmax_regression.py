@@ -2,9 +2,10 @@
 
 import pathlib
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 from cavity import models
 from cavity.factors.softmax import BOUNDS
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 from runner import Setup
+
+import cavity as cv
 
 
 def two_coins(case):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import jax
 from jax.scipy.special import betaln
+
+import cavity as cv
 
 
 def logistic_weight(case):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import cavity as cv
 from models_ep_gamma_logistic import logistic_weight
+
+import cavity as cv
 
 __all__ = ["logistic_regression", "logistic_weight", "softmax_of_three", "standard_logistic"]
 

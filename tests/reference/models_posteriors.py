@@ -6,9 +6,10 @@ found: a variable and an index, or a function of the posterior that gives its me
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 from scipy.special import gammaln
+
+import cavity as cv
 
 FLAT = 1e8  # the standard deviation of a prior that the data base leaves flat
 

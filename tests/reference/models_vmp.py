@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
+
+import cavity as cv
 
 
 def mean_and_precision(case):

@@ -8,9 +8,10 @@ import json
 import pathlib
 from typing import NamedTuple
 
-import cavity as cv
 import numpy as np
 from models_posteriors import BUGS, POSTERIORS
+
+import cavity as cv
 
 DATA = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -13,9 +13,10 @@ import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import cavity as cv
 import jax
 import numpy as np
+
+import cavity as cv
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECTIONS = ("ep_gaussian", "ep_gamma_logistic", "discrete", "vmp", "ncvmp", "bugs")

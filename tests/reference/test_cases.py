@@ -6,9 +6,10 @@ cavity's language and compares. A case that does not pass yet stays in the table
 
 from __future__ import annotations
 
-import cavity as cv
 import pytest
 import runner
+
+import cavity as cv
 
 # Cases that cannot pass today: strict, so that one that starts to pass must be taken off.
 PENDING = {

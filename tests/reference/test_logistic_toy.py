@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 # (prior mean, prior variance) -> (mean, variance) of sigma(x) N(x): exact, then the fixed points of NCVMP by
 # quadrature, of the tilted bound and of the quadratic bound; computed independently to the printed digits.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import pathlib
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared"
 RUNS = SHARED / "data" / "reference_runs"

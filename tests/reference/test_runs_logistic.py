@@ -10,9 +10,10 @@ import json
 import pathlib
 from typing import Any, NamedTuple
 
-import cavity as cv
 import numpy as np
 import pytest
+
+import cavity as cv
 
 RUNS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "runs" / "infernet_logistic"
 pytestmark = pytest.mark.skipif(not RUNS.is_dir(), reason="needs the shared folder's logistic runs, absent here")

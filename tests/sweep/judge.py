@@ -6,12 +6,13 @@ import dataclasses
 import warnings
 from typing import Any
 
-import cavity as cv
 import numpy as np
-from cavity.compiler.explain import loopy
 from generator import draw_givens, small_model
 from oracle import POINTS, Oracle, Truth, accepted
 from small import Named, Small, Variable, build, completed, slim, wide
+
+import cavity as cv
+from cavity.compiler.explain import loopy
 
 METHODS = {"auto": "auto", "ep": "ep", "vmp": "vmp", "power": cv.power(0.5)}
 CODES = {"converged", "slow", "oscillating", "diverged", "contradiction"}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import cavity as cv
 import densities
 import numpy as np
 import scipy.special as sp
+
+import cavity as cv
 
 AXES = {"n": 1, "k": 2, "t": 3}  # every array is (draws or grid points, n, k, t), then the axis of a vector
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import cavity as cv
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit, logsumexp
+
+import cavity as cv
 
 close = np.testing.assert_allclose
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gc
 
-import cavity as cv
 import jax
 import numpy as np
 import pytest
 from judge import METHODS, Structure, Verdict
 from oracle import Oracle
 from small import log_terms
+
+import cavity as cv
 
 CHUNK = 5  # structures in one test
 STRUCTURES, DRAWS = 15, 17  # of the default suite, over 200 models; some of them are too large for the oracle
