@@ -1,0 +1,88 @@
+"""How fast paths part: the divergence function of a diffusion tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ...factors.errors import ModelError
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+    """The divergence function `a(t) = rate / (1 - t) + constant + square / (1 - t)^2`.
+
+    A path that one point has taken is left by a second one with the intensity `a(t)`. A large `rate` gives early
+    divergence and smooth densities, a small one tight clusters. In depths, `d = -log(1 - t)`, the intensity is
+    `rate + constant exp(-d) + square exp(d)` and its integral from the origin
+    `rate d + constant (1 - exp(-d)) + square (exp(d) - 1)`.
+
+    Args:
+        rate: non-negative; the parameter c of a(t) = c / (1 - t).
+        constant: non-negative.
+        square: non-negative.
+
+    Raises:
+        ModelError: a negative or infinite coefficient, or `rate` and `square` both zero: then the integral up to
+            time 1 is finite, and points coincide with positive probability.
+
+    Source: neal2003density.
+    """
+
+    rate: float = 1.0
+    constant: float = 0.0
+    square: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "constant", "square"):
+            value = getattr(self, name)
+            if not np.isscalar(value) or not np.isfinite(value) or value < 0.0:
+                raise ModelError(f"The divergence function takes a finite {name} >= 0; found {value!r}.")
+        if self.rate == 0.0 and self.square == 0.0:
+            raise ModelError(
+                "The divergence function needs a positive rate or square: otherwise its integral up to time 1 is "
+                "finite, some points never part, and the leaves coincide. Pass Divergence(rate=1.0), say."
+            )
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """(3,) constant, rate, square."""
+        return np.array([self.constant, self.rate, self.square])
+
+    def intensity(self, depth: Any) -> np.ndarray:
+        """Intensity per unit of depth, `a(t) (1 - t)`."""
+        depth = np.asarray(depth, dtype=np.float64)
+        return self.rate + _term(self.constant, np.exp(-depth)) + _term(self.square, np.exp(depth))
+
+    def cumulative(self, depth: Any) -> np.ndarray:
+        """Integral of the divergence function from the origin to a depth."""
+        depth = np.asarray(depth, dtype=np.float64)
+        bounded, growing = _term(self.constant, -np.expm1(-depth)), _term(self.square, np.expm1(depth))
+        return _term(self.rate, depth) + bounded + growing
+
+    def inverse(self, cumulative: Any) -> np.ndarray:
+        """The depth at which the integral has a given value: the inverse of `cumulative`."""
+        wanted = np.asarray(cumulative, dtype=np.float64)
+        if self.constant == 0.0 and self.square == 0.0:
+            return wanted / self.rate
+        low, high = np.zeros_like(wanted), self._beyond(wanted)
+        depth = 0.5 * high
+        for _ in range(80):  # Newton's step where it stays inside the bracket, halving where it does not
+            error = self.cumulative(depth) - wanted
+            low, high = np.where(error < 0.0, depth, low), np.where(error < 0.0, high, depth)
+            step = depth - error / self.intensity(depth)
+            depth = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        return depth
+
+    def _beyond(self, wanted: np.ndarray) -> np.ndarray:
+        """A depth whose integral is at least the wanted one: each growing term alone would reach it there."""
+        by_rate = wanted / self.rate if self.rate else np.inf
+        by_square = np.log1p(wanted / self.square) if self.square else np.inf
+        return np.minimum(by_rate, by_square)
+
+
+def _term(coefficient: float, value: np.ndarray) -> np.ndarray:
+    """Zero where the coefficient is, also where the value is infinite."""
+    return coefficient * value if coefficient else np.zeros_like(value)

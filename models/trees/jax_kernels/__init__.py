@@ -1,0 +1,1 @@
+"""The sequential kernels of diffusion trees in jax."""
