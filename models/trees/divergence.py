@@ -37,9 +37,10 @@ class Divergence:
 
     def __post_init__(self) -> None:
         for name in ("rate", "constant", "square"):
-            value = getattr(self, name)
-            if not np.isscalar(value) or not np.isfinite(value) or value < 0.0:
-                raise ModelError(f"The divergence function takes a finite {name} >= 0; found {value!r}.")
+            value = number(getattr(self, name))
+            if not 0.0 <= value < np.inf:
+                raise ModelError(f"The divergence function takes a finite {name} >= 0; found {getattr(self, name)!r}.")
+            object.__setattr__(self, name, value)
         if self.rate == 0.0 and self.square == 0.0:
             raise ModelError(
                 "The divergence function needs a positive rate or square: otherwise its integral up to time 1 is "
@@ -54,13 +55,15 @@ class Divergence:
     def intensity(self, depth: Any) -> np.ndarray:
         """Intensity per unit of depth, `a(t) (1 - t)`."""
         depth = np.asarray(depth, dtype=np.float64)
-        return self.rate + _term(self.constant, np.exp(-depth)) + _term(self.square, np.exp(depth))
+        with np.errstate(over="ignore"):
+            return self.rate + _term(self.constant, np.exp(-depth)) + _term(self.square, np.exp(depth))
 
     def cumulative(self, depth: Any) -> np.ndarray:
         """Integral of the divergence function from the origin to a depth."""
         depth = np.asarray(depth, dtype=np.float64)
-        bounded, growing = _term(self.constant, -np.expm1(-depth)), _term(self.square, np.expm1(depth))
-        return _term(self.rate, depth) + bounded + growing
+        with np.errstate(over="ignore"):
+            bounded, growing = _term(self.constant, -np.expm1(-depth)), _term(self.square, np.expm1(depth))
+            return _term(self.rate, depth) + bounded + growing
 
     def inverse(self, cumulative: Any) -> np.ndarray:
         """The depth at which the integral has a given value: the inverse of `cumulative`."""
@@ -81,6 +84,14 @@ class Divergence:
         by_rate = wanted / self.rate if self.rate else np.inf
         by_square = np.log1p(wanted / self.square) if self.square else np.inf
         return np.minimum(by_rate, by_square)
+
+
+def number(value: Any) -> float:
+    """A number of any library as a float; NaN for what is none."""
+    try:
+        return float("nan") if isinstance(value, str | bytes) or np.ndim(value) else float(value)
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _term(coefficient: float, value: np.ndarray) -> np.ndarray:

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...factors.errors import DataError, ModelError
-from .divergence import Divergence
+from .divergence import Divergence, number
 from .tree import ORIGIN, Tree
 
 MEASURES = ("depth", "time")
+SLOWEST = -600.0  # log of the least rate at which two points part; depths, its inverse, stay in double precision
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +44,13 @@ class TreePrior:
     divergence: Divergence = dataclasses.field(default_factory=Divergence)
 
     def __post_init__(self) -> None:
-        concentration, discount = self.concentration, self.discount
-        if not (np.isscalar(concentration) and np.isscalar(discount) and np.isfinite([concentration, discount]).all()):
-            raise ModelError(f"concentration and discount are finite numbers; found {concentration!r}, {discount!r}.")
+        concentration, discount = number(self.concentration), number(self.discount)
+        if not np.isfinite([concentration, discount]).all():
+            raise ModelError(
+                f"concentration and discount are finite numbers; found {self.concentration!r}, {self.discount!r}."
+            )
+        object.__setattr__(self, "concentration", concentration)
+        object.__setattr__(self, "discount", discount)
         if discount >= 1.0:
             raise ModelError(f"The discount is below 1 (at 1 all paths part at once); found {discount!r}.")
         if discount >= 0.0 and concentration < -2.0 * discount:
@@ -58,6 +63,12 @@ class TreePrior:
                 f"With a negative discount, {discount:.6g}, the concentration is -k discount for an integer k >= 2, "
                 f"the largest number of children; found {concentration:.6g} = {-concentration / discount:.6g} x "
                 f"{-discount:.6g}."
+            )
+        if gammaln(1.0 - discount) - gammaln(2.0 + concentration) < SLOWEST:
+            raise ModelError(
+                "Two points part with the intensity a(t) Gamma(1 - discount) / Gamma(2 + concentration); at concentration "
+                f"{concentration:.6g} and discount {discount:.6g} that is zero in double precision, and all leaves "
+                "would coincide. Take a smaller concentration, or a larger discount."
             )
         if not isinstance(self.divergence, Divergence):
             raise ModelError(f"divergence is a Divergence, such as Divergence(rate=1.0); found {self.divergence!r}.")
