@@ -78,8 +78,8 @@ def optimise_times(
     if not len(points):
         return Times(arrays, value(start)[0], 1, True)
     path = paths(arrays, points)
-    increment, floor = _increments(arrays, points, start)
-    best = _Best(value, start, points, path, floor)
+    increment = np.maximum(start[points] - start[np.asarray(arrays.parent)[points]] - GAP, 0.0)
+    best = _Best(value, start, points, path)
     scale = max(1.0, abs(best.first))
     result = optimize.minimize(
         best,
@@ -116,25 +116,21 @@ def paths(arrays: Arrays, points: np.ndarray) -> Any:
     return sparse.csr_array((np.ones(len(row)), (row, column)), shape=(len(points), len(points)))
 
 
-def _increments(arrays: Arrays, points: np.ndarray, depth: np.ndarray) -> tuple[np.ndarray, float]:
-    above = depth[np.asarray(arrays.parent)[points]]
-    return np.maximum(depth[points] - above - GAP, 0.0), GAP
-
-
 class _Best:
     """The function to minimise, in increments; remembers the best point, since a last step may be a failed one."""
 
-    def __init__(self, value: Callable, start: np.ndarray, points: np.ndarray, path: Any, gap: float) -> None:
-        self.value, self.points, self.path, self.back, self.gap = value, points, path, path.T.tocsr(), gap
+    def __init__(self, value: Callable, start: np.ndarray, points: np.ndarray, path: Any) -> None:
+        self.value, self.points, self.path, self.back = value, points, path, path.T.tocsr()
         self.depth, self.calls = start, 1
         self.first = self.log_joint = value(start)[0]
 
     def __call__(self, increment: np.ndarray) -> tuple[float, np.ndarray]:
-        inner = np.minimum(self.path @ (increment + self.gap), DEEPEST)
         depth = self.depth.copy()
-        depth[self.points] = inner
-        log_joint, gradient = self.value(depth)
+        depth[self.points] = self.path @ (increment + GAP)
         self.calls += 1
+        if depth[self.points].max() > DEEPEST:
+            return np.inf, np.zeros_like(increment)
+        log_joint, gradient = self.value(depth)
         if not np.isfinite(log_joint):
             return np.inf, np.zeros_like(increment)
         if log_joint > self.log_joint:
