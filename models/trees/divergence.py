@@ -67,7 +67,12 @@ class Divergence:
 
     def inverse(self, cumulative: Any) -> np.ndarray:
         """The depth at which the integral has a given value: the inverse of `cumulative`."""
-        wanted = np.asarray(cumulative, dtype=np.float64)
+        asked = np.asarray(cumulative, dtype=np.float64)
+        wanted = np.where(np.isinf(asked), 0.0, asked)
+        depth = self._solve(wanted)
+        return np.where(np.isinf(asked), np.inf, depth)
+
+    def _solve(self, wanted: np.ndarray) -> np.ndarray:
         if self.constant == 0.0 and self.square == 0.0:
             return wanted / self.rate
         low, high = np.zeros_like(wanted), self._beyond(wanted)

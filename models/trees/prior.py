@@ -66,9 +66,9 @@ class TreePrior:
             )
         if gammaln(1.0 - discount) - gammaln(2.0 + concentration) < SLOWEST:
             raise ModelError(
-                "Two points part with the intensity a(t) Gamma(1 - discount) / Gamma(2 + concentration); at concentration "
-                f"{concentration:.6g} and discount {discount:.6g} that is zero in double precision, and all leaves "
-                "would coincide. Take a smaller concentration, or a larger discount."
+                "Two points part with the intensity a(t) Gamma(1 - discount) / Gamma(2 + concentration). At "
+                f"concentration {concentration:.6g} and discount {discount:.6g} that is zero in double precision, and "
+                "all leaves would coincide. Take a smaller concentration, or a larger discount."
             )
         if not isinstance(self.divergence, Divergence):
             raise ModelError(f"divergence is a Divergence, such as Divergence(rate=1.0); found {self.divergence!r}.")

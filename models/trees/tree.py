@@ -38,7 +38,7 @@ class Tree:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        parent, depth = np.asarray(self.parent), np.asarray(self.depth, dtype=np.float64)
+        parent, depth = np.array(self.parent), np.array(self.depth, dtype=np.float64)  # copies: what is cached holds
         if parent.ndim != 1 or depth.shape != parent.shape or not len(parent):
             raise DataError(
                 f"A tree takes one parent and one depth for each node; found shapes {parent.shape} and {depth.shape}."
@@ -49,6 +49,8 @@ class Tree:
         names = tuple(str(name) for name in self.names) or tuple(str(leaf) for leaf in range(_leaves_of(parent)))
         for attribute, value in (("parent", parent), ("depth", depth), ("names", names)):
             object.__setattr__(self, attribute, value)
+        self.parent.setflags(write=False)
+        self.depth.setflags(write=False)
         _check(self)
 
     @property
@@ -115,6 +117,17 @@ class Tree:
         return members
 
     @functools.cached_property
+    def clades(self) -> tuple[frozenset[int], ...]:
+        """The set of leaves below each branch point, in the order of the branch points."""
+        return tuple(frozenset(np.flatnonzero(row).tolist()) for row in self.members[self.n_leaves :])
+
+    @property
+    def structure(self) -> frozenset[frozenset[int]]:
+        """The tree without times, as a key: two trees have the same one if they have the same clades of leaf numbers,
+        which is to say the same branching, however their branch points are numbered."""
+        return frozenset(self.clades)
+
+    @functools.cached_property
     def shared_time(self) -> np.ndarray:
         """(leaves, leaves) time at which two leaves part; 1 on the diagonal.
 
@@ -166,11 +179,11 @@ class Tree:
 
     def _cut_for(self, clusters: int) -> float:
         branching = np.flatnonzero(np.isfinite(self.depth))
-        found = 1
+        found, last = 1, -1.0
         for node in branching[np.argsort(self.depth[branching], kind="stable")]:
-            if found >= clusters:
+            if found >= clusters and self.depth[node] > last:  # branch points of one depth are cut together
                 return float(self.depth[node])
-            found += len(self.children[node]) - 1
+            found, last = found + len(self.children[node]) - 1, float(self.depth[node])
         return np.inf
 
     def __repr__(self) -> str:
