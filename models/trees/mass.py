@@ -108,7 +108,7 @@ def _log_interval(profile: Callable, low: float, high: float) -> float:
         grid = np.linspace(low + edge, high - edge, POINTS)
         values = profile(grid)
         counts = np.flatnonzero(values > values.max() - NEGLIGIBLE)
-        low, high = grid[max(counts[0] - 1, 0)], grid[min(counts[-1] + 1, POINTS - 1)]
+        low, high = float(grid[max(counts[0] - 1, 0)]), float(grid[min(counts[-1] + 1, POINTS - 1)])
     grid = np.linspace(low, high, 4 * POINTS)
     values = profile(grid)
     peak = values.max()

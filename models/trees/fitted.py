@@ -1,0 +1,159 @@
+"""A data set with hyperparameters as kernels see it, and a tree fitted to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from .arrays import Arrays, Leaves, unpack
+from .backend import Kernels
+from .hyper import Hyperpriors, best_rate, best_structure, best_variance, log_gamma_of_log
+from .leaves import Data, to_leaves
+from .prior import Tables, TreePrior, tables
+from .sites import fit_sites
+from .times import optimise_times
+from .tree import Tree
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Hyper:
+    """Hyperparameters: the prior of trees, diffusion variances (D,) and the noise variance of continuous columns."""
+
+    prior: TreePrior
+    variance: np.ndarray
+    noise: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """Data, what is to be learned, and the back end: what stays the same during a search."""
+
+    data: Data
+    learn: frozenset[str]
+    priors: Hyperpriors
+    shared: bool
+    engine: Kernels
+
+    def leaves(self, hyper: Hyper) -> tuple[Leaves, float]:
+        """Leaves in kernel units, and the change of units; learning does not change the shape of their variances."""
+        found, shift = to_leaves(self.data, hyper.variance, hyper.noise)
+        several = not self.shared and (hyper.noise > 0.0 or "noise" in self.learn)
+        if several and found.variance.shape[1] == 1:
+            found = Leaves(found.mean, np.repeat(found.variance, found.mean.shape[1], axis=1))
+        return found, shift
+
+    def log_hyperprior(self, hyper: Hyper) -> float:
+        """Log prior density of the logarithms (the logit, for the discount) of what is learned."""
+        prior, total = hyper.prior, 0.0
+        if "variance" in self.learn:
+            each = hyper.variance[:1] if self.shared else hyper.variance
+            total += log_gamma_of_log(-np.log(each), self.priors.precision)
+        if "noise" in self.learn:
+            total += log_gamma_of_log(np.array(-np.log(hyper.noise)), self.priors.noise)
+        if "rate" in self.learn:
+            total += log_gamma_of_log(np.array(np.log(prior.divergence.rate)), self.priors.rate)
+        if "concentration" in self.learn:
+            total += log_gamma_of_log(np.array(np.log(prior.concentration)), self.priors.concentration)
+        if "discount" in self.learn:
+            first, second = self.priors.discount
+            total += first * np.log(prior.discount) + second * np.log1p(-prior.discount)
+        return float(total)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """A tree in arrays, the leaves it was last fitted with, and the log joint density of all of it.
+
+    `shift` is what the kernels' log joint leaves out: change of units, what sites leave out, prior of hyperparameters.
+    """
+
+    arrays: Arrays
+    leaves: Leaves
+    hyper: Hyper
+    shift: float
+    log_joint: float
+
+    @property
+    def table(self) -> Tables:
+        """Tables of the tree's prior."""
+        return tables(self.hyper.prior, len(self.leaves.mean))
+
+    def tree(self, names: tuple[str, ...] = ()) -> Tree:
+        """As data."""
+        return unpack(self.arrays, names)
+
+
+def first_state(problem: Problem, hyper: Hyper, order: np.ndarray, seed: int) -> State:
+    """A tree built by adding leaves in an order, with its sites fitted."""
+    leaves, shift = problem.leaves(hyper)
+    arrays, log_joint = problem.engine.build(leaves, tables(hyper.prior, len(leaves.mean)), order, seed)
+    state = State(arrays, leaves, hyper, shift + problem.log_hyperprior(hyper), float(log_joint) + shift)
+    return refitted(problem, state, sweeps=30)
+
+
+def refitted(problem: Problem, state: State, sweeps: int = 4) -> State:
+    """The same tree with its sites fitted to it, and its log joint density."""
+    data, hyper = problem.data, state.hyper
+    shift = problem.leaves(hyper)[1] + problem.log_hyperprior(hyper)
+    leaves = state.leaves
+    if data.binary.any():
+        sites = fit_sites(state.arrays, data, leaves, hyper.variance, sweeps=sweeps, sweep=problem.engine.sweep)
+        leaves, shift = sites.leaves, shift + sites.correction
+    log_joint = float(problem.engine.joint_gradient(state.arrays, leaves, state.table)[0])
+    return State(state.arrays, leaves, hyper, shift, log_joint + shift)
+
+
+def settled(problem: Problem, state: State, tolerance: float = 1e-2) -> State:
+    """The same structure with its times, hyperparameters and sites improved, each given the others."""
+    times = optimise_times(state.arrays, state.leaves, state.table, backend=problem.engine, tolerance=tolerance)
+    state = refitted(problem, dataclasses.replace(state, arrays=times.arrays))
+    if not problem.learn:
+        return state
+    learned = refitted(problem, _learned(problem, state))
+    return learned if learned.log_joint > state.log_joint else state
+
+
+def _learned(problem: Problem, state: State) -> State:
+    arrays, leaves, hyper, learn = state.arrays, state.leaves, state.hyper, problem.learn
+    prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
+    if "rate" in learn:
+        prior = best_rate(arrays, prior, problem.priors.rate)
+    if learn & {"concentration", "discount"}:
+        prior = best_structure(arrays, prior, problem.priors, learn)
+    if "variance" in learn:
+        new = best_variance(
+            arrays, leaves, state.table, variance, problem.priors.precision, problem.engine, shared=problem.shared
+        )
+        ratio = np.sqrt(variance / new)
+        leaves, variance = Leaves(leaves.mean * ratio, leaves.variance * _like(leaves, ratio**2)), new
+    if "noise" in learn:
+        noise = _best_noise(problem, state, Hyper(prior, variance, noise), leaves)
+        leaves = with_noise(problem, leaves, Hyper(prior, variance, noise))
+    return State(arrays, leaves, Hyper(prior, variance, noise), state.shift, -np.inf)
+
+
+def with_noise(problem: Problem, leaves: Leaves, hyper: Hyper) -> Leaves:
+    """The leaves with the noise of continuous columns changed and sites of binary ones kept."""
+    fresh = problem.leaves(hyper)[0]
+    if not problem.data.binary.any():
+        return fresh
+    return Leaves(leaves.mean, np.where(problem.data.binary, leaves.variance, fresh.variance))
+
+
+def _best_noise(problem: Problem, state: State, hyper: Hyper, leaves: Leaves) -> float:
+    """The noise variance of the largest evidence times prior: a bounded search in its logarithm."""
+
+    def value(step: float) -> float:
+        trial = dataclasses.replace(hyper, noise=hyper.noise * float(np.exp(step)))
+        messages = problem.engine.sweep(state.arrays, with_noise(problem, leaves, trial))
+        return -float(messages.log_evidence) - log_gamma_of_log(np.array(-np.log(trial.noise)), problem.priors.noise)
+
+    found: Any = minimize_scalar(value, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 0.02})
+    return hyper.noise * float(np.exp(found.x))
+
+
+def _like(leaves: Leaves, ratio: np.ndarray) -> np.ndarray:
+    return ratio[:1] if leaves.variance.shape[1] == 1 else ratio

@@ -1,0 +1,282 @@
+"""Search over trees: sequential building, greedy reattachment of subtrees, kicks, restarts, and a list of the best."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...factors.errors import ModelError
+from .arrays import FREE, Arrays
+from .backend import Kernels, kernels
+from .fitted import Hyper, Problem, State, first_state, refitted, settled
+from .hyper import LEARNABLE, Hyperpriors
+from .leaves import Data
+from .mass import log_intervals
+from .prior import TreePrior
+from .tree import Tree
+
+BLOCK = 100  # search steps in one call of the kernels: one compilation whatever the number of steps
+SITE_BLOCK = 25  # the same where sites of binary columns are fitted again after each
+KICK = 6  # random moves of subtrees that leave a local optimum
+GAIN = 0.05  # nats: a round that gains less has found a local optimum
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fitted:
+    """A tree found by a search.
+
+    Attributes:
+        tree: structure and divergence times.
+        hyper: its hyperparameters: `prior`, `variance` (D,), `noise`.
+        log_joint: log density of data, structure, depths and learned hyperparameters.
+        log_evidence: log density of the data given all of these.
+        log_mass: log joint with depths integrated out one by one, which trees of different numbers of branch points
+            are compared by.
+        weight: share of the tree in the list, by `log_mass`.
+    """
+
+    tree: Tree
+    hyper: Hyper
+    log_joint: float
+    log_evidence: float
+    log_mass: float
+    weight: float
+    state: State = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Search:
+    """What a search found.
+
+    Attributes:
+        trees: the best trees of different structure, best first.
+        seconds, steps, log_joint: (rounds,) when each round ended, search steps done by then, and the best log joint.
+    """
+
+    trees: tuple[Fitted, ...]
+    seconds: np.ndarray
+    steps: np.ndarray
+    log_joint: np.ndarray
+
+    @property
+    def best(self) -> Fitted:
+        """The best tree."""
+        return self.trees[0]
+
+
+def search_trees(
+    data: Any,
+    prior: TreePrior | None = None,
+    *,
+    key: Any,
+    steps: int | None = None,
+    seconds: float | None = None,
+    restarts: int = 1,
+    keep: int = 10,
+    variance: Any = 1.0,
+    noise: float = 0.0,
+    learn: Collection[str] = (),
+    priors: Hyperpriors | None = None,
+    backend: str | Kernels = "jax",
+    names: tuple[str, ...] = (),
+    progress: Callable[[int, float], None] | None = None,
+) -> Search:
+    """Search for the trees of largest joint density of data, structure and divergence times.
+
+    A tree is built by adding the leaves in a random order, each at its best place. Then subtrees are detached at
+    random and attached where the joint density is largest, every branch and branch point at several times being
+    scored exactly; all times are optimised together between rounds; a local optimum is left by a few random moves, and
+    returned to where these lead nowhere. Trees with many children are compared by masses, in which depths are
+    integrated out, never by densities of different dimension.
+
+    Args:
+        data: (N, D) numbers, NaN for missing entries, or a `Data` with binary columns.
+        prior: the prior of trees; by default the Dirichlet diffusion tree with rate 1.
+        key: a `jax.random.key`; the same key gives the same trees (with `seconds`, the same until time runs out).
+        steps: subtrees to move, in all; by default 10 N.
+        seconds: end after about so many seconds instead.
+        restarts: builds from different orders of the leaves, among which steps or seconds are divided.
+        keep: how many trees of different structure to return.
+        variance: () or (D,) diffusion variance over unit time, the start where it is learned.
+        noise: variance of Gaussian noise of continuous columns, the start where it is learned.
+        learn: any of "variance", "noise", "rate", "concentration", "discount": maximised, under `priors`. One variance
+            is learned where one is given, else one for each column.
+        priors: priors of what is learned.
+        backend: "jax" or "numba".
+        names: names of the leaves.
+        progress: called after each round with the steps done and the best log joint density.
+
+    Returns:
+        The best trees and how the search went.
+
+    Raises:
+        DataError: bad data, see `Data`. ModelError: contradictory settings. UnsupportedError: no numba.
+
+    Source: knowles2012thesis.
+    """
+    data = data if isinstance(data, Data) else Data(data)
+    problem = Problem(
+        data=data,
+        learn=_checked(learn, prior := prior or TreePrior(), noise),
+        priors=priors or Hyperpriors(),
+        shared=np.ndim(variance) == 0,
+        engine=kernels(backend) if isinstance(backend, str) else backend,
+    )
+    if steps is not None and seconds is not None:
+        raise ModelError("A search ends after steps= or after seconds=, one of the two.")
+    if restarts < 1 or keep < 1 or (steps is not None and steps < 0) or (seconds is not None and seconds <= 0.0):
+        raise ModelError(
+            f"A search takes restarts >= 1, keep >= 1, steps >= 0 and seconds > 0; found {restarts}, {keep}, {steps}, "
+            f"{seconds}."
+        )
+    rows, columns = data.shape
+    hyper = Hyper(prior, np.broadcast_to(np.asarray(variance, dtype=np.float64), (columns,)), float(noise))
+    budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
+    record, random = _Record(keep, prior.binary, progress), _numbers_of(key)
+    for _ in range(restarts):
+        budget.restart()
+        state = first_state(problem, hyper, random.permutation(rows), _seed(random))
+        _climb(problem, settled(problem, state), random, budget, record)
+    return record.result(problem, names)
+
+
+def _climb(problem: Problem, state: State, random: np.random.Generator, budget: _Budget, record: _Record) -> None:
+    """Rounds of greedy search from one tree, with kicks from the best of them, until the budget is spent."""
+    best, rank = state, record.add(problem, state, budget)
+    while budget.left() and len(state.leaves.mean) > 2:
+        state = settled(problem, _greedy(problem, state, random, budget))
+        gain = record.add(problem, state, budget) - rank
+        if gain > 0.0:
+            best, rank = state, rank + gain
+        if gain < GAIN:
+            state = _kicked(problem, best, random)
+
+
+def _greedy(problem: Problem, state: State, random: np.random.Generator, budget: _Budget) -> State:
+    """A round: about two moves for each leaf, and sites of binary columns fitted again after every few of them."""
+    binary = bool(problem.data.binary.any())
+    block, done = (SITE_BLOCK if binary else BLOCK), 0
+    while done < 2 * len(state.leaves.mean) and budget.left():
+        arrays, log_joint, _ = problem.engine.search(state.arrays, state.leaves, state.table, _seed(random), block)
+        trial = dataclasses.replace(state, arrays=arrays, log_joint=float(log_joint) + state.shift)
+        if binary:
+            trial = refitted(problem, trial)
+            trial = trial if trial.log_joint > state.log_joint or not state.hyper.prior.binary else state
+        state, done = trial, done + block
+        budget.spend(block)
+    return state
+
+
+def _kicked(problem: Problem, state: State, random: np.random.Generator) -> State:
+    arrays, _, _ = problem.engine.subtree_moves(state.arrays, state.leaves, state.table, _seed(random), KICK, 1.0)
+    return refitted(problem, dataclasses.replace(state, arrays=arrays))
+
+
+class _Budget:
+    """Steps or seconds, in equal parts for each restart."""
+
+    def __init__(self, steps: int | None, seconds: float | None, restarts: int) -> None:
+        self.steps, self.seconds, self.parts = steps, seconds, restarts
+        self.begun, self.part, self.done = time.perf_counter(), 0, 0
+
+    def restart(self) -> None:
+        self.part += 1
+
+    def spend(self, steps: int) -> None:
+        self.done += steps
+
+    def left(self) -> bool:
+        share = self.part / self.parts
+        if self.steps is not None:
+            return self.done < self.steps * share
+        return self.elapsed() < (self.seconds or 0.0) * share
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.begun
+
+
+class _Record:
+    """The best trees so far, one for each structure, and the trace."""
+
+    def __init__(self, keep: int, binary: bool, progress: Callable[[int, float], None] | None) -> None:
+        self.keep, self.binary, self.progress = keep, binary, progress
+        self.found: dict[Any, tuple[float, State]] = {}
+        self.trace: list[tuple[float, int, float]] = []
+        self.top = -np.inf
+
+    def add(self, problem: Problem, state: State, budget: _Budget) -> float:
+        """The rank of a tree, after noting it: its log joint density, or its log mass where trees differ in size."""
+        rank = state.log_joint if self.binary else masses(problem, state)[1]
+        name = structure_key(state.arrays)
+        if name not in self.found or self.found[name][0] < rank:
+            self.found[name] = rank, state
+        if len(self.found) > self.keep:
+            del self.found[min(self.found, key=lambda each: self.found[each][0])]
+        self.top = max(self.top, state.log_joint)
+        self.trace.append((budget.elapsed(), budget.done, self.top))
+        if self.progress is not None:
+            self.progress(budget.done, self.top)
+        return rank
+
+    def result(self, problem: Problem, names: tuple[str, ...]) -> Search:
+        states = [state for _, state in sorted(self.found.values(), key=lambda each: -each[0])]
+        evidence, mass = np.array([masses(problem, state) for state in states]).T
+        weight = np.exp(mass - mass.max()) / np.exp(mass - mass.max()).sum()
+        numbers = zip(states, evidence.tolist(), mass.tolist(), weight.tolist(), strict=True)
+        trees = tuple(
+            Fitted(state.tree(names), state.hyper, state.log_joint, one, two, share, state)
+            for state, one, two, share in numbers
+        )
+        seconds, steps, log_joint = (np.array(column) for column in zip(*self.trace, strict=True))
+        return Search(trees, seconds, steps, log_joint)
+
+
+def masses(problem: Problem, state: State) -> tuple[float, float]:
+    """Log evidence of a tree, and its log mass: the log joint density with depths integrated out one by one."""
+    messages = problem.engine.sweep(state.arrays, state.leaves)
+    evidence = float(messages.log_evidence) + state.shift - problem.log_hyperprior(state.hyper)
+    return evidence, state.log_joint + float(log_intervals(state.arrays, messages, state.table).sum())
+
+
+def structure_key(arrays: Arrays) -> bytes:
+    """A name of the structure without its times: equal for equal sets of clades (but for collisions of 64 bits)."""
+    parent, depth = np.asarray(arrays.parent), np.asarray(arrays.depth)
+    leaves = len(parent) // 2
+    number = np.zeros(len(parent), dtype=np.uint64)
+    number[:leaves] = np.random.default_rng(0).integers(2**63, size=leaves, dtype=np.uint64)
+    for node in np.argsort(-depth, kind="stable"):
+        if parent[node] >= 0:
+            number[parent[node]] += number[node]
+    return np.sort(number[parent != FREE]).tobytes()
+
+
+def _numbers_of(key: Any) -> np.random.Generator:
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+
+
+def _seed(random: np.random.Generator) -> int:
+    return int(random.integers(2**31))
+
+
+def _checked(learn: Collection[str], prior: TreePrior, noise: float) -> frozenset[str]:
+    found = frozenset([learn] if isinstance(learn, str) else learn)
+    if unknown := found - set(LEARNABLE):
+        raise ModelError(f"learn= takes any of {', '.join(LEARNABLE)}; found {', '.join(sorted(map(str, unknown)))}.")
+    if "noise" in found and not noise > 0.0:
+        raise ModelError(f"A noise variance is learned from a positive start; found noise={noise!r}. Pass 0.01, say.")
+    if found & {"concentration", "discount"} and prior.discount < 0.0:
+        raise ModelError(
+            f"Concentration and discount are learned where the discount is not negative; found {prior.discount!r}, a "
+            "prior with a largest number of children. Give these two as fixed numbers."
+        )
+    if found & {"concentration", "discount"} and prior.binary:
+        raise ModelError(
+            "A binary prior (concentration 0, discount 0) is where a search cannot learn from: no branch point has a "
+            "third child. Start from TreePrior(concentration=1.0), say."
+        )
+    return found
