@@ -19,6 +19,11 @@ NOTE = "independent draws from the approximate marginals of each variable"
 
 def to_arviz(posterior: Posterior, draws: int = 1000, seed: int = 0) -> Any:
     """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
+    return as_arviz(*groups(posterior, draws, seed), NOTE)
+
+
+def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> Any:
+    """Groups of arrays, shaped (chain, draw, ...) in the posterior, as ArviZ takes them; errors as `to_arviz`."""
     try:
         import arviz  # pyright: ignore[reportMissingImports]
     except ImportError as problem:
@@ -26,13 +31,12 @@ def to_arviz(posterior: Posterior, draws: int = 1000, seed: int = 0) -> Any:
             f"to_arviz() needs ArviZ, which is not installed here ({problem}). Install the extra: "
             "pip install 'cavity[arviz]'."
         ) from problem
-    found, dims = groups(posterior, draws, seed)
     if int(arviz.__version__.split(".")[0]) < 1:
         tree: Any = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
-        tree.posterior.attrs.update(inference_library="cavity", note=NOTE)
+        tree.posterior.attrs.update(inference_library="cavity", note=note)
     else:
         tree = arviz.from_dict(found, dims=dims)
-        tree["posterior"].attrs.update(inference_library="cavity", note=NOTE)
+        tree["posterior"].attrs.update(inference_library="cavity", note=note)
     return tree
 
 
