@@ -172,7 +172,7 @@ def _bar(progress: bool | Callable[[int, int], None] | None, total: int) -> Iter
         tqdm = None
     if tqdm is not None:
         with tqdm(total=total, unit="round") as bar:
-            yield lambda done, total: bar.update(done - bar.n) and None
+            yield lambda done, total: _move(bar, done)
         return
     try:
         from rich.progress import Progress  # pyright: ignore[reportMissingImports]
@@ -182,6 +182,10 @@ def _bar(progress: bool | Callable[[int, int], None] | None, total: int) -> Iter
     with Progress() as bar:
         task = bar.add_task("chains", total=total)
         yield lambda done, total: bar.update(task, completed=done)
+
+
+def _move(bar: Any, done: int) -> None:
+    bar.update(done - bar.n)
 
 
 def _line(done: int, total: int) -> None:
