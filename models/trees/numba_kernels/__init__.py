@@ -1,1 +1,5 @@
-"""The sequential kernels of diffusion trees in numba."""
+"""The kernels compiled by numba: the same functions and numbers as the JAX ones, several times faster."""
+
+from .gradient import joint_gradient, sweep
+
+__all__ = ["joint_gradient", "sweep"]
