@@ -37,7 +37,7 @@ def column_evidence(arrays: Arrays, messages: Messages) -> Columns:
     and means m_k, the merging contributes `sum log w_k - log sum w_k` to minus the log determinant and
     `sum w_k (m_k - m)^2` to the quadratic form; above the top, the Gaussian at the origin does.
     """
-    parent, depth = np.asarray(arrays.parent), np.asarray(arrays.depth)
+    parent = np.asarray(arrays.parent)
     mean, variance = np.asarray(messages.up_mean), np.asarray(messages.up_variance)
     rows, columns = mean.shape
     node = np.flatnonzero((parent != FREE) & (np.arange(rows) < rows - 1))
@@ -55,9 +55,7 @@ def column_evidence(arrays: Arrays, messages: Messages) -> Columns:
     log_total = np.where(total > 0.0, np.log(np.where(total > 0.0, total, 1.0)), 0.0)
     log_determinant = log_total.sum(axis=0) - log_precision.sum(axis=0)
     leaves = np.isfinite(variance[: rows // 2]).sum(axis=0)
-    return Columns(
-        np.broadcast_to(leaves, columns).copy(), np.broadcast_to(log_determinant, columns).copy(), quadratic
-    )
+    return Columns(np.broadcast_to(leaves, columns).copy(), np.broadcast_to(log_determinant, columns).copy(), quadratic)
 
 
 def draw_locations(arrays: Arrays, messages: Messages, random: np.random.Generator) -> np.ndarray:

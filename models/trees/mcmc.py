@@ -1,0 +1,86 @@
+"""Markov chain Monte Carlo over trees, divergence times and hyperparameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...engine.monte_carlo import Chains, run
+from .arrays import unpack
+from .backend import Kernels
+from .leaves import Data
+from .predict import FittedTree
+from .sampler import Sampler
+from .settings import Settings
+from .tree import Tree
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeChains:
+    """Draws of trees and their hyperparameters.
+
+    Attributes:
+        chains: draws by name: parent and depth (rows of `Arrays`), variance, coefficients, concentration, discount,
+            noise, log_joint, acceptance (shares of moves from the prior and of scored ones so far).
+        sampler: what made them.
+    """
+
+    chains: Chains
+    sampler: Sampler
+
+    def tree(self, chain: int, draw: int) -> Tree:
+        """One drawn tree."""
+        return unpack(self.sampler.state_of(self.chains, chain, draw).arrays)
+
+    def fitted(self, chain: int, draw: int) -> FittedTree:
+        """One drawn tree with what its leaves say, from which new rows are predicted."""
+        return self.sampler.fitted(self.sampler.state_of(self.chains, chain, draw))
+
+    def to_arviz(self) -> Any:
+        """Numbers of every draw, with the top's divergence time and the number of branch points, for ArviZ."""
+        draws = dict(self.chains.draws)
+        parent, depth = draws.pop("parent"), draws.pop("depth")
+        branching = np.isfinite(depth) & (parent >= 0)
+        n = depth.shape[-1] // 2
+        top = np.where(branching & (parent == 2 * n - 1), depth, 0.0).sum(axis=-1)
+        draws |= {"branch_points": branching.sum(axis=-1).astype(float), "top_time": -np.expm1(-top)}
+        draws.pop("values", None)
+        return dataclasses.replace(self.chains, draws=draws).to_arviz()
+
+
+def sample_posterior(
+    data: Data,
+    key: Any,
+    draws: int,
+    settings: Settings | None = None,
+    *,
+    chains: int = 4,
+    warmup: int = 0,
+    thin: int = 1,
+    backend: str | Kernels = "jax",
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> TreeChains:
+    """Draws from the posterior of trees, divergence times and hyperparameters.
+
+    Args:
+        data: the table.
+        key: a key of `jax.random`; the same key gives the same draws with the same back end.
+        draws: kept, of each chain.
+        settings: what is sampled; by default diffusion variance and divergence rate of a Dirichlet diffusion tree.
+        chains, warmup, thin, progress, checkpoint: as in `cavity.engine.monte_carlo.run`.
+        backend: "jax" or "numba".
+
+    Raises:
+        ModelError: settings that do not fit the data.
+        DataError: a checkpoint of another run.
+    """
+    sampler = Sampler(data, settings, backend)
+    found = run(
+        sampler.kernel, key, draws, chains=chains, warmup=warmup, thin=thin, progress=progress, checkpoint=checkpoint
+    )
+    return TreeChains(found, sampler)
