@@ -1,5 +1,7 @@
 """The kernels compiled by numba: the same functions and numbers as the JAX ones, several times faster."""
 
 from .gradient import joint_gradient, sweep
+from .places import score
+from .search import build, search
 
-__all__ = ["joint_gradient", "sweep"]
+__all__ = ["build", "joint_gradient", "score", "search", "sweep"]

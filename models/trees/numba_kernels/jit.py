@@ -26,14 +26,14 @@ _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdig
 
 def kernel(function: Callable) -> Any:
     """Compile a function on its first call, and keep the machine code on disk for later processes."""
-    compiled = njit(cache=True, fastmath=FAST, error_model="numpy")(function)
+    compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")(function)
     # numba compares a function's own file only; kernels call one another across files, so all files count.
     compiled._cache._cache_file._source_stamp = _STAMP
     return compiled
 
 
 @intrinsic
-def _bits(context, number):
+def _bits_intrinsic(context, number):
     def build(_, builder, signature, values):
         return builder.bitcast(values[0], ir.IntType(64))
 
@@ -41,11 +41,15 @@ def _bits(context, number):
 
 
 @intrinsic
-def _number(context, bits):
+def _number_intrinsic(context, bits):
     def build(_, builder, signature, values):
         return builder.bitcast(values[0], ir.DoubleType())
 
     return types.float64(types.int64), build
+
+
+_bits: Any = _bits_intrinsic
+_number: Any = _number_intrinsic
 
 
 @kernel

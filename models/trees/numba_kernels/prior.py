@@ -28,8 +28,8 @@ def prior_of(tables: Tables) -> Prior:
     """Tables as the kernels are compiled for them."""
     constant, rate, square = (float(value) for value in np.asarray(tables.coefficients))
     arrays = (tables.harmonic, tables.log_follow, tables.log_total, tables.log_new)
-    exact = [np.require(part, np.float64, ["C", "W"]) for part in arrays]
-    return Prior(constant, rate, square, *exact, float(tables.log_unit))
+    harmonic, follow, total, new = (np.require(part, np.float64, ["C", "W"]) for part in arrays)
+    return Prior(constant, rate, square, harmonic, follow, total, new, float(tables.log_unit))
 
 
 @kernel
