@@ -58,7 +58,7 @@ def best_by_density(s: Any, prior: Any, piece: Any, places: Any, n: Any) -> Any:
 
 @kernel
 def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -> Any:
-    """The best depth on branch i near a time, and its score: eight depths evenly spread in a bracket, again and again."""
+    """The best depth on branch i near a time, and its score: eight even depths in a bracket, again and again."""
     b, lanes = places.branch[i], places.lanes
     first, last = 0, LANES - 1
     for j in range(LANES):

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arrays import Arrays, Leaves, Messages, Subtree
 from ..prior import Tables
-from .jit import FLAT, HUGE, LOG_2PI, flat_or, kernel, log
+from .jit import HUGE, LOG_2PI, flat_or, kernel, log
 from .messages import cavity
 from .prior import cumulative, intensity, prior_of
-from .state import load, time_since, whole
+from .state import load, whole
 
 LANES = 8  # places on one branch that are scored together, as one vector
 # Columns of `Places.branch`: 1 - time at the upper end, and at the lower end of what is possible; the time between;

@@ -72,7 +72,7 @@ def step(s: Any, prior: Any, v: Any, places: Any, log_mass: Any) -> Any:
     node, joined, low = detach(s, v)
     renew(s, low)
     piece = piece_of(s, v)
-    where, joins, depth, value, n = find(s, prior, piece, places, log_mass)
+    where, joins, depth, value, _ = find(s, prior, piece, places, log_mass)
     old = 0
     while places.node[old] != node:
         old += 1
