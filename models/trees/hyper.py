@@ -139,7 +139,7 @@ def best_structure(arrays: Arrays, prior: TreePrior, priors: Hyperpriors, learn:
         return -total
 
     start = {"concentration": np.log(max(prior.concentration, 0.05)), "discount": _logit(prior.discount)}
-    bounds = {"concentration": (-6.0, 6.0), "discount": (-8.0, 4.0)}
+    bounds = {"concentration": (-6.0, 4.0), "discount": (-8.0, 3.0)}
     result = optimize.minimize(
         value,
         [np.clip(start[name], *bounds[name]) for name in free],

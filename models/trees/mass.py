@@ -19,6 +19,7 @@ from .times import branch_points
 NEGLIGIBLE = 35.0  # nats below the maximum that an interval's ends may be at
 POINTS = 97
 ZOOMS = 4
+BLOCK = 1 << 20  # numbers in the largest temporary array
 
 
 def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndarray:
@@ -28,17 +29,16 @@ def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndar
     `log joint + sum(log_intervals)` is the log mass of a structure around these times, exact where the depths are
     independent. Gaussian leaves, with `messages` of one sweep at these depths.
     """
-    parent, children = np.asarray(arrays.parent), _children(arrays)
-    return np.array(
-        [
-            _log_interval(
-                _profile(arrays, messages, tables, node, children[node]), *_range(arrays, node, children[node])
-            )
-            - _profile(arrays, messages, tables, node, children[node])(np.asarray(arrays.depth)[[node]])[0]
-            for node in branch_points(arrays)
-            if parent[node] >= 0
-        ]
-    )
+    points, degree = branch_points(arrays), np.asarray(arrays.degree)
+    children, found = _children(arrays), np.zeros(len(arrays.parent))
+    columns = messages.up_variance.shape[1]
+    for many in np.unique(degree[points]):
+        alike = points[degree[points] == many]
+        size = max(1, BLOCK // (int(many + 1) * POINTS * columns))
+        for start in range(0, len(alike), size):
+            some = alike[start : start + size]
+            found[some] = _log_intervals(arrays, messages, tables, some, np.array([children[v] for v in some]))
+    return found[points]
 
 
 def cumulative(coefficients: np.ndarray, depth: np.ndarray) -> np.ndarray:
@@ -55,61 +55,79 @@ def intensity(coefficients: np.ndarray, depth: np.ndarray) -> np.ndarray:
 
 def _children(arrays: Arrays) -> dict[int, list[int]]:
     below: dict[int, list[int]] = {}
-    for node, above in enumerate(np.asarray(arrays.parent)):
-        below.setdefault(int(above), []).append(node)
+    for node, above in enumerate(np.asarray(arrays.parent).tolist()):
+        below.setdefault(above, []).append(node)
     return below
 
 
-def _range(arrays: Arrays, node: int, children: list[int]) -> tuple[float, float]:
+def _log_intervals(
+    arrays: Arrays, messages: Messages, tables: Tables, points: np.ndarray, children: np.ndarray
+) -> np.ndarray:
+    """Of branch points (V,) with equally many children (V, K): trapezoids on the part of each range where it counts."""
     depth = np.asarray(arrays.depth)
-    return float(depth[np.asarray(arrays.parent)[node]]), float(depth[children].min())
+    profile = _profiles(arrays, messages, tables, points, children)
+    low, high = depth[np.asarray(arrays.parent)[points]], depth[children].min(axis=1)
+    high = np.where(np.isinf(high), _far(profile, low), high)
+    share = np.linspace(1e-9, 1.0 - 1e-9, POINTS)
+    for _ in range(ZOOMS):
+        grid = low[:, None] + (high - low)[:, None] * share
+        values = profile(grid)
+        counts = values > values.max(axis=1, keepdims=True) - NEGLIGIBLE
+        first, last = counts.argmax(axis=1), POINTS - 1 - counts[:, ::-1].argmax(axis=1)
+        row = np.arange(len(points))
+        low, high = grid[row, np.maximum(first - 1, 0)], grid[row, np.minimum(last + 1, POINTS - 1)]
+    grid = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, 4 * POINTS)
+    values = profile(grid)
+    peak = values.max(axis=1)
+    area = np.trapezoid(np.exp(values - peak[:, None]), grid, axis=1)
+    return peak + np.log(area) - profile(depth[points][:, None])[:, 0]
 
 
-def _profile(arrays: Arrays, messages: Messages, tables: Tables, node: int, children: list[int]) -> Callable:
-    """The log joint density as a function of the depths (F,) of one branch point, up to a constant."""
+def _far(profile: Callable, low: np.ndarray) -> np.ndarray:
+    """Depths beyond which a branch point above leaves only has no mass."""
+    reach = np.ones_like(low)
+    for _ in range(9):  # up to 512 depths below its parent
+        inside = profile(low[:, None] + reach[:, None] * np.linspace(0.01, 1.0, POINTS))
+        more = inside[:, -1] > inside.max(axis=1) - NEGLIGIBLE
+        if not more.any():
+            break
+        reach = np.where(more, 2.0 * reach, reach)
+    return low + reach
+
+
+def _profiles(
+    arrays: Arrays, messages: Messages, tables: Tables, points: np.ndarray, children: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The log joint density as a function of the depths (V, F) of branch points, each alone, up to constants.
+
+    A branch point's location meets K + 1 messages, its parent's and its children's, each wider by a branch. With
+    precisions w and means m their product integrates to
+    `prod sqrt(w / 2 pi) sqrt(2 pi / W) exp(- sum_b<c w_b w_c (m_b - m_c)^2 / 2 W)`, W being the sum of the w.
+    """
     depth, count = np.asarray(arrays.depth), np.asarray(arrays.count)
-    above = depth[np.asarray(arrays.parent)[node]]
-    mean = np.concatenate([messages.down_mean[[node]], messages.up_mean[children]])  # (K + 1, D)
-    variance = np.concatenate([messages.down_variance[[node]], messages.up_variance[children]])  # (K + 1, P)
-    harmonic = tables.harmonic[count[node] - 1] - tables.harmonic[np.maximum(count[children] - 1, 0)].sum()
-    columns = mean.shape[1] / variance.shape[1]
+    above = depth[np.asarray(arrays.parent)[points]]
+    mean = np.concatenate([messages.down_mean[points][:, None], messages.up_mean[children]], axis=1)
+    variance = np.concatenate([messages.down_variance[points][:, None], messages.up_variance[children]], axis=1)
+    harmonic = tables.harmonic[count[points] - 1] - tables.harmonic[count[children] - 1].sum(axis=1)
+    several, parts = variance.shape[2], children.shape[1] + 1
+    weight = mean.shape[2] // several  # columns that share a variance
+    pairs = [(b, c) for b in range(parts) for c in range(b)]
+    apart = [((mean[:, b] - mean[:, c]) ** 2).reshape(len(points), weight, several).sum(axis=1) for b, c in pairs]
 
     def value(depths: np.ndarray) -> np.ndarray:
         left = np.exp(-depths)
-        lengths = np.stack([np.exp(-above) - left, *(left - np.exp(-depth[child]) for child in children)])  # (K + 1, F)
-        precision = 1.0 / (variance[:, None, :] + np.maximum(lengths, 1e-300)[:, :, None])  # (K + 1, F, P)
-        total = precision.sum(axis=0)
-        centre = (
-            np.einsum("kfp,kd->fd", precision, mean)
-            if variance.shape[1] == 1
-            else (precision * mean[:, None, :]).sum(axis=0)
+        lengths = [np.exp(-above)[:, None] - left, *(left - np.exp(-depth[child])[:, None] for child in children.T)]
+        precision = [
+            1.0 / (variance[:, b, None, :] + np.maximum(length, 1e-300)[:, :, None]) for b, length in enumerate(lengths)
+        ]
+        total = sum(precision)
+        spread = sum(
+            precision[b] * precision[c] * distance[:, None, :] for (b, c), distance in zip(pairs, apart, strict=True)
         )
-        centre = centre / total
-        spread = precision * (mean[:, None, :] - centre) ** 2
-        known = np.where(precision > 0.0, np.log(np.where(precision > 0.0, precision, 1.0)), 0.0).sum(axis=0)
-        gaussian = 0.5 * columns * (known - np.log(total)).sum(axis=-1) - 0.5 * spread.sum(axis=(0, 2))
+        logs = sum(np.log(np.where(one > 0.0, one, 1.0)) for one in precision)
+        gaussian = 0.5 * (weight * (logs - np.log(total)) - spread / total).sum(axis=2)
         with np.errstate(divide="ignore"):
             times = np.log(intensity(tables.coefficients, depths))
-        return gaussian + times - harmonic * cumulative(tables.coefficients, depths)
+        return gaussian + times - harmonic[:, None] * cumulative(tables.coefficients, depths)
 
     return value
-
-
-def _log_interval(profile: Callable, low: float, high: float) -> float:
-    """Log of the integral of exp(profile) by the trapezoidal rule on the part of the range where it counts."""
-    if not np.isfinite(high):
-        high = low + 1.0
-        while profile(np.array([high]))[0] > profile(np.linspace(low, high, POINTS)[1:-1]).max() - NEGLIGIBLE:
-            high = low + 2.0 * (high - low)
-            if high > 500.0:
-                break
-    for _ in range(ZOOMS):
-        edge = 1e-9 * (high - low)
-        grid = np.linspace(low + edge, high - edge, POINTS)
-        values = profile(grid)
-        counts = np.flatnonzero(values > values.max() - NEGLIGIBLE)
-        low, high = float(grid[max(counts[0] - 1, 0)]), float(grid[min(counts[-1] + 1, POINTS - 1)])
-    grid = np.linspace(low, high, 4 * POINTS)
-    values = profile(grid)
-    peak = values.max()
-    return float(peak + np.log(np.trapezoid(np.exp(values - peak), grid)))

@@ -244,14 +244,14 @@ def masses(problem: Problem, state: State) -> tuple[float, float]:
 
 
 def structure_key(arrays: Arrays) -> bytes:
-    """A name of the structure without its times: equal for equal sets of clades (but for collisions of 64 bits)."""
+    """A name of the structure without its times: equal for equal sets of clades (but for collisions of 63 bits)."""
     parent, depth = np.asarray(arrays.parent), np.asarray(arrays.depth)
     leaves = len(parent) // 2
     number = np.zeros(len(parent), dtype=np.uint64)
     number[:leaves] = np.random.default_rng(0).integers(2**63, size=leaves, dtype=np.uint64)
     for node in np.argsort(-depth, kind="stable"):
         if parent[node] >= 0:
-            number[parent[node]] += number[node]
+            number[parent[node]] ^= number[node]
     return np.sort(number[parent != FREE]).tobytes()
 
 
