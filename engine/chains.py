@@ -63,7 +63,8 @@ def family(block: Block, name: str) -> Any:
 def solve(block: Block, prepared: Prepared, cavities: dict[str, Any], scope: Scope) -> tuple[Any, dict[str, Any]]:
     """log Z and the naturals of all marginals, given the messages of the other factors: exact.
 
-    The gradient of log Z in the parameters' moments is that of the expected log density under the pairs' marginals.
+    The gradient of log Z in parameters' moments and in inputs is that of the expected log density under the pairs'
+    marginals; in the cavities it is that of log Z itself.
     """
     node = block.out
     discrete = node.domain.kind in ("boolean", "category")
@@ -71,9 +72,7 @@ def solve(block: Block, prepared: Prepared, cavities: dict[str, Any], scope: Sco
         return (_observed_discrete if discrete else _observed_gaussian)(node, prepared.tree, scope), {}
     run = _discrete if discrete else _gaussian
     log_z, energy, found = run(node, prepared.tree, cavities[node.name], scope)
-    if block.parameters:  # the value is log Z, the gradient that of the energy
-        log_z = jax.lax.stop_gradient(log_z) + energy - jax.lax.stop_gradient(energy)
-    return log_z, {node.name: found}
+    return log_z + energy - jax.lax.stop_gradient(energy), {node.name: found}
 
 
 # Gaussian -------------------------------------------------------------------------------------------------------------

@@ -52,6 +52,22 @@ def skills():
     return m, {"winner": first, "loser": (first + random.integers(1, 8, size=40)) % 8, "prior": 0.5}
 
 
+def random_walk(learned):
+    """A chain; with a learned precision its states are exact given the precision's moments."""
+    m = cv.Model("random walk")
+    t = m.plate("t")
+    slope = m.input("slope", cv.real)
+    first, step, noise = (m.input(name, cv.positive) for name in ("first", "step", "noise"))
+    precision = m.random("precision", cv.gamma(2.0, 1.0)) if learned else 1.0
+    begin = cv.gaussian(0.0, variance=first)
+    state = m.chain(
+        "state", over=t, first=begin, then=lambda before: cv.gaussian(slope * before, precision=precision / step)
+    )
+    m.random("y", cv.gaussian(state, variance=noise))
+    return m, {"y": np.cumsum(S), "slope": 0.9, "first": 2.0, "step": 1.5, "noise": 0.4}
+
+
+WALK = ["slope", "first", "step", "noise"]
 CASES = {
     "gaussian": (lambda: regression("gaussian"), ["prior", "noise"], "auto"),
     "probit": (lambda: regression("probit"), ["prior", "noise"], "ep"),
@@ -60,6 +76,8 @@ CASES = {
     "logistic bound": (lambda: regression("logistic"), ["prior", "noise"], {"y": cv.ncvmp(bound="tilted")}),
     "vmp": (mean_precision, ["prior", "rate"], "vmp"),
     "skills, with loops": (skills, ["prior"], "auto"),
+    "chain": (lambda: random_walk(False), WALK, "auto"),
+    "chain with a random precision": (lambda: random_walk(True), WALK, "auto"),
 }
 
 
@@ -100,6 +118,25 @@ def test_inputs_over_plates_and_by_default_all_continuous_ones():
 
     steps = 1e-5 * np.eye(3)
     close(found, [(exact(data["sd"] + h) - exact(data["sd"] - h)) / 2e-5 for h in steps], rtol=1e-8)
+
+
+def test_the_tables_of_a_discrete_tree():
+    """Along the simplex, row by row: the pairs' marginals have the gradient that the sweep over the tree hides."""
+    m = cv.Model()
+    node, k = m.plate("node"), m.plate("k", 2)
+    parent = m.input("parent", cv.index(node), plates=node)
+    rows, value = m.input("rows", cv.simplex(2), plates=k), m.input("value", cv.real, plates=k)
+    z = m.tree(
+        "z", over=node, parent=parent, root=cv.categorical([0.3, 0.7]), then=lambda above: cv.categorical(rows[above])
+    )
+    m.random("y", cv.gaussian(value[z], variance=0.5))
+    program, table = cv.compile(m, ["y"]), np.array([[0.8, 0.2], [0.4, 0.6]])
+    data = {"parent": np.array([1, 1, 1, 0, 0, 2]), "rows": table, "value": np.array([-1.0, 1.0]), "y": S[:6]}
+    _, gradient = cv.evidence_gradient(program, data, "rows")
+    for row in range(2):
+        move = np.outer(np.arange(2) == row, [1e-5, -1e-5])
+        ends = [program({**data, "rows": table + sign * move}).log_evidence for sign in (1.0, -1.0)]
+        close(gradient["rows"][row] @ [1.0, -1.0], (ends[0] - ends[1]) / 2e-5, rtol=1e-7)
 
 
 def test_an_optimiser_finds_the_best_prior_variance():
