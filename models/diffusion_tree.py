@@ -1,0 +1,94 @@
+"""A diffusion tree as a model: locations that diffuse along a tree given as data, and any likelihood at its leaves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import cavity as cv  # pyright: ignore[reportMissingImports]
+
+
+def gaussian_leaves(noise: float | None = None) -> Callable[[cv.Model, Any], None]:
+    """y ~ N(location, noise), (leaf, column); without a noise its inverse `noise_precision` ~ Gamma(1, 1) is learned.
+
+    For leaves without noise give one that is small against all branches, such as 1e-6 of the diffusion variance.
+    """
+
+    def likelihood(m: cv.Model, location: Any) -> None:
+        precision = m.random("noise_precision", cv.gamma(shape=1.0, rate=1.0)) if noise is None else 1.0 / noise
+        m.random("y", cv.gaussian(location, precision=precision))
+
+    return likelihood
+
+
+def probit_leaves(m: cv.Model, location: Any) -> None:
+    """y ~ Bernoulli(Phi(location)), (leaf, column)."""
+    m.random("y", cv.bernoulli(cv.probit(location)))
+
+
+def mixed_leaves(noise: float | None = None) -> Callable[[cv.Model, Any], None]:
+    """`y` (leaf, number) as `gaussian_leaves` and `answer` (leaf, question) as probit: each has columns of its own.
+
+    Inputs: `numbers` (number) and `questions` (question), which columns of the tree these are.
+    """
+
+    def likelihood(m: cv.Model, location: Any) -> None:
+        column = next(plate for plate in location.plates if plate.name == "column")
+        number, question = m.plate("number"), m.plate("question")
+        gaussian_leaves(noise)(m, location[m.input("numbers", cv.index(column), plates=number)])
+        answers = location[m.input("questions", cv.index(column), plates=question)]
+        m.random("answer", cv.bernoulli(cv.probit(answers)))
+
+    return likelihood
+
+
+def diffusion_tree(
+    columns: int,
+    likelihood: Callable[[cv.Model, Any], Any] | None = None,
+    variance: str = "given",
+    rate: str = "given",
+) -> cv.Model:
+    """location_v ~ N(location_parent, variance length_v) in each column, from 0 at the origin, and any likelihood.
+
+    The divergence times are data as well: `waiting_v ~ Exponential(rate)`, the integral of the divergence function
+    over the branch that ends at branch point v times H(m - 1) for its m leaves, is the density of the times given the
+    structure, up to factors that do not depend on any random variable (`cavity.models.trees.inputs.log_constant`).
+    So the posterior of the rate c of a(t) = c / (1 - t) needs no more than a gamma factor.
+
+    `likelihood(m, location)` declares what is observed at the leaves, given their locations (leaf, column):
+    `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or any other, such
+    as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`. `variance` is "given", an input (column), or learned:
+    "shared" or "per column" give its inverse `precision` the prior Gamma(1, 1); locations are then exact given the mean
+    of the precision (structured VMP). `rate` is "given", or "learned" with the prior Gamma(1, 1).
+
+    Inputs, which `cavity.models.trees.inputs.inputs` makes of a tree: `parent` and `length` (node), where the first
+    branch point points to itself, `first`, its own time from the origin, `tip` (leaf), the leaves' nodes, and `rate`
+    where it is given. Random: `location` (node, column), `waiting` (branch point), which is data too, and what the
+    likelihood declares. Another tree with as many nodes recompiles nothing. Returns the model. Raises ModelError for
+    another word. Source: knowles2015pitman, knowles2011trees.
+    """
+    if variance not in ("given", "shared", "per column") or rate not in ("given", "learned"):
+        raise cv.ModelError(
+            f'variance= is "given", "shared" or "per column", rate= "given" or "learned"; found {variance!r}, {rate!r}.'
+        )
+    m = cv.Model("diffusion tree")
+    node, leaf, point, column = m.plate("node"), m.plate("leaf"), m.plate("branch point"), m.plate("column", columns)
+    parent = m.input("parent", cv.index(node), plates=node)
+    length = m.input("length", cv.positive, plates=node)
+    first = m.input("first", cv.positive)
+    tip = m.input("tip", cv.index(node), plates=leaf)
+    if variance == "given":
+        precision = 1.0 / m.input("variance", cv.positive, plates=column)
+    else:
+        owner = column if variance == "per column" else ()
+        precision = m.random("precision", cv.gamma(shape=1.0, rate=1.0), plates=owner)
+    location = m.tree(
+        "location",
+        over=node,
+        parent=parent,
+        root=cv.gaussian(0.0, precision=precision / first),
+        then=lambda above: cv.gaussian(above, precision=precision / length),
+        plates=column,
+    )
+    (likelihood or gaussian_leaves())(m, location[tip])
+    speed = m.input("rate", cv.positive) if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
+    m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
+    return m
