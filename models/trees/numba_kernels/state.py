@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import FREE, Arrays, Leaves
-from .jit import HUGE, kernel
+from .jit import HUGE, inner, kernel
 
 
 class State(NamedTuple):
@@ -69,7 +69,7 @@ def load(arrays: Any, leaves: Any) -> Any:
     for i in range(rows - 1):
         v = rows - 2 - i
         s.parent[v] = arrays.parent[v]
-        if s.parent[v] == FREE:
+        if s.parent[v] == FREE and v >= n:  # a leaf's row may be free too, where it has been detached
             s.free[0] += 1
             s.free[s.free[0]] = v
         elif v >= n:
@@ -90,7 +90,7 @@ def store(s: Any) -> Any:
     return Arrays(s.parent.astype(np.int32), s.depth.copy(), s.count.astype(np.int32), s.degree.astype(np.int32))
 
 
-@kernel
+@inner
 def hang(s: Any, v: Any, u: Any) -> Any:
     """Make v the first child of u."""
     s.parent[v], s.next[v], s.child[u] = u, s.child[u], v
@@ -98,13 +98,13 @@ def hang(s: Any, v: Any, u: Any) -> Any:
     s.length[v] = time_since(s, u, v)
 
 
-@kernel
+@inner
 def time_since(s: Any, u: Any, v: Any) -> Any:
     """Time between u and v below it, without cancellation."""
     return s.rest[u] * -math.expm1(s.depth[u] - s.depth[v])
 
 
-@kernel
+@inner
 def unhang(s: Any, v: Any) -> Any:
     """Take v from among the children of its parent."""
     u = s.parent[v]
@@ -118,7 +118,7 @@ def unhang(s: Any, v: Any) -> Any:
     s.degree[u] -= 1
 
 
-@kernel
+@inner
 def place(s: Any, v: Any, depth: Any) -> Any:
     """Give a branch point a depth."""
     s.depth[v], s.rest[v] = depth, math.exp(-depth)
@@ -129,7 +129,7 @@ def place(s: Any, v: Any, depth: Any) -> Any:
         below = s.next[below]
 
 
-@kernel
+@inner
 def add_count(s: Any, v: Any, leaves: Any) -> Any:
     """Leaves more, or fewer, below v and everything above it."""
     while v >= 0:
@@ -137,7 +137,7 @@ def add_count(s: Any, v: Any, leaves: Any) -> Any:
         v = s.parent[v]
 
 
-@kernel
+@inner
 def detach(s: Any, v: Any) -> Any:
     """Cut the branch above v, which is not the top; a branch point left with one child disappears.
 
@@ -159,7 +159,7 @@ def detach(s: Any, v: Any) -> Any:
     return left, False, above
 
 
-@kernel
+@inner
 def attach(s: Any, v: Any, where: Any, joins: Any, depth: Any) -> Any:
     """Hang v at the branch point `where` (`joins`), or at a depth on the branch above it.
 
@@ -180,7 +180,7 @@ def attach(s: Any, v: Any, where: Any, joins: Any, depth: Any) -> Any:
     return point
 
 
-@kernel
+@inner
 def preorder(s: Any, order: Any) -> Any:
     """Write the nodes, each after its parent, and return how many there are; the origin is not one of them."""
     top = s.child[len(s.parent) - 1]
