@@ -17,6 +17,8 @@ from .sites import fit_sites
 from .times import optimise_times
 from .tree import Tree
 
+SWEEPS = 6  # of depths: so many to forget the start, so many to average
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Hyper:
@@ -106,23 +108,30 @@ def refitted(problem: Problem, state: State, sweeps: int = 4) -> State:
     return State(state.arrays, leaves, hyper, shift, log_joint + shift)
 
 
-def settled(problem: Problem, state: State, tolerance: float = 1e-2) -> State:
+def settled(problem: Problem, state: State, random: np.random.Generator, tolerance: float = 1e-2) -> State:
     """The same structure with its times, hyperparameters and sites improved, each given the others."""
-    times = optimise_times(state.arrays, state.leaves, state.table, backend=problem.engine, tolerance=tolerance)
-    state = refitted(problem, dataclasses.replace(state, arrays=times.arrays))
+    state = _timed(problem, state, tolerance)
     if not problem.learn:
         return state
-    learned = refitted(problem, _learned(problem, state))
-    return learned if learned.log_joint > state.log_joint else state
+    return _timed(problem, refitted(problem, _learned(problem, state, random)), tolerance)
 
 
-def _learned(problem: Problem, state: State) -> State:
+def _timed(problem: Problem, state: State, tolerance: float) -> State:
+    times = optimise_times(state.arrays, state.leaves, state.table, backend=problem.engine, tolerance=tolerance)
+    return refitted(problem, dataclasses.replace(state, arrays=times.arrays))
+
+
+def _learned(problem: Problem, state: State, random: np.random.Generator) -> State:
+    """New hyperparameters. Those of the prior go by the mean of the depths, not their maximum: at a joint maximum short
+    branches call for a high rate and a high rate for short branches, without end."""
     arrays, leaves, hyper, learn = state.arrays, state.leaves, state.hyper, problem.learn
     prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
-    if "rate" in learn:
-        prior = best_rate(arrays, prior, problem.priors.rate)
-    if learn & {"concentration", "discount"}:
-        prior = best_structure(arrays, prior, problem.priors, learn)
+    if learn & {"rate", "concentration", "discount"} and len(leaves.mean) > 1:
+        mean = _mean_depths(problem, state, random)
+        if "rate" in learn:
+            prior = best_rate(mean, prior, problem.priors.rate)
+        if learn & {"concentration", "discount"}:
+            prior = best_structure(mean, prior, problem.priors, learn)
     if "variance" in learn:
         new = best_variance(
             arrays, leaves, state.table, variance, problem.priors.precision, problem.engine, shared=problem.shared
@@ -132,7 +141,18 @@ def _learned(problem: Problem, state: State) -> State:
     if "noise" in learn:
         noise = _best_noise(problem, state, Hyper(prior, variance, noise), leaves)
         leaves = with_noise(problem, leaves, Hyper(prior, variance, noise))
-    return State(arrays, leaves, Hyper(prior, variance, noise), state.shift, -np.inf)
+    return dataclasses.replace(state, leaves=leaves, hyper=Hyper(prior, variance, noise))
+
+
+def _mean_depths(problem: Problem, state: State, random: np.random.Generator) -> Arrays:
+    """The tree with its depths averaged over a short chain that keeps the structure."""
+    arrays, total = state.arrays, np.zeros(len(state.arrays.parent))
+    for sweep in range(2 * SWEEPS):
+        seed = int(random.integers(2**31))
+        arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, seed)
+        if sweep >= SWEEPS:
+            total += np.asarray(arrays.depth)
+    return state.arrays._replace(depth=total / SWEEPS)
 
 
 def with_noise(problem: Problem, leaves: Leaves, hyper: Hyper) -> Leaves:

@@ -91,8 +91,8 @@ def search_trees(
     A tree is built by adding the leaves in a random order, each at its best place. Then subtrees are detached at
     random and attached where the joint density is largest, every branch and branch point at several times being
     scored exactly; all times are optimised together between rounds; a local optimum is left by a few random moves, and
-    returned to where these lead nowhere. Trees with many children are compared by masses, in which depths are
-    integrated out, never by densities of different dimension.
+    returned to where these lead nowhere. Trees with many children, and trees with different hyperparameters, are
+    compared by masses, in which depths are integrated out: densities of different dimension or scale do not compare.
 
     Args:
         data: (N, D) numbers, NaN for missing entries, or a `Data` with binary columns.
@@ -137,11 +137,11 @@ def search_trees(
     rows, columns = data.shape
     hyper = Hyper(prior, np.broadcast_to(np.asarray(variance, dtype=np.float64), (columns,)), float(noise))
     budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
-    record, random = _Record(keep, prior.binary, progress), _numbers_of(key)
+    record, random = _Record(keep, prior.binary and not problem.learn, progress), _numbers_of(key)
     for _ in range(restarts):
         budget.restart()
         state = first_state(problem, hyper, random.permutation(rows), _seed(random))
-        _climb(problem, settled(problem, state), random, budget, record)
+        _climb(problem, settled(problem, state, random), random, budget, record)
     return record.result(problem, names)
 
 
@@ -149,7 +149,7 @@ def _climb(problem: Problem, state: State, random: np.random.Generator, budget: 
     """Rounds of greedy search from one tree, with kicks from the best of them, until the budget is spent."""
     best, rank = state, record.add(problem, state, budget)
     while budget.left() and len(state.leaves.mean) > 2:
-        state = settled(problem, _greedy(problem, state, random, budget))
+        state = settled(problem, _greedy(problem, state, random, budget), random)
         gain = record.add(problem, state, budget) - rank
         if gain > 0.0:
             best, rank = state, rank + gain
@@ -203,15 +203,15 @@ class _Budget:
 class _Record:
     """The best trees so far, one for each structure, and the trace."""
 
-    def __init__(self, keep: int, binary: bool, progress: Callable[[int, float], None] | None) -> None:
-        self.keep, self.binary, self.progress = keep, binary, progress
+    def __init__(self, keep: int, comparable: bool, progress: Callable[[int, float], None] | None) -> None:
+        self.keep, self.comparable, self.progress = keep, comparable, progress
         self.found: dict[Any, tuple[float, State]] = {}
         self.trace: list[tuple[float, int, float]] = []
         self.top = -np.inf
 
     def add(self, problem: Problem, state: State, budget: _Budget) -> float:
-        """The rank of a tree, after noting it: its log joint density, or its log mass where trees differ in size."""
-        rank = state.log_joint if self.binary else masses(problem, state)[1]
+        """The rank of a tree, after noting it: its log joint density where densities compare, else its log mass."""
+        rank = state.log_joint if self.comparable else masses(problem, state)[1]
         name = structure_key(state.arrays)
         if name not in self.found or self.found[name][0] < rank:
             self.found[name] = rank, state
