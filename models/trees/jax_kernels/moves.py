@@ -1,0 +1,312 @@
+"""Metropolis-Hastings moves of subtrees: proposals from the prior's own process, and from all attachments scored.
+
+A move detaches a random subtree S, which leaves the rest R, and attaches it elsewhere. Both proposals depend on R and S
+only, so that the move back has the same normaliser: docs/trees-mcmc.md has the acceptance.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..arrays import FREE, GAP, Arrays, Messages, Subtree
+from .density import cumulative, intensity
+from .edit import Place, attach_, detach_
+from .native import Kernel, native, row
+from .plan import Links, Queue, links_, queue_, top_
+from .score import score_on
+from .sweep import log_normal, meet, split, squared, start_, sweep_on, up_
+
+CELLS = 16  # of equal length in time on every branch: the scored proposal is uniform in each
+MIDDLES = tuple((cell + 0.5) / CELLS for cell in range(CELLS))
+
+
+class Rest(NamedTuple):
+    """A tree without a subtree, and the subtree.
+
+    Attributes:
+        arrays: the tree; rows of the subtree are in it, its root without parent.
+        links, queue: of both, and of the rest's meetings.
+        messages: of a sweep over the rest.
+        subtree: as the rest sees it.
+    """
+
+    arrays: Arrays
+    links: Links
+    queue: Queue
+    messages: Messages
+    subtree: Subtree
+
+
+class Proposal(NamedTuple):
+    """A place, and the log densities with which it and the old place are proposed, per unit of depth on branches."""
+
+    place: Place
+    log_new: Any
+    log_old: Any
+
+
+def subtree_moves_(
+    arrays: Arrays, leaves: Any, tables: Any, seed: Any, steps: Any, share_scored: Any
+) -> tuple[Arrays, Any, Any]:
+    """`subtree_moves` for use inside a compiled function."""
+    key = jax.random.key(seed)
+    start = start_(leaves)
+
+    def body(step: Any, carry: Any) -> Any:
+        arrays, accepted, proposed = carry
+        own = jax.random.fold_in(key, step)
+        root = choose_(arrays, jax.random.fold_in(own, 0))
+        without, old = detach_(arrays, root)
+        rest = _rest(without, root, start)
+        kind, decision = jax.random.uniform(jax.random.fold_in(own, 1), (2,), jnp.float64)
+        scored = kind < share_scored
+        found = lax.cond(
+            scored,
+            lambda: by_scores(rest, tables, old, jax.random.fold_in(own, 2)),
+            lambda: by_prior_(rest, tables, old, jax.random.fold_in(own, 2)),
+        )
+        nodes = (arrays.parent >= 0).sum()
+        ratio = gain_(rest, tables, found.place) - gain_(rest, tables, old) - found.log_new + found.log_old
+        # Subtrees that could have been chosen before and after: all but the whole tree.
+        ratio += jnp.log(nodes - 1.0) - jnp.log(nodes - 1.0 + old.joins - found.place.joins)
+        accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
+        place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
+        which = jnp.stack([~scored, scored])
+        return attach_(without, root, place), accepted + (which & accept), proposed + which
+
+    none = jnp.zeros(2, jnp.int64)
+    return lax.fori_loop(0, steps, body, (Arrays(*arrays), none, none))
+
+
+def _rest(arrays: Arrays, root: Any, start: Any) -> Rest:
+    links = links_(arrays)
+    upward = up_(links, queue_(links, root), start)
+    mean, variance, *_ = split(row(upward.packed, root), upward.columns, upward.entries)
+    queue = queue_(links, top_(links))
+    subtree = Subtree(mean, variance, row(arrays.depth, root), row(arrays.count, root))
+    return Rest(arrays, links, queue, sweep_on(links, queue, upward), subtree)
+
+
+@native
+def choose_(arrays: Arrays, key: Any) -> Any:
+    """A node, not the top, each with the same probability."""
+    rows = arrays.parent.shape[0]
+
+    def body(carry: Any) -> Any:
+        _, step = carry
+        uniform = jax.random.uniform(jax.random.fold_in(key, step), (), jnp.float64)
+        return (uniform * (rows - 1)).astype(jnp.int32), step + 1
+
+    def again(carry: Any) -> Any:
+        above = row(arrays.parent, carry[0])
+        return (above < 0) | (above == rows - 1)
+
+    return lax.while_loop(again, body, body((0, 0)))[0]
+
+
+def _possible(rest: Rest, place: Place) -> Any:
+    """Whether depths differ enough above and below a place."""
+    depth = rest.arrays.depth
+    start, end = row(depth, row(rest.arrays.parent, place.node)), row(depth, place.node)
+    inside = (place.depth >= start + GAP) & (place.depth <= end - GAP)
+    return (place.joins | inside) & (place.depth <= rest.subtree.depth - GAP)
+
+
+# what a place is worth ------------------------------------------------------------------------------------------------
+
+
+@native
+def gain_(rest: Rest, tables: Any, place: Place) -> Any:
+    """Score of one place: what the subtree there adds to the log joint density, in O(path + D)."""
+    prior = prior_gain(rest.arrays, tables, place, rest.subtree.depth, rest.subtree.count)
+    return prior + _evidence_gain(rest, place)
+
+
+def prior_gain(arrays: Arrays, tables: Any, place: Place, depth: Any, count: Any) -> Any:
+    """Gain of the log prior from a subtree of `count` leaves with its root at a depth, at a place.
+
+    For a single leaf it is the log density with which the process that draws trees hangs a new point there.
+    """
+    harmonic, follow, total = tables.harmonic, tables.log_follow, tables.log_total
+
+    def entered(node: Any) -> tuple[Any, Any]:
+        """Log of the change of the factor of following the branch to a node, and of its intensity of divergence."""
+        below = row(arrays.count, node)
+        nested = row(arrays.parent, row(arrays.parent, node)) >= 0
+        factor = row(follow, below + count) - row(follow, below)
+        return jnp.where(nested, factor, 0.0), row(harmonic, below + count - 1) - row(harmonic, below - 1)
+
+    def body(carry: Any) -> Any:
+        node, gain = carry
+        above, below = row(arrays.parent, node), row(arrays.count, node)
+        factor, rate = entered(node)
+        passed = _integral(tables, row(arrays.depth, node)) - _integral(tables, row(arrays.depth, above))
+        return above, gain + factor - passed * rate - row(total, below + count) + row(total, below)
+
+    above = row(arrays.parent, place.node)
+    path = jnp.where(place.joins, place.node, above), jnp.zeros(())
+    gain = lax.while_loop(lambda carry: row(arrays.parent, carry[0]) >= 0, body, path)[1]
+
+    here, below = _integral(tables, place.depth), row(arrays.count, place.node)
+    inside = jnp.where(count > 1, (here - _integral(tables, depth)) * row(harmonic, count - 1), 0.0)
+    joining = row(tables.log_new, row(arrays.degree, place.node) + 1)
+    factor, rate = entered(place.node)
+    parting = factor - (here - _integral(tables, row(arrays.depth, above))) * rate
+    parting += jnp.log(intensity(tables.coefficients, place.depth)[0]) + row(follow, below) - row(total, below + count)
+    return gain + inside + row(follow, count) - tables.log_unit + jnp.where(place.joins, joining, parting)
+
+
+def _evidence_gain(rest: Rest, place: Place) -> Any:
+    """Log density of the subtree's leaves at a place, given all other leaves."""
+    depth, messages, node = rest.arrays.depth, rest.messages, place.node
+    low = row(messages.up_variance, node) + _time(place.depth, row(depth, node))
+    high = row(messages.down_variance, node) + _time(row(depth, row(rest.arrays.parent, node)), place.depth)
+    mean, variance = meet(row(messages.down_mean, node), high, row(messages.up_mean, node), low)
+    variance += rest.subtree.variance + _time(place.depth, rest.subtree.depth)
+    return log_normal(squared(mean - rest.subtree.mean, variance.shape[0]), variance, mean.shape[0])
+
+
+def _time(early: Any, late: Any) -> Any:
+    """Time between two depths."""
+    return jnp.exp(-early) * -jnp.expm1(early - late)
+
+
+def _integral(tables: Any, depth: Any) -> Any:
+    """Integral of the divergence function, also to infinite depths."""
+    finite = depth < jnp.inf
+    return jnp.where(finite, cumulative(tables.coefficients, jnp.where(finite, depth, 0.0)), jnp.inf)
+
+
+# proposals ------------------------------------------------------------------------------------------------------------
+
+
+def by_scores(rest: Rest, tables: Any, old: Place, key: Any) -> Proposal:
+    """A place from a piecewise uniform approximation of the conditional distribution: a cell of a branch has the mass
+    of the joint density at its middle times its length, a branch point its exact mass."""
+    middles = jnp.asarray(MIDDLES)
+    branch, point = score_on(rest.links, rest.queue, rest.arrays, rest.messages, rest.subtree, tables, middles)
+    arrays = rest.arrays
+    start = arrays.depth[jnp.maximum(arrays.parent, 0)]
+    end = jnp.minimum(arrays.depth, rest.subtree.depth)
+    span = -jnp.expm1(start - end)  # share of the time left that can be gone
+    per_time = branch - jnp.log1p(-middles * span[:, None])  # log density per unit of depth, to that per unit of time
+    cells = jnp.where(branch > -jnp.inf, per_time + jnp.log(span)[:, None] - jnp.log(CELLS), -jnp.inf)
+    masses = jnp.concatenate([cells, point[:, None]], axis=1)
+    masses = jnp.where(jnp.isnan(masses), -jnp.inf, masses)
+    weights = jnp.exp(masses - masses.max())
+    uniform = jax.random.uniform(key, (3,), jnp.float64)
+    node = _pick(weights.sum(axis=1), uniform[0])
+    cell = _pick(weights[node], uniform[1])
+    joins = cell == CELLS
+    fraction = (cell + uniform[2]) / CELLS
+    depth = jnp.where(joins, arrays.depth[node], start[node] - jnp.log1p(-fraction * span[node]))
+    place = Place(node, depth, joins)
+
+    def log_density(place: Place) -> Any:
+        """Up to the logarithm of all masses' sum."""
+        fraction = -jnp.expm1(start[place.node] - place.depth) / span[place.node]
+        cell = jnp.clip((fraction * CELLS).astype(jnp.int32), 0, CELLS - 1)
+        # Uniform in time: its density per unit of depth falls as 1 - t does.
+        inside = per_time[place.node, cell] + start[place.node] - place.depth
+        return jnp.where(place.joins, point[place.node], inside)
+
+    return Proposal(place, log_density(place), log_density(old))
+
+
+def _pick(weights: Any, uniform: Any) -> Any:
+    """An entry with probability proportional to its weight."""
+    return pick_(weights, uniform * weights.sum(), jnp.max(jnp.where(weights > 0.0, jnp.arange(weights.shape[0]), 0)))
+
+
+@native
+def pick_(weights: Any, level: Any, last: Any) -> Any:
+    """The first entry, `last` at the latest, where the sum of weights exceeds a level."""
+
+    def body(carry: Any) -> Any:
+        entry, left = carry
+        return entry + 1, left - row(weights, entry + 1)
+
+    first = jnp.zeros((), jnp.int32), level - row(weights, 0)
+    return lax.while_loop(lambda carry: (carry[1] >= 0.0) & (carry[0] < last), body, first)[0]
+
+
+@native
+def by_prior_(rest: Rest, tables: Any, old: Place, key: Any) -> Proposal:
+    """A place from the process that draws trees, as for a new point."""
+    place = _walk(rest, tables, key)
+    log_new, log_old = (prior_gain(rest.arrays, tables, at, jnp.inf, 1) for at in (place, old))
+    return Proposal(place, log_new, log_old)
+
+
+def _walk(rest: Rest, tables: Any, key: Any) -> Place:
+    """Where a new point leaves the rest. One exponential variable is spent along the path; where it ends, it leaves."""
+    arrays, links = rest.arrays, rest.links
+    first = links.left.shape[0]
+
+    def choose(node: Any, uniform: Any) -> Any:
+        """A child with probability proportional to `leaves - discount`; the node itself where a new one starts."""
+        below = row(arrays.count, node)
+        total = row(tables.log_total, below + 1) - row(tables.log_total, below)
+
+        def body(carry: Any) -> Any:
+            at, last, left_over, chosen, _ = carry
+            left = row(links.left, at - first)
+            child = jnp.where(last, left, row(links.right, at - first))
+            leaves = row(arrays.count, child)
+            left_over -= jnp.exp(row(tables.log_follow, leaves + 1) - row(tables.log_follow, leaves) - total)
+            more = (left >= first) & (row(arrays.parent, left) == FREE)
+            found = left_over < 0.0
+            return jnp.where(more & ~last, left, at), ~more, left_over, jnp.where(found, child, chosen), found | last
+
+        initial = node, jnp.asarray(False), uniform, node, jnp.asarray(False)
+        return lax.while_loop(lambda carry: ~carry[4], body, initial)[3]
+
+    def body(carry: Any) -> Any:
+        node, patience, step, _, _ = carry
+        below = row(arrays.count, node)
+        rate = row(tables.harmonic, below) - row(tables.harmonic, below - 1)
+        start = _integral(tables, row(arrays.depth, row(arrays.parent, node)))
+        room = (_integral(tables, row(arrays.depth, node)) - start) * rate
+        leaves = patience < room
+        uniform = jax.random.uniform(jax.random.fold_in(key, step), (), jnp.float64)
+        chosen = lax.cond(leaves, lambda: node, lambda: choose(jnp.maximum(node, first), uniform))
+        return chosen, jnp.where(leaves, start + patience / rate, patience - room), step + 1, leaves, chosen == node
+
+    patience = -jnp.log1p(-jax.random.uniform(jax.random.fold_in(key, 0), (), jnp.float64))
+    initial = top_(links), patience, jnp.asarray(1), jnp.asarray(False), jnp.asarray(False)
+    node, level, _, leaves, _ = lax.while_loop(lambda carry: ~carry[4], body, initial)
+    return Place(node, jnp.where(leaves, _inverse(tables, level), row(arrays.depth, node)), ~leaves)
+
+
+def _inverse(tables: Any, level: Any) -> Any:
+    """The depth where the integral of the divergence function has a value: Newton's steps, halving where they leave the
+    bracket."""
+    constant, rate, square = tables.coefficients[0], tables.coefficients[1], tables.coefficients[2]
+    simple = (constant == 0.0) & (square == 0.0)
+    by_rate = level / rate
+    high = jnp.minimum(by_rate, jnp.log1p(level / square))
+
+    def body(carry: Any) -> Any:
+        low, high, depth, step = carry
+        error = cumulative(tables.coefficients, depth) - level
+        low, high = jnp.where(error < 0.0, depth, low), jnp.where(error < 0.0, high, depth)
+        better = depth - error / intensity(tables.coefficients, depth)[0]
+        inside = (better > low) & (better < high)
+        return low, high, jnp.where(inside, better, 0.5 * (low + high)), step + 1
+
+    started = jnp.zeros(()), high, 0.5 * high, jnp.where(simple, 80, 0)
+    found = lax.while_loop(lambda carry: carry[3] < 80, body, started)[2]
+    return jnp.where(simple, by_rate, found)
+
+
+subtree_moves = Kernel(subtree_moves_)
+subtree_moves.__doc__ = """Metropolis-Hastings moves of random subtrees, each with probability `share_scored` from the
+scored proposal, else from the prior: `subtree_moves(arrays, leaves, tables, seed, steps, share_scored)` gives the
+arrays, and how many moves were accepted and proposed, (prior, scored) each.
+
+Source: neal2003density, knowles2012thesis.
+"""
