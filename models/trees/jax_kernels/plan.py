@@ -47,7 +47,8 @@ def links_(arrays: Any) -> Links:
     parent, depth = arrays.parent, arrays.depth
     above = depth[jnp.maximum(parent, 0)]
     length = jnp.where(parent >= 0, jnp.exp(-above) * -jnp.expm1(above - depth), 0.0)
-    return Links(*_pairs(parent, (parent == FREE) & (depth < 0.0), linked_(arrays)), length)
+    left, right = _pairs(parent, (parent == FREE) & (depth < 0.0), linked_(arrays))
+    return Links(left, right, length)
 
 
 def linked_(arrays: Any) -> Any:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..arrays import Messages, Subtree
-from .density import cumulative, intensity, places_
+from .density import cumulative, places_
 from .native import Kernel, native, put, row
 from .plan import Links, Queue, links_, queue_, top_
 from .sweep import log_normal, split, squared
@@ -88,9 +88,9 @@ def branches_on(
     starts = jnp.where(arrays.parent >= 0, arrays.depth[jnp.maximum(arrays.parent, 0)], 0.0)
     latest = jnp.minimum(arrays.depth, subtree.depth)
     entries = messages.up_variance.shape[1]
-    near = split(distances_(links, queue, messages, subtree.mean), 0, entries)[1:]
+    _, low, high, across = split(distances_(links, queue, messages, subtree.mean), 0, entries)
     branches = Branches(
-        *near, messages.up_variance, messages.down_variance,
+        low, high, across, messages.up_variance, messages.down_variance,
         length=links.length, span=between(starts, latest),
         spare=between(latest, arrays.depth), subtree_spare=between(latest, subtree.depth),
         remaining=jnp.exp(-latest),
@@ -138,41 +138,6 @@ def distances_(links: Links, queue: Queue, messages: Messages, mean: Any) -> Any
 def between(early: Any, late: Any) -> Any:
     """Time between two depths, 0 where they do not differ."""
     return jnp.where(late > early, jnp.exp(-early) * -jnp.expm1(early - late), 0.0)
-
-
-@native
-def path_sums_(links: Links, queue: Queue, own: Any) -> Any:
-    """(2N,) sums of `own` over all that is above each row, minus infinity in rows that are not in the tree."""
-    first = links.left.shape[0]
-
-    def body(step: Any, sums: Any) -> Any:
-        above = row(queue.slot, step // 2)
-        below = jnp.where(step % 2 == 0, row(links.left, above - first), row(links.right, above - first))
-        return put(sums, below, row(sums, above) + row(own, above))
-
-    start = put(jnp.full_like(own, -jnp.inf), row(queue.slot, 0), 0.0)
-    return lax.fori_loop(0, 2 * queue.size, body, start)
-
-
-@native
-def distances_(links: Links, queue: Queue, messages: Messages, mean: Any) -> Any:
-    """(2N, 3 P) squared distances, of each branch, of `mean` to both messages and of these."""
-    first, entries = links.left.shape[0], messages.up_variance.shape[1]
-
-    def body(step: Any, near: Any) -> Any:
-        above = row(queue.slot, jnp.maximum(step - 1, 0) // 2)
-        pair = row(links.left, above - first), row(links.right, above - first)
-        node = jnp.where(step == 0, row(queue.slot, 0), jnp.where(step % 2 == 1, *pair))
-        low, high = row(messages.up_mean, node), row(messages.down_mean, node)
-        return put(
-            near,
-            node,
-            jnp.concatenate(
-                [squared(mean - low, entries), squared(mean - high, entries), squared(low - high, entries)]
-            ),
-        )
-
-    return lax.fori_loop(0, 2 * queue.size + 1, body, jnp.zeros((2 * first, 3 * entries)))
 
 
 def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any, columns: int) -> Any:
@@ -228,8 +193,9 @@ score.__doc__ = """What attaching a subtree adds to the log joint density, what 
 
 `arrays` and `messages` are those of the rest of the tree. Entry [v, f] of the first is the score of a new branch point
 above node v, a fraction f of the time from its parent to v, or to the subtree's root where that is earlier: a density
-with respect to the depth of the new branch point. Entry v of the second is the score of joining branch point v, a mass.
-Both are minus infinity where this cannot be. The factor exp((A(place) - A(root)) H(count - 1)) of a subtree's root counts.
+with respect to the depth of the new branch point. Entry v of the second is the score of joining branch point v, a
+mass. Both are minus infinity where this cannot be. The root of the subtree brings its divergence time's factor
+exp((A(place) - A(root)) H(count - 1)) along; all other factors that only nodes within the subtree have are left out.
 
 Source: knowles2015pitman.
 """

@@ -77,9 +77,8 @@ def start_(leaves: Any) -> Upward:
     entries = leaves.variance.shape[1]
     none = jnp.full((first, entries), jnp.inf)
     own = jnp.concatenate([leaves.mean, leaves.variance, jnp.zeros((first, entries)), none], 1)
-    return Upward(
-        jnp.concatenate([own, jnp.concatenate([jnp.zeros((first, columns + 2 * entries)), none], 1)]), columns
-    )
+    empty = jnp.concatenate([jnp.zeros((first, columns + 2 * entries)), none], 1)
+    return Upward(jnp.concatenate([own, empty]), columns)
 
 
 @native
@@ -129,9 +128,9 @@ def evidence_(links: Links, upward: Upward) -> Any:
 def sweep_on(links: Links, queue: Queue, upward: Upward) -> Messages:
     """Both sweeps on given links and queue."""
     upward = up_(links, queue, upward)
-    down = split(down_(links, queue, upward), upward.columns, upward.entries)
+    down_mean, down_variance = split(down_(links, queue, upward), upward.columns, upward.entries)
     mean, variance, _, _ = upward.unpacked()
-    return Messages(mean, variance, *down, evidence_(links, upward))
+    return Messages(mean, variance, down_mean, down_variance, evidence_(links, upward))
 
 
 def sweep_(arrays: Any, leaves: Any) -> Messages:
