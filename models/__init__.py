@@ -1,5 +1,11 @@
-"""Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name."""
+"""Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
+`DiffusionTree`, an estimator, loads scikit-learn (the extra `sklearn`) when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .diffusion_tree import diffusion_tree
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
@@ -12,7 +18,11 @@ from .probit_regression import probit_regression
 from .skills import skills
 from .softmax_regression import softmax_regression
 
+if TYPE_CHECKING:
+    from .trees.estimator import DiffusionTree as DiffusionTree
+
 __all__ = [
+    "diffusion_tree",
     "gamma_estimation",
     "heteroskedastic_gp",
     "heteroskedastic_regression",
@@ -25,3 +35,11 @@ __all__ = [
     "skills",
     "softmax_regression",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DiffusionTree":
+        from .trees.estimator import DiffusionTree
+
+        return DiffusionTree
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -132,7 +132,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             learn=learn,
             backend=self.backend,
             names=names,
-            progress=_Bar() if self.verbose else None,
+            progress=bool(self.verbose),
         )
         self.trees_ = self.search_.trees
         self.tree_, self.log_joint_ = self.search_.best.tree, self.search_.best.log_joint

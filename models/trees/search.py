@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...engine.bar import progress_bar
 from ...factors.errors import ModelError
 from .arrays import FREE, Arrays
 from .backend import Kernels, kernels
@@ -84,7 +85,7 @@ def search_trees(
     priors: Hyperpriors | None = None,
     backend: str | Kernels = "jax",
     names: tuple[str, ...] = (),
-    progress: Callable[[int, float], None] | None = None,
+    progress: bool | Callable[..., None] | None = False,
 ) -> Search:
     """Search for the trees of largest joint density of data, structure and divergence times.
 
@@ -109,7 +110,8 @@ def search_trees(
         priors: priors of what is learned.
         backend: "jax" or "numba".
         names: names of the leaves.
-        progress: called after each round with the steps done and the best log joint density.
+        progress: True shows a bar, None one on a terminal; a function is called after each round with the steps done,
+            their total (with `seconds`: whole seconds) and the best log joint density in words.
 
     Returns:
         The best trees and how the search went.
@@ -137,11 +139,13 @@ def search_trees(
     rows, columns = data.shape
     hyper = Hyper(prior, np.broadcast_to(np.asarray(variance, dtype=np.float64), (columns,)), float(noise))
     budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
-    record, random = _Record(keep, prior.binary and not problem.learn, progress), _numbers_of(key)
-    for _ in range(restarts):
-        budget.restart()
-        state = first_state(problem, hyper, random.permutation(rows), _seed(random))
-        _climb(problem, settled(problem, state, random), random, budget, record)
+    random = _numbers_of(key)
+    with progress_bar(progress, "step" if seconds is None else "second") as show:
+        record = _Record(keep, prior.binary and not problem.learn, show)
+        for _ in range(restarts):
+            budget.restart()
+            state = first_state(problem, hyper, random.permutation(rows), _seed(random))
+            _climb(problem, settled(problem, state, random), random, budget, record)
     return record.result(problem, names)
 
 
@@ -196,6 +200,11 @@ class _Budget:
             return self.done < self.steps * share
         return self.elapsed() < (self.seconds or 0.0) * share
 
+    def progress(self) -> tuple[int, int]:
+        if self.steps is not None:
+            return min(self.done, self.steps), self.steps
+        return min(int(self.elapsed()), int(self.seconds or 0)), int(self.seconds or 0)
+
     def elapsed(self) -> float:
         return time.perf_counter() - self.begun
 
@@ -203,8 +212,8 @@ class _Budget:
 class _Record:
     """The best trees so far, one for each structure, and the trace."""
 
-    def __init__(self, keep: int, comparable: bool, progress: Callable[[int, float], None] | None) -> None:
-        self.keep, self.comparable, self.progress = keep, comparable, progress
+    def __init__(self, keep: int, comparable: bool, show: Callable[..., None]) -> None:
+        self.keep, self.comparable, self.show = keep, comparable, show
         self.found: dict[Any, tuple[float, State]] = {}
         self.trace: list[tuple[float, int, float]] = []
         self.top = -np.inf
@@ -219,8 +228,7 @@ class _Record:
             del self.found[min(self.found, key=lambda each: self.found[each][0])]
         self.top = max(self.top, state.log_joint)
         self.trace.append((budget.elapsed(), budget.done, self.top))
-        if self.progress is not None:
-            self.progress(budget.done, self.top)
+        self.show(*budget.progress(), f"log joint {self.top:.2f}")
         return rank
 
     def result(self, problem: Problem, names: tuple[str, ...]) -> Search:

@@ -1,0 +1,64 @@
+"""Progress of long runs: a bar of tqdm or rich where one of them is installed, a line on the terminal otherwise."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+
+Show = Callable[..., None]  # show(done, total) or show(done, total, note)
+
+
+@contextlib.contextmanager
+def progress_bar(progress: bool | Show | None, unit: str) -> Iterator[Show]:
+    """What to call after each step of a run, with how much is done, how much there is, and a note that may be empty.
+
+    Args:
+        progress: True shows a bar, False none, None one on a terminal; a function is called as it is.
+        unit: what is counted.
+    """
+    if callable(progress):
+        yield progress
+        return
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda done, total, note="": None
+        return
+    for make in (_tqdm, _rich):
+        with contextlib.suppress(ImportError), make(unit) as show:
+            yield show
+            return
+    yield lambda done, total, note="": _line(done, total, unit, note)
+
+
+@contextlib.contextmanager
+def _tqdm(unit: str) -> Iterator[Show]:
+    from tqdm import tqdm  # pyright: ignore[reportMissingModuleSource]
+
+    with tqdm(unit=unit) as bar:
+
+        def show(done: int, total: int, note: str = "") -> None:
+            bar.total = total
+            if note:
+                bar.set_postfix_str(note, refresh=False)
+            bar.update(done - bar.n)
+
+        yield show
+
+
+@contextlib.contextmanager
+def _rich(unit: str) -> Iterator[Show]:
+    from rich.progress import Progress  # pyright: ignore[reportMissingImports]
+
+    with Progress() as bar:
+        task = bar.add_task(unit)
+
+        def show(done: int, total: int, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{unit} {note}")
+
+        yield show
+
+
+def _line(done: int, total: int, unit: str, note: str) -> None:
+    if done % max(total // 50, 1) == 0 or done >= total:
+        sys.stderr.write(f"\rcavity: {unit} {done} of {total} {note}" + ("\n" if done >= total else ""))
+        sys.stderr.flush()
