@@ -59,20 +59,20 @@ def subtree_moves_(
     def body(step: Any, carry: Any) -> Any:
         arrays, accepted, proposed = carry
         own = jax.random.fold_in(key, step)
-        root = choose_(arrays, jax.random.fold_in(own, 0))
+        chosen, kind, decision = jax.random.uniform(jax.random.fold_in(own, 0), (3,), jnp.float64)
+        movable = (arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1)
+        root = _pick(jnp.where(movable, 1.0, 0.0), chosen)
         without, old = detach_(arrays, root)
         rest = _rest(without, root, start)
-        kind, decision = jax.random.uniform(jax.random.fold_in(own, 1), (2,), jnp.float64)
         scored = kind < share_scored
         found = lax.cond(
             scored,
-            lambda: by_scores(rest, tables, old, jax.random.fold_in(own, 2)),
-            lambda: by_prior_(rest, tables, old, jax.random.fold_in(own, 2)),
+            lambda: by_scores(rest, tables, old, _uniforms(own, 3)),
+            lambda: by_prior_(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
         )
-        nodes = (arrays.parent >= 0).sum()
         ratio = gain_(rest, tables, found.place) - gain_(rest, tables, old) - found.log_new + found.log_old
-        # Subtrees that could have been chosen before and after: all but the whole tree.
-        ratio += jnp.log(nodes - 1.0) - jnp.log(nodes - 1.0 + old.joins - found.place.joins)
+        number = movable.sum()  # of subtrees, of which one was chosen; the second term is that number after the move
+        ratio += jnp.log(number) - jnp.log(number + old.joins * 1 - found.place.joins * 1)
         accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
         place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
         which = jnp.stack([~scored, scored])
@@ -89,23 +89,6 @@ def _rest(arrays: Arrays, root: Any, start: Any) -> Rest:
     queue = queue_(links, top_(links))
     subtree = Subtree(mean, variance, row(arrays.depth, root), row(arrays.count, root))
     return Rest(arrays, links, queue, sweep_on(links, queue, upward), subtree)
-
-
-@native
-def choose_(arrays: Arrays, key: Any) -> Any:
-    """A node, not the top, each with the same probability."""
-    rows = arrays.parent.shape[0]
-
-    def body(carry: Any) -> Any:
-        _, step = carry
-        uniform = jax.random.uniform(jax.random.fold_in(key, step), (), jnp.float64)
-        return (uniform * (rows - 1)).astype(jnp.int32), step + 1
-
-    def again(carry: Any) -> Any:
-        above = row(arrays.parent, carry[0])
-        return (above < 0) | (above == rows - 1)
-
-    return lax.while_loop(again, body, body((0, 0)))[0]
 
 
 def _possible(rest: Rest, place: Place) -> Any:
@@ -184,7 +167,11 @@ def _integral(tables: Any, depth: Any) -> Any:
 # proposals ------------------------------------------------------------------------------------------------------------
 
 
-def by_scores(rest: Rest, tables: Any, old: Place, key: Any) -> Proposal:
+def _uniforms(key: Any, number: int) -> Any:
+    return jax.random.uniform(jax.random.fold_in(key, 1), (number,), jnp.float64)
+
+
+def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
     """A place from a piecewise uniform approximation of the conditional distribution: a cell of a branch has the mass
     of the joint density at its middle times its length, a branch point its exact mass."""
     middles = jnp.asarray(MIDDLES)
@@ -198,7 +185,6 @@ def by_scores(rest: Rest, tables: Any, old: Place, key: Any) -> Proposal:
     masses = jnp.concatenate([cells, point[:, None]], axis=1)
     masses = jnp.where(jnp.isnan(masses), -jnp.inf, masses)
     weights = jnp.exp(masses - masses.max())
-    uniform = jax.random.uniform(key, (3,), jnp.float64)
     node = _pick(weights.sum(axis=1), uniform[0])
     cell = _pick(weights[node], uniform[1])
     joins = cell == CELLS
@@ -235,15 +221,19 @@ def pick_(weights: Any, level: Any, last: Any) -> Any:
 
 
 @native
-def by_prior_(rest: Rest, tables: Any, old: Place, key: Any) -> Proposal:
+def by_prior_(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
     """A place from the process that draws trees, as for a new point."""
-    place = _walk(rest, tables, key)
+    place = _walk(rest, tables, uniforms)
     log_new, log_old = (prior_gain(rest.arrays, tables, at, jnp.inf, 1) for at in (place, old))
     return Proposal(place, log_new, log_old)
 
 
-def _walk(rest: Rest, tables: Any, key: Any) -> Place:
-    """Where a new point leaves the rest. One exponential variable is spent along the path; where it ends, it leaves."""
+def _walk(rest: Rest, tables: Any, uniforms: Any) -> Place:
+    """Where a new point leaves the rest. One exponential variable is spent along the path; where it ends, it leaves.
+
+    Args:
+        uniforms: the first for that variable, one more for each branch point on the path.
+    """
     arrays, links = rest.arrays, rest.links
     first = links.left.shape[0]
 
@@ -272,11 +262,10 @@ def _walk(rest: Rest, tables: Any, key: Any) -> Place:
         start = _integral(tables, row(arrays.depth, row(arrays.parent, node)))
         room = (_integral(tables, row(arrays.depth, node)) - start) * rate
         leaves = patience < room
-        uniform = jax.random.uniform(jax.random.fold_in(key, step), (), jnp.float64)
-        chosen = lax.cond(leaves, lambda: node, lambda: choose(jnp.maximum(node, first), uniform))
+        chosen = lax.cond(leaves, lambda: node, lambda: choose(jnp.maximum(node, first), row(uniforms, step)))
         return chosen, jnp.where(leaves, start + patience / rate, patience - room), step + 1, leaves, chosen == node
 
-    patience = -jnp.log1p(-jax.random.uniform(jax.random.fold_in(key, 0), (), jnp.float64))
+    patience = -jnp.log1p(-uniforms[0])
     initial = top_(links), patience, jnp.asarray(1), jnp.asarray(False), jnp.asarray(False)
     node, level, _, leaves, _ = lax.while_loop(lambda carry: ~carry[4], body, initial)
     return Place(node, jnp.where(leaves, _inverse(tables, level), row(arrays.depth, node)), ~leaves)
@@ -303,7 +292,7 @@ def _inverse(tables: Any, level: Any) -> Any:
     return jnp.where(simple, by_rate, found)
 
 
-subtree_moves = Kernel(subtree_moves_)
+subtree_moves = Kernel(native(subtree_moves_))
 subtree_moves.__doc__ = """Metropolis-Hastings moves of random subtrees, each with probability `share_scored` from the
 scored proposal, else from the prior: `subtree_moves(arrays, leaves, tables, seed, steps, share_scored)` gives the
 arrays, and how many moves were accepted and proposed, (prior, scored) each.
