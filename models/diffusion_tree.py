@@ -54,7 +54,7 @@ def diffusion_tree(
     So the posterior of the rate c of a(t) = c / (1 - t) needs no more than a gamma factor.
 
     `likelihood(m, location)` declares what is observed at the leaves, given their locations (leaf, column):
-    `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or any other, such
+    `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or another, such
     as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`. `variance` is "given", an input (column), or learned:
     "shared" or "per column" give its inverse `precision` the prior Gamma(1, 1); locations are then exact given the mean
     of the precision (structured VMP). `rate` is "given", or "learned" with the prior Gamma(1, 1).
