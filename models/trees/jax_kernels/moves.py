@@ -6,6 +6,7 @@ only, so that the move back has the same normaliser: docs/trees-mcmc.md has the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -61,17 +62,19 @@ def subtree_moves_(
         own = jax.random.fold_in(key, step)
         chosen, kind, decision = jax.random.uniform(jax.random.fold_in(own, 0), (3,), jnp.float64)
         movable = (arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1)
-        root = _pick(jnp.where(movable, 1.0, 0.0), chosen)
+        root = _pick(movable, chosen, lambda entry: jnp.where(entry, 1.0, 0.0))
         without, old = detach_(arrays, root)
         rest = _rest(without, root, start)
         scored = kind < share_scored
         found = lax.cond(
             scored,
             lambda: by_scores(rest, tables, old, _uniforms(own, 3)),
-            lambda: by_prior_(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
+            lambda: by_prior(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
         )
-        ratio = gain_(rest, tables, found.place) - gain_(rest, tables, old) - found.log_new + found.log_old
-        number = movable.sum()  # of subtrees, of which one was chosen; the second term is that number after the move
+        ratio = gain(rest, tables, found.place) - gain(rest, tables, old) - found.log_new + found.log_old
+        number = _over_rows(
+            movable, jnp.add, 0.0
+        )  # of subtrees, of which one was chosen; the second term is that number after the move
         ratio += jnp.log(number) - jnp.log(number + old.joins * 1 - found.place.joins * 1)
         accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
         place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
@@ -102,14 +105,13 @@ def _possible(rest: Rest, place: Place) -> Any:
 # what a place is worth ------------------------------------------------------------------------------------------------
 
 
-@native
-def gain_(rest: Rest, tables: Any, place: Place) -> Any:
+def gain(rest: Rest, tables: Any, place: Place) -> Any:
     """Score of one place: what the subtree there adds to the log joint density, in O(path + D)."""
-    prior = prior_gain(rest.arrays, tables, place, rest.subtree.depth, rest.subtree.count)
+    prior = _prior_gain(rest.arrays, tables, place, rest.subtree.depth, rest.subtree.count)
     return prior + _evidence_gain(rest, place)
 
 
-def prior_gain(arrays: Arrays, tables: Any, place: Place, depth: Any, count: Any) -> Any:
+def _prior_gain(arrays: Arrays, tables: Any, place: Place, depth: Any, count: Any) -> Any:
     """Gain of the log prior from a subtree of `count` leaves with its root at a depth, at a place.
 
     For a single leaf it is the log density with which the process that draws trees hangs a new point there.
@@ -184,9 +186,9 @@ def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
     cells = jnp.where(branch > -jnp.inf, per_time + jnp.log(span)[:, None] - jnp.log(CELLS), -jnp.inf)
     masses = jnp.concatenate([cells, point[:, None]], axis=1)
     masses = jnp.where(jnp.isnan(masses), -jnp.inf, masses)
-    weights = jnp.exp(masses - masses.max())
-    node = _pick(weights.sum(axis=1), uniform[0])
-    cell = _pick(weights[node], uniform[1])
+    largest = _over_rows(masses, lambda found, entry: jnp.maximum(found, entry.max()), -jnp.inf)
+    node = _pick(masses, uniform[0], lambda entry: jnp.exp(entry - largest).sum())
+    cell = _pick(row(masses, node), uniform[1], lambda entry: jnp.exp(entry - largest))
     joins = cell == CELLS
     fraction = (cell + uniform[2]) / CELLS
     depth = jnp.where(joins, arrays.depth[node], start[node] - jnp.log1p(-fraction * span[node]))
@@ -203,28 +205,33 @@ def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
     return Proposal(place, log_density(place), log_density(old))
 
 
-def _pick(weights: Any, uniform: Any) -> Any:
-    """An entry with probability proportional to its weight."""
-    return pick_(weights, uniform * weights.sum(), jnp.max(jnp.where(weights > 0.0, jnp.arange(weights.shape[0]), 0)))
+def _over_rows(array: Any, fold: Callable[[Any, Any], Any], initial: float) -> Any:
+    """`fold(found, row)` over the rows of an array: a loop, where XLA would not compile a large reduction."""
+    return lax.fori_loop(
+        0, array.shape[0], lambda entry, found: fold(found, row(array, entry)), jnp.asarray(initial, jnp.float64)
+    )
 
 
-@native
-def pick_(weights: Any, level: Any, last: Any) -> Any:
-    """The first entry, `last` at the latest, where the sum of weights exceeds a level."""
+def _pick(array: Any, uniform: Any, weight: Callable[[Any], Any]) -> Any:
+    """A row with probability proportional to its weight."""
+    total = _over_rows(array, lambda found, entry: found + weight(entry), 0.0)
 
     def body(carry: Any) -> Any:
-        entry, left = carry
-        return entry + 1, left - row(weights, entry + 1)
+        entry, left, found = carry
+        now = weight(row(array, entry))
+        return entry + 1, left - now, jnp.where(now > 0.0, entry, found)  # rounding finds none without weight
 
-    first = jnp.zeros((), jnp.int32), level - row(weights, 0)
-    return lax.while_loop(lambda carry: (carry[1] >= 0.0) & (carry[0] < last), body, first)[0]
+    def more(carry: Any) -> Any:
+        return (carry[1] >= 0.0) & (carry[0] < array.shape[0])
+
+    zero = jnp.zeros((), jnp.int32)
+    return lax.while_loop(more, body, (zero, uniform * total, zero))[2]
 
 
-@native
-def by_prior_(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
+def by_prior(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
     """A place from the process that draws trees, as for a new point."""
     place = _walk(rest, tables, uniforms)
-    log_new, log_old = (prior_gain(rest.arrays, tables, at, jnp.inf, 1) for at in (place, old))
+    log_new, log_old = (_prior_gain(rest.arrays, tables, at, jnp.inf, 1) for at in (place, old))
     return Proposal(place, log_new, log_old)
 
 
