@@ -80,15 +80,20 @@ class Divergence:
         for _ in range(80):  # Newton's step where it stays inside the bracket, halving where it does not
             error = self.cumulative(depth) - wanted
             low, high = np.where(error < 0.0, depth, low), np.where(error < 0.0, high, depth)
-            step = depth - error / self.intensity(depth)
-            depth = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+            with np.errstate(invalid="ignore"):  # where both overflow, halving goes on
+                step = depth - error / self.intensity(depth)
+            new = np.where((step > low) & (step < high), step, low + 0.5 * (high - low))
+            moved, depth = np.abs(new - depth), new
+            if (moved <= 2.0 * np.spacing(depth)).all():
+                break
         return depth
 
     def _beyond(self, wanted: np.ndarray) -> np.ndarray:
         """A depth whose integral is at least the wanted one: each growing term alone would reach it there."""
-        by_rate = wanted / self.rate if self.rate else np.inf
-        by_square = np.log1p(wanted / self.square) if self.square else np.inf
-        return np.minimum(by_rate, by_square)
+        with np.errstate(over="ignore"):
+            by_rate = wanted / self.rate if self.rate else np.inf
+            by_square = np.log1p(wanted / self.square) if self.square else np.inf
+            return np.minimum(by_rate, by_square)
 
 
 def number(value: Any) -> float:
