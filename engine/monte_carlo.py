@@ -12,17 +12,17 @@ import dataclasses
 import io
 import json
 import os
-import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ..factors.errors import DataError, ModelError
+from .bar import progress_bar
 from .to_arviz import as_arviz
 
 FORMAT, VERSION = "cavity chains", 1
@@ -119,7 +119,7 @@ def run(
     done, states, kept, seconds = progressed
     total, saved, used = warmup + thin * draws, time.monotonic(), np.zeros(chains)
     used += seconds[-1] if seconds else 0.0
-    with _bar(progress, total) as show:
+    with progress_bar(progress, "round") as show:
         for start in range(done, total, 256):
             stop = min(start + 256, total)
             folded = [_fold(chain, np.arange(start + 1, stop + 1)) for chain in keys]
@@ -152,46 +152,6 @@ class _Run(NamedTuple):
 
 def _fold(key: Any, numbers: np.ndarray) -> list[Any]:
     return list(jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers))
-
-
-# progress -------------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _bar(progress: bool | Callable[[int, int], None] | None, total: int) -> Iterator[Callable[[int, int], None]]:
-    """A function to call after each round."""
-    if callable(progress):
-        yield progress
-        return
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda done, total: None
-        return
-    try:
-        from tqdm import tqdm  # pyright: ignore[reportMissingModuleSource]
-    except ImportError:
-        tqdm = None
-    if tqdm is not None:
-        with tqdm(total=total, unit="round") as bar:
-            yield lambda done, total: _move(bar, done)
-        return
-    try:
-        from rich.progress import Progress  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        yield _line
-        return
-    with Progress() as bar:
-        task = bar.add_task("chains", total=total)
-        yield lambda done, total: bar.update(task, completed=done)
-
-
-def _move(bar: Any, done: int) -> None:
-    bar.update(done - bar.n)
-
-
-def _line(done: int, total: int) -> None:
-    if done % max(total // 50, 1) == 0 or done == total:
-        sys.stderr.write(f"\rcavity: round {done} of {total}" + ("\n" if done == total else ""))
-        sys.stderr.flush()
 
 
 # checkpoints ----------------------------------------------------------------------------------------------------------
