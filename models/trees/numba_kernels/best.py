@@ -8,55 +8,65 @@ from typing import Any
 import numpy as np
 
 from ..arrays import GAP
-from .jit import kernel
-from .places import END, LANES, LOWER, SPAN, TOP, UPPER, score_lanes
+from .jit import inner
+from .places import END, LANES, LOWER, OUT, REFINED, SPAN, TOP, UPPER, Y, score_lanes
 
 # Where a branch is tried first, as parts of the time to the earlier of its end and the subtree's root.
 FRACTIONS = np.array([0.03, 0.12, 0.27, 0.45, 0.63, 0.79, 0.91, 0.995])
-REFINED = 4  # branches on which the best time is then sought
 ROUNDS = 4  # each narrows the bracket of that time to 2/9 of its width in depth
 CELLS = 2 * LANES  # parts of a branch whose masses are summed
 REACH = 5.0  # depth after which the last cell of an endless branch starts
 
 
-@kernel
+@inner
 def usable(b: Any) -> Any:
     """Whether a branch has room for a branch point that keeps its distance from both ends."""
     return b[END] - b[TOP] > 4.0 * GAP
 
 
-@kernel
+@inner
+def highest(lanes: Any) -> Any:
+    """The largest of eight scores, without branches."""
+    value = lanes[OUT]
+    for j in range(1, LANES):
+        value = lanes[OUT + j] if lanes[OUT + j] > value else value
+    return value
+
+
+@inner
 def best_by_density(s: Any, prior: Any, piece: Any, places: Any, n: Any) -> Any:
     """The branch, depth and score of the highest density: eight times on each branch, then the best few refined."""
-    best, which, lane = np.full(REFINED, -np.inf), np.zeros(REFINED, np.int64), np.zeros(REFINED, np.int64)
-    lanes = places.lanes
+    lanes, best = places.lanes, places.best
+    for k in range(REFINED):
+        best[k, 0] = -np.inf
     for i in range(n):
         b = places.branch[i]
         if not usable(b):
             continue
-        for j in range(LANES):
-            lanes[0, j], lanes[1, j] = FRACTIONS[j] * b[SPAN], (1.0 - FRACTIONS[j]) * b[SPAN]
+        span = b[SPAN]
+        for j in range(len(lanes) // 6):
+            lanes[j], lanes[Y + j] = FRACTIONS[j] * span, (1.0 - FRACTIONS[j]) * span
         score_lanes(s, prior, piece, places, i, 0)
-        at = 0
-        for j in range(1, LANES):
-            if lanes[2, j] > lanes[2, at]:
-                at = j
-        if lanes[2, at] > best[REFINED - 1]:
+        value = highest(lanes)
+        if value > best[REFINED - 1, 0]:
+            at = 0
+            while lanes[OUT + at] < value:
+                at += 1
             k = REFINED - 1
-            while k > 0 and lanes[2, at] > best[k - 1]:
-                best[k], which[k], lane[k] = best[k - 1], which[k - 1], lane[k - 1]
+            while k > 0 and lanes[OUT + at] > best[k - 1, 0]:
+                best[k, 0], best[k, 1], best[k, 2] = best[k - 1, 0], best[k - 1, 1], best[k - 1, 2]
                 k -= 1
-            best[k], which[k], lane[k] = lanes[2, at], i, at
+            best[k, 0], best[k, 1], best[k, 2] = lanes[OUT + at], i, at
     where, depth, top = -1, 0.0, -np.inf
     for k in range(REFINED):
-        if best[k] > -np.inf:
-            found, value = refine(s, prior, piece, places, which[k], FRACTIONS[lane[k]])
+        if best[k, 0] > -np.inf:
+            found, value = refine(s, prior, piece, places, int(best[k, 1]), FRACTIONS[int(best[k, 2])])
             if value > top:
-                where, depth, top = which[k], found, value
+                where, depth, top = int(best[k, 1]), found, value
     return where, depth, top
 
 
-@kernel
+@inner
 def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -> Any:
     """The best depth on branch i near a time, and its score: eight even depths in a bracket, again and again."""
     b, lanes = places.branch[i], places.lanes
@@ -80,15 +90,14 @@ def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -
         place = upper
         for j in range(LANES):
             place *= ratio
-            lanes[0, j], lanes[1, j] = b[UPPER] - place, place - b[LOWER]
+            lanes[j], lanes[Y + j] = b[UPPER] - place, place - b[LOWER]
         score_lanes(s, prior, piece, places, i, 0)
-        at = 0
-        for j in range(1, LANES):
-            if lanes[2, j] > lanes[2, at]:
-                at = j
-        chosen = b[LOWER] + lanes[1, at]
-        if lanes[2, at] > value:
-            rest, value = chosen, lanes[2, at]
+        at, here = 0, highest(lanes)
+        while lanes[OUT + at] < here:
+            at += 1
+        chosen = b[LOWER] + lanes[Y + at]
+        if here > value:
+            rest, value = chosen, here
         upper = min(chosen / ratio, b[UPPER] * (1.0 - GAP))
         lower = max(
             chosen * ratio * (1e-3 if endless and at == LANES - 1 and chosen * ratio <= lower else 1.0), nearest
@@ -96,7 +105,7 @@ def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -
     return -math.log(rest), value
 
 
-@kernel
+@inner
 def cells(s: Any, prior: Any, piece: Any, places: Any, i: Any, log_mass: Any) -> Any:
     """Log masses of the cells of branch i, by their middles; -inf where there is no room.
 
@@ -114,18 +123,18 @@ def cells(s: Any, prior: Any, piece: Any, places: Any, i: Any, log_mass: Any) ->
     for j in range(CELLS):
         if endless and j == CELLS - 1:
             place *= 0.5 / half
-        lanes[0, j], lanes[1, j] = b[UPPER] - place, place - b[LOWER]
+        lanes[j], lanes[Y + j] = b[UPPER] - place, place - b[LOWER]
         place *= half * half
     score_lanes(s, prior, piece, places, i, 0)
     score_lanes(s, prior, piece, places, i, LANES)
     each = math.log(width)
     for j in range(CELLS):
-        log_mass[j] = lanes[2, j] + each
+        log_mass[j] = lanes[OUT + j] + each
     if endless:
         log_mass[CELLS - 1] += math.log(2.0) - each
 
 
-@kernel
+@inner
 def cell_of(b: Any, depth: Any) -> Any:
     """The cell that holds a depth, and the log density, in depth, of the draws from it."""
     if b[LOWER] <= 0.0:
@@ -137,7 +146,7 @@ def cell_of(b: Any, depth: Any) -> Any:
     return max(0, min(CELLS - 1, j)), -math.log((b[END] - b[TOP]) / CELLS)
 
 
-@kernel
+@inner
 def draw_in_cell(b: Any, j: Any, u: Any) -> Any:
     """The depth in cell j that a uniform number makes."""
     if b[LOWER] <= 0.0:
@@ -147,7 +156,7 @@ def draw_in_cell(b: Any, j: Any, u: Any) -> Any:
     return b[TOP] + (j + u) * (b[END] - b[TOP]) / CELLS
 
 
-@kernel
+@inner
 def masses(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -> Any:
     """Fill (n, CELLS + 1) log masses of cells and branch points; returns the largest."""
     largest = -np.inf
@@ -159,7 +168,7 @@ def masses(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -
     return largest
 
 
-@kernel
+@inner
 def best_by_mass(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -> Any:
     """The place of the largest mass over depth: branch, whether its branch point, and the best depth and its score.
 

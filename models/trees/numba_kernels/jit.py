@@ -24,12 +24,20 @@ _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()
 
 
-def kernel(function: Callable) -> Any:
+def kernel(function: Callable, **options: Any) -> Any:
     """Compile a function on its first call, and keep the machine code on disk for later processes."""
-    compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")(function)
+    compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy", **options)(function)
     # numba compares a function's own file only; kernels call one another across files, so all files count.
     compiled._cache._cache_file._source_stamp = _STAMP
     return compiled
+
+
+def inner(function: Callable) -> Any:
+    """`kernel` for functions that kernels call, and that neither allocate nor return arrays.
+
+    They do not count references: with tuples of a dozen arrays, counting takes longer than most of them.
+    """
+    return kernel(function, _nrt=False, forceinline=True)
 
 
 @intrinsic
@@ -52,7 +60,7 @@ _bits: Any = _bits_intrinsic
 _number: Any = _number_intrinsic
 
 
-@kernel
+@inner
 def log(x: Any) -> Any:
     """Natural logarithm of a positive normal number, without branches: loops over it become vector code.
 
@@ -75,7 +83,7 @@ def log(x: Any) -> Any:
     return k * 0.6931471805599453 + (f - (half - s * (half + even + odd)))
 
 
-@kernel
+@inner
 def uniform(random: Any) -> Any:
     """A number in (0, 1), never 0 or 1; `random` is the (1,) uint64 state of a SplitMix64 generator."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -86,7 +94,7 @@ def uniform(random: Any) -> Any:
     return (np.float64(z >> np.uint64(11)) + 0.5) * 1.1102230246251565e-16
 
 
-@kernel
+@inner
 def flat_or(variance: Any, value: Any) -> Any:
     """A term of an evidence, 0 where the variance says nothing."""
     return value if variance < FLAT else 0.0

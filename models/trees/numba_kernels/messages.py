@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jit import LOG_2PI, flat_or, kernel, log
+from .jit import LOG_2PI, flat_or, inner, log
 
 
-@kernel
+@inner
 def merge(s: Any, u: Any) -> Any:
     """Renew the upward message of u, and its norm, from the messages of its children."""
     columns, wide = s.mean.shape[1], s.variance.shape[1] > 1
@@ -39,7 +39,7 @@ def merge(s: Any, u: Any) -> Any:
             s.norm[u] = flat_or(p + q, -0.5 * (columns * (log(p + q) + LOG_2PI) + square / (p + q)))
 
 
-@kernel
+@inner
 def _at_origin(s: Any, top: Any) -> Any:
     """Log density of location 0 under the message of the top."""
     columns, wide = s.mean.shape[1], s.variance.shape[1] > 1
@@ -55,7 +55,7 @@ def _at_origin(s: Any, top: Any) -> Any:
     return flat_or(p, -0.5 * (columns * (log(p) + LOG_2PI) + total / p))
 
 
-@kernel
+@inner
 def _merge_many(s: Any, u: Any) -> Any:
     """`merge` for any number of children: sums of precisions; messages that say nothing count 1."""
     columns, parts = s.mean.shape[1], s.variance.shape[1]
@@ -85,7 +85,7 @@ def _merge_many(s: Any, u: Any) -> Any:
     return -0.5 * total
 
 
-@kernel
+@inner
 def renew(s: Any, v: Any) -> Any:
     """Renew the upward messages of v and of everything above it; returns the change of the log evidence."""
     change = 0.0
@@ -97,7 +97,7 @@ def renew(s: Any, v: Any) -> Any:
     return change
 
 
-@kernel
+@inner
 def sweep_up(s: Any, order: Any, n: Any) -> Any:
     """Renew all upward messages, given a preorder; returns the log evidence."""
     leaves, origin = len(s.parent) // 2, len(s.parent) - 1
@@ -110,7 +110,7 @@ def sweep_up(s: Any, order: Any, n: Any) -> Any:
     return total + s.norm[origin]
 
 
-@kernel
+@inner
 def cavity(s: Any, mean: Any, variance: Any, above: Any, v: Any, row: Any) -> Any:
     """Write the downward message of v into `row`; that of its parent is in row `above`."""
     u = s.parent[v]
@@ -136,7 +136,7 @@ def cavity(s: Any, mean: Any, variance: Any, above: Any, v: Any, row: Any) -> An
         variance[row, 0] = share * q
 
 
-@kernel
+@inner
 def _cavity_many(s: Any, mean: Any, variance: Any, above: Any, v: Any, row: Any) -> Any:
     """`cavity` among many siblings: all minus own, or the sum of the others where own is more than half of all."""
     u = s.parent[v]

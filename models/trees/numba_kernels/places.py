@@ -9,12 +9,14 @@ import numpy as np
 
 from ..arrays import Arrays, Leaves, Messages, Subtree
 from ..prior import Tables
-from .jit import HUGE, LOG_2PI, flat_or, kernel, log
+from .jit import HUGE, LOG_2PI, flat_or, inner, kernel, log
 from .messages import cavity
 from .prior import cumulative, intensity, prior_of
 from .state import load, whole
 
+REFINED = 4  # branches on which the best time is sought, after a first look at all
 LANES = 8  # places on one branch that are scored together, as one vector
+Y, OUT = 2 * LANES, 4 * LANES  # where the parts of `Places.lanes` start
 # Columns of `Places.branch`: 1 - time at the upper end, and at the lower end of what is possible; the time between;
 # times from there to the branch's own lower end and to the subtree's root; variances of the messages from below and
 # above; squared distances subtree-below, subtree-above, below-above; the prior's slope in the integral of the
@@ -42,7 +44,8 @@ class Places(NamedTuple):
         mean, variance: (2N, D), (2N, P) downward messages.
         stack, row: (2N,) nodes still to be visited, and their rows in `mean`.
         passed: (2N,) log prior of having come down to a node and going on below it.
-        lanes: (3, 16) times from the two ends of a branch, and scores.
+        lanes: (48,) times from the upper and the lower ends of a branch, and scores, 16 each.
+        best: (4, 3) score, row and lane of the best branches so far.
     """
 
     node: Any
@@ -54,6 +57,7 @@ class Places(NamedTuple):
     row: Any
     passed: Any
     lanes: Any
+    best: Any
 
 
 @kernel
@@ -68,17 +72,18 @@ def scratch(rows: Any, columns: Any, parts: Any) -> Any:
         np.zeros(rows, np.int64),
         np.zeros(rows, np.int64),
         np.zeros(rows),
-        np.zeros((3, 2 * LANES)),
+        np.zeros(6 * LANES),
+        np.zeros((REFINED, 3)),
     )
 
 
-@kernel
+@inner
 def piece_of(s: Any, v: Any) -> Any:
     """The subtree below v as a piece."""
     return Piece(s.mean[v], s.variance[v], s.depth[v], s.rest[v], s.count[v])
 
 
-@kernel
+@inner
 def survey(s: Any, prior: Any, piece: Any, places: Any, known: Any) -> Any:
     """List the branches that start before the subtree's root, with what scoring needs; returns how many.
 
@@ -108,7 +113,7 @@ def survey(s: Any, prior: Any, piece: Any, places: Any, known: Any) -> Any:
     return n
 
 
-@kernel
+@inner
 def _describe(s: Any, prior: Any, piece: Any, places: Any, u: Any, v: Any, row: Any, i: Any) -> Any:
     """Write row i of the places: the branch from u down to v, and the branch point v."""
     b, m, below = places.branch[i], piece.count, s.count[v]
@@ -152,74 +157,94 @@ def _describe(s: Any, prior: Any, piece: Any, places: Any, u: Any, v: Any, row: 
             places.point[i] = taken + prior.new[s.degree[v] + 1] + start + inside * here + evidence
 
 
-@kernel
+@inner
 def evidence_at(s: Any, piece: Any, places: Any, i: Any, x: Any, y: Any) -> Any:
     """Log density of the subtree's message at times x and y from the two ends of branch i."""
-    b = places.branch[i]
+    b, columns = places.branch[i], s.mean.shape[1]
     if s.variance.shape[1] == 1:
-        return _evidence(b, piece.variance[0], float(s.mean.shape[1]), x, y)
+        below, to_root = b[BELOW] + b[TO_NODE], b[TO_ROOT] + piece.variance[0]
+        return _evidence(b[ABOVE], below, to_root, b[SUB_BELOW], b[SUB_ABOVE], b[APART], columns, x, y)
     v, total = places.node[i], 0.0
-    for d in range(s.mean.shape[1]):
-        total += _column(s, piece, places, v, d, b[TO_NODE], b[TO_ROOT], x, y)
+    for d in range(columns):
+        above, below, to_root = places.variance[v, d], s.variance[v, d] + b[TO_NODE], b[TO_ROOT] + piece.variance[d]
+        total += _column(above, below, to_root, places.mean[v, d], s.mean[v, d], piece.mean[d], x, y)
     return -0.5 * total
 
 
-@kernel
-def _column(s: Any, piece: Any, places: Any, v: Any, d: Any, to_node: Any, to_root: Any, x: Any, y: Any) -> Any:
+@inner
+def _column(above: Any, below: Any, to_root: Any, high: Any, low: Any, root: Any, x: Any, y: Any) -> Any:
     """-2 times one column's part of the evidence, where columns have their own variances."""
-    p, q = places.variance[v, d] + x, s.variance[v, d] + y + to_node
+    p, q = above + x, below + y
     share = p / (p + q)
-    spread = share * q + piece.variance[d] + y + to_root
-    middle = places.mean[v, d] + share * (s.mean[v, d] - places.mean[v, d])
-    return flat_or(spread, log(spread) + LOG_2PI + (piece.mean[d] - middle) ** 2 / spread)
+    spread = share * q + to_root + y
+    return flat_or(spread, log(spread) + LOG_2PI + (root - high - share * (low - high)) ** 2 / spread)
 
 
-@kernel
-def _evidence(b: Any, variance: Any, columns: Any, x: Any, y: Any) -> Any:
-    """The evidence where all columns share their variances: three squared distances say all of the means."""
-    p, q = b[ABOVE] + x, b[BELOW] + y + b[TO_NODE]
-    share = p / (p + q)
-    spread = share * q + variance + y + b[TO_ROOT]
-    square = share * b[SUB_BELOW] + (1.0 - share) * b[SUB_ABOVE] - share * (1.0 - share) * b[APART]
+@inner
+def _evidence(
+    above: Any, below: Any, to_root: Any, one: Any, two: Any, three: Any, columns: Any, x: Any, y: Any
+) -> Any:
+    """The evidence where all columns share their variances: three squared distances say all of the means.
+
+    `below` includes the time to the node, `to_root` the variance of the subtree's message.
+    """
+    p, q = above + x, below + y
+    inverse = 1.0 / (p + q)
+    share = p * inverse
+    spread = share * q + to_root + y
+    square = share * one + (1.0 - share) * two - share * (1.0 - share) * three
     return flat_or(spread, -0.5 * (columns * (log(spread) + LOG_2PI) + square / spread))
 
 
-@kernel
-def prior_at(prior: Any, b: Any, y: Any) -> Any:
-    """Log prior of diverging on a branch, a time y before the end of what is possible."""
-    rest = b[LOWER] + y
+@inner
+def prior_at(prior: Any, constant: Any, slope: Any, rest: Any) -> Any:
+    """Log prior of diverging on a branch where 1 - time is `rest`."""
     passed = prior.constant * (1.0 - rest) + prior.square * (1.0 / rest - 1.0) - prior.rate * log(rest)
-    return b[CONSTANT] + b[SLOPE] * passed + log(intensity(prior, rest))
+    return constant + slope * passed + log(intensity(prior, rest))
 
 
-@kernel
+@inner
 def score_lanes(s: Any, prior: Any, piece: Any, places: Any, i: Any, start: Any) -> Any:
-    """Scores of branch i at the times in lanes start .. start + 7."""
+    """Scores of branch i at the times in lanes start .. start + 7.
+
+    What the loops read is taken out of the arrays first: the compiler must not fear that the scores overwrite it.
+    """
     b, lanes = places.branch[i], places.lanes
-    x, y, out = lanes[0, start : start + LANES], lanes[1, start : start + LANES], lanes[2, start : start + LANES]
+    lower, slope, constant = b[LOWER], b[SLOPE], b[CONSTANT]
+    columns, many = s.mean.shape[1], len(lanes) // 6  # LANES; as a constant it has the loops unrolled, not vectorised
     if prior.constant == 0.0 and prior.square == 0.0:
-        base, slope = b[CONSTANT] + math.log(prior.rate), -prior.rate * b[SLOPE]
-        for j in range(LANES):
-            out[j] = base + slope * log(b[LOWER] + y[j])
+        constant += math.log(prior.rate)
+        slope *= -prior.rate
+        for j in range(many):
+            lanes[OUT + start + j] = constant + slope * log(lower + lanes[Y + start + j])
     else:
-        for j in range(LANES):
-            out[j] = prior_at(prior, b, y[j])
+        for j in range(many):
+            lanes[OUT + start + j] = prior_at(prior, constant, slope, lower + lanes[Y + start + j])
     if s.variance.shape[1] == 1:
-        variance, columns = piece.variance[0], float(s.mean.shape[1])
-        for j in range(LANES):
-            out[j] += _evidence(b, variance, columns, x[j], y[j])
-    else:
-        v, to_node, to_root = places.node[i], b[TO_NODE], b[TO_ROOT]
-        for d in range(s.mean.shape[1]):
-            for j in range(LANES):
-                out[j] -= 0.5 * _column(s, piece, places, v, d, to_node, to_root, x[j], y[j])
+        above, below, to_root = b[ABOVE], b[BELOW] + b[TO_NODE], b[TO_ROOT] + piece.variance[0]
+        one, two, three = b[SUB_BELOW], b[SUB_ABOVE], b[APART]
+        for j in range(many):
+            lanes[OUT + start + j] += _evidence(
+                above, below, to_root, one, two, three, columns, lanes[start + j], lanes[Y + start + j]
+            )
+        return
+    v = places.node[i]
+    for d in range(columns):
+        above, below, to_root = places.variance[v, d], s.variance[v, d] + b[TO_NODE], b[TO_ROOT] + piece.variance[d]
+        high, low, root = places.mean[v, d], s.mean[v, d], piece.mean[d]
+        for j in range(many):
+            lanes[OUT + start + j] -= 0.5 * _column(
+                above, below, to_root, high, low, root, lanes[start + j], lanes[Y + start + j]
+            )
 
 
-@kernel
+@inner
 def score_one(s: Any, prior: Any, piece: Any, places: Any, i: Any, depth: Any) -> Any:
     """Score of branch i at a depth."""
     b, rest = places.branch[i], math.exp(-depth)
-    return prior_at(prior, b, rest - b[LOWER]) + evidence_at(s, piece, places, i, b[UPPER] - rest, rest - b[LOWER])
+    return prior_at(prior, b[CONSTANT], b[SLOPE], rest) + evidence_at(
+        s, piece, places, i, b[UPPER] - rest, rest - b[LOWER]
+    )
 
 
 @kernel
@@ -242,10 +267,10 @@ def _score_all(
             many = min(LANES, len(fractions) - k)
             for j in range(LANES):
                 f = fractions[min(k + j, len(fractions) - 1)]
-                places.lanes[0, j], places.lanes[1, j] = f * span, (1.0 - f) * span
+                places.lanes[j], places.lanes[Y + j] = f * span, (1.0 - f) * span
             score_lanes(s, prior, piece, places, i, 0)
             for j in range(many):
-                branch[v, k + j] = places.lanes[2, j]
+                branch[v, k + j] = places.lanes[OUT + j]
     return branch, point
 
 

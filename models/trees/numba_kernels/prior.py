@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..prior import Tables
-from .jit import kernel, log
+from .jit import inner, log
 
 
 class Prior(NamedTuple):
@@ -32,19 +32,19 @@ def prior_of(tables: Tables) -> Prior:
     return Prior(constant, rate, square, harmonic, follow, total, new, float(tables.log_unit))
 
 
-@kernel
+@inner
 def cumulative(prior: Any, depth: Any, rest: Any) -> Any:
     """Integral of the divergence function up to a finite depth; `rest` is exp(-depth)."""
     return prior.rate * depth + prior.constant * (1.0 - rest) + prior.square * (1.0 / rest - 1.0)
 
 
-@kernel
+@inner
 def intensity(prior: Any, rest: Any) -> Any:
     """The divergence function per unit of depth."""
     return prior.rate + prior.constant * rest + prior.square / rest
 
 
-@kernel
+@inner
 def log_prior(s: Any, prior: Any) -> Any:
     """Log density of structure and divergence times with respect to depths."""
     total, leaves = 0.0, len(s.parent) // 2
@@ -63,7 +63,7 @@ def log_prior(s: Any, prior: Any) -> Any:
     return total
 
 
-@kernel
+@inner
 def add_prior_gradient(s: Any, prior: Any, gradient: Any) -> Any:
     """Add the derivatives of the log prior in the depths of the branch points."""
     leaves = len(s.parent) // 2
@@ -79,7 +79,7 @@ def add_prior_gradient(s: Any, prior: Any, gradient: Any) -> Any:
             gradient[v] += slope
 
 
-@kernel
+@inner
 def discount_of(prior: Any) -> Any:
     """The discount, which the tables hold only inside log Gamma."""
     return 1.0 - math.exp(prior.follow[2] - prior.follow[1])
