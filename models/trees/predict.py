@@ -84,6 +84,13 @@ class FittedTree:
         """Where a new path may leave the tree."""
         return of_tree(self.arrays, self.messages, self.prior)
 
+    @property
+    def locations(self) -> np.ndarray:
+        """(nodes, D) posterior means of the locations, numbered as in `unpack(arrays)`, times `scale`."""
+        branches = self.branches
+        weight = bridge(branches, branches.last[:, None])[0][:, 0]
+        return self.scale * (weight * branches.low_mean + (1.0 - weight) * branches.high_mean)
+
 
 def fit_tree(
     tree: Tree | Arrays,

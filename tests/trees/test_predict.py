@@ -244,6 +244,18 @@ def test_other_units_change_the_density_by_the_scale():
     np.testing.assert_allclose(log_predictive(by_column, rows * sd), log_predictive(other, rows * sd), atol=1e-9)
 
 
+def test_locations_are_posterior_means():
+    tree, leaves, prior = problem("many", leaves=6)
+    shared = np.zeros((tree.n_nodes, tree.n_nodes))
+    for one in range(tree.n_nodes):
+        for other in range(tree.n_nodes):
+            meet = [v for v in range(tree.n_nodes) if (tree.members[[one, other]] <= tree.members[v]).all()]
+            shared[one, other] = tree.time[min(meet, key=lambda v: tree.count[v])]
+    known = shared[:6, :6] + np.diag(leaves.variance[:, 0])
+    expected = 2.0 * shared[:, :6] @ np.linalg.solve(known, leaves.mean)
+    np.testing.assert_allclose(fit_tree(tree, leaves, prior, scale=2.0).locations, expected, atol=1e-12)
+
+
 def test_several_trees_are_averaged():
     tree, leaves, prior = problem("binary", leaves=5)
     other = oracle.random_tree(np.random.default_rng(9), 5)

@@ -1,0 +1,65 @@
+"""What the experiments of this folder share: options, tables, and where numbers and pictures go.
+
+Import this module before NumPy and JAX: it pins the threads of BLAS and XLA through the harness of the benchmarks.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import harness
+
+# isort: split
+import argparse
+import json
+
+import numpy as np
+
+RESULTS = harness.RESULTS / "trees"
+
+
+def options(description):
+    """The options that every experiment has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="a small version, in seconds")
+    parser.add_argument("--data", type=Path, default=os.environ.get("CAVITY_DATA"), help="folder of the data sets")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
+    parser.add_argument("--backend", choices=("jax", "numba"), default="numba", help="kernels (numba is an extra)")
+    return parser
+
+
+def folder(arguments, *names):
+    """The folder of a data set, or an exit that says what is missing."""
+    if arguments.data is None:
+        raise SystemExit("This experiment needs data: give their folder with --data or in CAVITY_DATA.")
+    path = Path(arguments.data, *names)
+    if not path.exists():
+        raise SystemExit(f"{path} does not exist; --data or CAVITY_DATA must name the folder that holds {names[0]}.")
+    return path
+
+
+def table(title, columns, rows):
+    """Prints a table; the first column names the row, numbers have four digits."""
+    cells = [[one if isinstance(one, str) else f"{one:.4g}" for one in row] for row in [columns, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    print(f"\n{title}")
+    for row in cells:
+        first = row[0].ljust(widths[0])
+        print("  ".join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]))
+
+
+def save(name, figures=None, **content):
+    """Keeps the numbers as json, and pictures by their names as png, under `benchmarks/results/trees`."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(content | {"machine": harness.machine()}, indent=1, default=_plain) + "\n")
+    print(f"\nsaved {path}")
+    for which, figure in (figures or {}).items():
+        figure.savefig(RESULTS / f"{which}.png", dpi=120)
+        print(f"saved {RESULTS / which}.png")
+
+
+def _plain(value):
+    return np.asarray(value).tolist()

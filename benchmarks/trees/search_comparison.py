@@ -1,0 +1,142 @@
+"""Search on draws from the prior (thesis section 7.7.2, figures 7.3 and 7.4): the papers' variants and ours.
+
+Data: 200 points of a Dirichlet diffusion tree in 5 dimensions, rate 1, diffusion variance 1. The thesis finds, from
+worst to best: "search random" (a subtree is attached at random), "search greedy" (at the best of three places, from a
+random tree), "build + leaves" and "build + subtrees" (leaves or subtrees moved, from a tree built leaf by leaf, in 5 to
+7 s). All of these run here on our kernels, and only the kernels' CPU time is counted for them; ours is charged with all
+of its CPU time.
+"""
+
+import common
+
+# isort: split
+import time
+
+import jax
+import numpy as np
+from thesis_search import ThesisSearch
+
+from cavity.models.trees.arrays import Leaves, pack
+from cavity.models.trees.backend import kernels
+from cavity.models.trees.plots import plot_evidence
+from cavity.models.trees.prior import TreePrior, tables
+from cavity.models.trees.sample import sample_data, sample_tree
+from cavity.models.trees.search import search_trees
+
+PRIOR = TreePrior()
+OURS = "ours"
+VARIANTS = {  # name: (start, what moves, inference)
+    "search random": ("random", "random", "direct"),
+    "search greedy": ("random", "subtrees", "direct"),
+    "build + leaves": ("build", "leaves", "direct"),
+    "build + subtrees": ("build", "subtrees", "direct"),
+    "build + subtrees, EM": ("build", "subtrees", "em"),
+}
+
+
+def theirs(leaves, engine, variant, seed, seconds):
+    """(seconds, log joint) of one run of a variant of the papers' search."""
+    start, move, inference = VARIANTS[variant]
+    run = ThesisSearch(leaves, tables(PRIOR, len(leaves.mean)), engine, seed, inference)
+    if start == "build":
+        arrays, value = run.build()
+    else:
+        arrays, value = run.infer(pack(sample_tree(PRIOR, len(leaves.mean), jax.random.key(seed))))
+        run.note(value)
+    run.search(arrays, value, seconds, move)
+    return np.array(run.trace).T
+
+
+def ours(data, backend, seed, seconds):
+    """(CPU seconds, log joint) of one run of our search, until so many seconds on the clock."""
+    spent, begun = [], time.process_time()
+    found = search_trees(
+        data,
+        PRIOR,
+        key=jax.random.key(seed),
+        seconds=seconds,
+        variance=1.0,
+        backend=backend,
+        progress=lambda *_: spent.append(time.process_time() - begun),
+        keep=1,
+    )
+    return np.array([spent[-len(found.log_joint) :], found.log_joint])
+
+
+def value_at(trace, seconds):
+    """The best value that a run had reached."""
+    reached = trace[1][trace[0] <= seconds]
+    return reached.max() if len(reached) else -np.inf
+
+
+def main():
+    parser = common.options(__doc__.splitlines()[0])
+    parser.add_argument("--leaves", type=int, default=200)
+    parser.add_argument("--columns", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.leaves, arguments.runs, arguments.seconds = 50, 2, 0.3
+    engine = kernels(arguments.backend)
+    n, early = arguments.leaves, 0.05 * arguments.seconds
+    _, data = sample_data(PRIOR, n, arguments.columns, jax.random.key(1000))
+    ours(data, arguments.backend, 0, 0.2)  # compiles
+    leaves = Leaves(data, np.zeros((n, 1)))
+    warm = ThesisSearch(leaves, tables(PRIOR, n), engine, 0, "em")
+    warm.search(*warm.infer(pack(sample_tree(PRIOR, n, jax.random.key(0)))), 1e9, steps=3)
+
+    traces = {name: [] for name in (OURS, *VARIANTS)}
+    builds = {name: [] for name in VARIANTS}
+    for run in range(arguments.runs):
+        _, data = sample_data(PRIOR, n, arguments.columns, jax.random.key(arguments.seed + run // 2))
+        leaves = Leaves(data, np.zeros((n, 1)))
+        traces[OURS].append(ours(data, arguments.backend, run, 1.5 * arguments.seconds))
+        best = traces[OURS][-1][1].max()
+        for name in VARIANTS:
+            trace = theirs(leaves, engine, name, run, arguments.seconds)
+            builds[name].append(trace[0][0])
+            traces[name].append(trace)
+        for name in traces:  # figures show what is missing to our best, which makes data sets comparable
+            traces[name][-1] = traces[name][-1] - np.array([[0.0], [best]])
+        print(f"run {run}: ours {best:.1f}; missing at {arguments.seconds:g} s: ", end="")
+        print(", ".join(f"{name} {-value_at(traces[name][-1], np.inf):.1f}" for name in VARIANTS), flush=True)
+
+    grid = np.array([0.01, 0.05, 0.25, 1.0]) * arguments.seconds
+    rows = [[name, *(np.mean([value_at(one, at) for one in runs]) for at in grid)] for name, runs in traces.items()]
+    common.table("mean log joint less our best, after seconds of CPU", ["", *(f"{at:g}" for at in grid)], rows)
+    wins = {
+        name: sum(
+            value_at(mine, early) > value_at(other, arguments.seconds)
+            for mine, other in zip(traces[OURS], runs, strict=True)
+        )
+        for name, runs in traces.items()
+        if name in VARIANTS
+    }
+    common.table(
+        f"runs in which ours at {early:g} s exceeds them at {arguments.seconds:g} s (wanted: all {arguments.runs})",
+        ["", "runs"],
+        [[name, float(count)] for name, count in wins.items()],
+    )
+    common.table(
+        "seconds of the sequential build (thesis: 5 to 7)",
+        ["", "median"],
+        [[name, float(np.median(spent))] for name, spent in builds.items() if VARIANTS[name][0] == "build"]
+        + [["ours", float(np.median([one[0][0] for one in traces[OURS]]))]],
+    )
+    figure = plot_evidence(
+        {name: [tuple(one) for one in runs] for name, runs in traces.items()},
+        label="log joint density less our best",
+        title=f"{arguments.runs} runs, {n} points in {arguments.columns} dimensions",
+    )
+    common.save(
+        "search_comparison",
+        {"search_comparison": figure},
+        wins=wins,
+        settings=vars(arguments) | {"data": None},
+        traces={name: [one[:, :: max(1, one.shape[1] // 200)] for one in runs] for name, runs in traces.items()},
+    )
+
+
+if __name__ == "__main__":
+    main()
