@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Literal, jaxpr_as_fun
 
 # XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
 # buffers between them. Calls that carry this mark are compiled whole, as C would be: loops over tree nodes become 10 to
@@ -43,16 +44,30 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
 
     For loops over rows with `row` and `put`, which the rest of the loop's body must not overtake: one write to a buffer
     in each step, computed from all that the step reads of it, lest XLA copy the buffer. The number of steps must be
-    data, and every result one of the loop's: where XLA finds a result to be constant, it fails. Inside there are no
-    sorts, no scatters, no matrix products and no reductions of large arrays.
+    data: a loop that XLA unrolls may leave an argument unread, and of such calls XLA cannot make code. Inside there
+    are no sorts, no scatters, no matrix products and no reductions of large arrays.
     """
-    inner = jax.jit(function)
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
-        out, structure = jax.tree.flatten(inner(*arguments))
+        values, inputs = jax.tree.flatten(arguments)
+        traced, shape = jax.make_jaxpr(lambda *flat: function(*inputs.unflatten(flat)), return_shape=True)(*values)
+        read = {name for step in traced.jaxpr.eqns for name in step.invars if not isinstance(name, Literal)}
+        results, own = traced.jaxpr.outvars, list(traced.jaxpr.invars)
+        needed = [place for place, name in enumerate(own) if name in read]
+        made = [place for place, name in enumerate(results) if isinstance(name, Literal) or name not in own]
+
+        def inner(*some: Any) -> list[Any]:  # neither unread arguments nor results that are arguments cross the call
+            every = dict(zip(needed, some, strict=True))
+            out = jaxpr_as_fun(traced)(*(every.get(place) for place in range(len(own))))
+            return [out[place] for place in made]
+
+        inner.__name__ = function.__name__
+        out = jax.jit(inner)(*(values[place] for place in needed))
         out[0] = set_xla_metadata(out[0], **_WHOLE)  # marks the call, by one of its results
-        return jax.tree.unflatten(structure, out)
+        new = dict(zip(made, out, strict=True))
+        every = [new[place] if place in new else values[own.index(name)] for place, name in enumerate(results)]
+        return jax.tree.unflatten(jax.tree.structure(shape), every)
 
     return call
 

@@ -56,18 +56,23 @@ class Arrival(NamedTuple):
         passed: () integral A of the divergence function up to its root; 0 for a leaf.
         rate: () the prior has the factor exp((A(place) - passed) rate).
         coefficients: (3,) of the divergence function.
+        columns: () D.
     """
 
     variance: Any
     passed: Any
     rate: Any
     coefficients: Any
+    columns: Any
 
 
 def branches_on(
     links: Links, queue: Queue, arrays: Any, messages: Messages, subtree: Subtree, tables: Any
 ) -> tuple[Branches, Arrival, Any]:
-    """The branches as a subtree meets them, what they read of it, and (2N,) the scores of joining the branch points."""
+    """The branches as a subtree meets them, what they read of it, and (2N,) the scores of joining the branch points.
+
+    Rows of the messages' means may be longer than the subtree's: only their beginnings are read.
+    """
     points, depth, above = places_(arrays)
     more, counts = subtree.count, jnp.maximum(arrays.count, 1)
     passed, over = cumulative(tables.coefficients, depth), cumulative(tables.coefficients, above)
@@ -84,6 +89,7 @@ def branches_on(
         passed=cumulative(tables.coefficients, jnp.where(more == 1, 0.0, subtree.depth)),
         rate=tables.harmonic[more - 1],
         coefficients=tables.coefficients,
+        columns=jnp.asarray(subtree.mean.shape[0], jnp.float64),
     )
     starts = jnp.where(arrays.parent >= 0, arrays.depth[jnp.maximum(arrays.parent, 0)], 0.0)
     latest = jnp.minimum(arrays.depth, subtree.depth)
@@ -99,9 +105,7 @@ def branches_on(
     )  # fmt: skip
     children = jnp.minimum(arrays.degree + 1, tables.log_new.shape[0] - 1)
     joins = before + own + tables.log_new[children] + (passed - arrival.passed) * arrival.rate
-    joins = joins + evidence_(
-        branches, arrival, branches.length, 0.0, between(arrays.depth, subtree.depth), messages.up_mean.shape[1]
-    )
+    joins = joins + evidence_(branches, arrival, branches.length, 0.0, between(arrays.depth, subtree.depth))
     return branches, arrival, jnp.where(points & (arrays.depth < subtree.depth), joins, -jnp.inf)
 
 
@@ -122,13 +126,13 @@ def path_sums_(links: Links, queue: Queue, own: Any) -> Any:
 @native
 def distances_(links: Links, queue: Queue, messages: Messages, mean: Any) -> Any:
     """(2N, 3 P) squared distances, for each branch: of `mean` to both messages, and between these."""
-    first, entries = links.left.shape[0], messages.up_variance.shape[1]
+    first, columns, entries = links.left.shape[0], mean.shape[0], messages.up_variance.shape[1]
 
     def body(step: Any, near: Any) -> Any:
         above = row(queue.slot, jnp.maximum(step - 1, 0) // 2)
         pair = row(links.left, above - first), row(links.right, above - first)
         node = jnp.where(step == 0, row(queue.slot, 0), jnp.where(step % 2 == 1, *pair))
-        low, high = row(messages.up_mean, node), row(messages.down_mean, node)
+        low, high = row(messages.up_mean, node)[:columns], row(messages.down_mean, node)[:columns]
         parts = [squared(difference, entries) for difference in (mean - low, mean - high, low - high)]
         return put(near, node, jnp.concatenate(parts))
 
@@ -140,7 +144,7 @@ def between(early: Any, late: Any) -> Any:
     return jnp.where(late > early, jnp.exp(-early) * -jnp.expm1(early - late), 0.0)
 
 
-def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any, columns: int) -> Any:
+def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any) -> Any:
     """Log density of a subtree's mean at a place `before` after a branch's start, `after` before its end and `free`
     before the subtree's root, given all other leaves."""
     before, after, free = (jnp.asarray(time)[..., None] for time in (before, after, free))
@@ -148,10 +152,10 @@ def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, fre
     total = high + low
     share, other = high / total, jnp.where(low < jnp.inf, low / total, 1.0)
     distance = share * branches.low + other * branches.high - share * other * branches.across
-    return log_normal(distance, high * other + arrival.variance + free, columns)
+    return log_normal(distance, high * other + arrival.variance + free, arrival.columns)
 
 
-def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any, columns: int) -> Any:
+def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any) -> Any:
     """Scores of the places at `fraction` of the time on branches, `rest = 1 - fraction` being given for its digits.
 
     Args:
@@ -163,12 +167,8 @@ def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any, col
     passed = -rate * jnp.log(remaining) + constant * (1.0 - remaining) + square * (1.0 / remaining - 1.0)
     slope = jnp.log(rate + constant * remaining + square / remaining)
     stay = (branches.passed - passed) * branches.rate + (passed - arrival.passed) * arrival.rate
-    return (
-        branches.prior + stay + slope
-        + evidence_(
-            branches, arrival, fraction * branches.span, branches.spare + after, branches.subtree_spare + after, columns
-        )
-    )  # fmt: skip
+    spares = branches.spare + after, branches.subtree_spare + after
+    return branches.prior + stay + slope + evidence_(branches, arrival, fraction * branches.span, *spares)
 
 
 def score_on(
@@ -177,7 +177,7 @@ def score_on(
     """Scores on given links and queue."""
     branches, arrival, point = branches_on(links, queue, arrays, messages, subtree, tables)
     every = jax.tree.map(lambda part: part[:, None], branches)
-    branch = density_(every, arrival, fractions, 1.0 - fractions, messages.up_mean.shape[1])
+    branch = density_(every, arrival, fractions, 1.0 - fractions)
     return jnp.where(every.prior > -jnp.inf, branch, -jnp.inf), point
 
 

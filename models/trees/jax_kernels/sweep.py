@@ -55,11 +55,11 @@ def squared(difference: Any, entries: int) -> Any:
     return square if entries == difference.shape[-1] else square.sum(-1, keepdims=True)
 
 
-def log_normal(distance: Any, variance: Any, columns: int) -> Any:
+def log_normal(distance: Any, variance: Any, columns: Any) -> Any:
     """Sum over the last axis of log N(difference; 0, variance), `columns` columns in all; 0 for infinite variances."""
     known = variance < jnp.inf
     safe = jnp.where(known, variance, 1.0)
-    each = distance / safe + (columns // variance.shape[-1]) * jnp.log(2.0 * math.pi * safe)
+    each = distance / safe + (columns / variance.shape[-1]) * jnp.log(2.0 * math.pi * safe)
     return -0.5 * jnp.where(known, each, 0.0).sum(-1)
 
 
@@ -98,8 +98,9 @@ def up_(links: Links, queue: Queue, upward: Upward) -> Upward:
 
 
 @native
-def down_(links: Links, queue: Queue, upward: Upward) -> Any:
-    """(2N, D + P) downward means and variances of all rows below the meetings of a queue that starts with the top."""
+def down_(links: Links, queue: Queue, upward: Upward, packed: Any) -> Any:
+    """Downward means and variances of all rows below the meetings of a queue that starts with the top, written into
+    (2N, D + P) rows, in which the top's are 0."""
     first, columns, entries = links.left.shape[0], upward.columns, upward.entries
     width = columns + entries
 
@@ -112,7 +113,12 @@ def down_(links: Links, queue: Queue, upward: Upward) -> Any:
         met = meet(mean, variance + row(links.length, above), other_mean, other_variance + row(links.length, other))
         return put(packed, own, jnp.concatenate(met))
 
-    return lax.fori_loop(0, 2 * queue.size, body, jnp.zeros((upward.packed.shape[0], width)))
+    return lax.fori_loop(0, 2 * queue.size, body, packed)
+
+
+def still_(upward: Upward) -> Any:
+    """Downward messages before any: zeros."""
+    return jnp.zeros((upward.packed.shape[0], upward.columns + upward.entries))
 
 
 def evidence_(links: Links, upward: Upward) -> Any:
@@ -128,7 +134,7 @@ def evidence_(links: Links, upward: Upward) -> Any:
 def sweep_on(links: Links, queue: Queue, upward: Upward) -> Messages:
     """Both sweeps on given links and queue."""
     upward = up_(links, queue, upward)
-    down_mean, down_variance = split(down_(links, queue, upward), upward.columns, upward.entries)
+    down_mean, down_variance = split(down_(links, queue, upward, still_(upward)), upward.columns, upward.entries)
     mean, variance, _, _ = upward.unpacked()
     return Messages(mean, variance, down_mean, down_variance, evidence_(links, upward))
 
