@@ -115,7 +115,7 @@ def em_times(
     Source: knowles2011trees, with the factor two of its equation for the precision corrected.
     """
     prior = prior or TreePrior()
-    _check(tree, data, prior, measure)
+    check(tree, data, prior, measure)
     engine = kernels(backend) if isinstance(backend, str) else backend
     precision_prior, rate_prior = Gamma(*precision), Gamma(*rate)
     tau, c = _first_precision(data, precision_prior), rate_prior
@@ -175,7 +175,7 @@ def squares(tree: Tree, messages: Any) -> np.ndarray:
     return (own + (gain * step) ** 2).sum(axis=1)
 
 
-def _check(tree: Tree, data: Data, prior: TreePrior, measure: str) -> None:
+def check(tree: Tree, data: Data, prior: TreePrior, measure: str) -> None:
     if measure not in MEASURES:
         raise DataError(f"The measure of the times is one of {', '.join(MEASURES)}; found {measure!r}.")
     if data.shape[0] != tree.n_leaves:
