@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ from scipy.optimize import minimize_scalar
 
 from .arrays import Arrays, Leaves, unpack
 from .backend import Kernels
-from .hyper import Hyperpriors, best_rate, best_structure, best_variance, log_gamma_of_log
+from .hyper import Hyperpriors, best_rate, best_structure, best_variance, log_gamma_of_log, structure_density
 from .leaves import Data, to_leaves
+from .mass import log_intervals
 from .prior import Tables, TreePrior, tables
 from .sites import fit_sites
 from .times import optimise_times
 from .tree import Tree
 
-SWEEPS = 6  # of depths: so many to forget the start, so many to average
+FORGET = 6  # sweeps of depths until the start is forgotten
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,7 +129,8 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
     arrays, leaves, hyper, learn = state.arrays, state.leaves, state.hyper, problem.learn
     prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
     if learn & {"rate", "concentration", "discount"} and len(leaves.mean) > 1:
-        mean = _mean_depths(problem, state, random)
+        depth = np.mean([arrays.depth for arrays in depth_draws(problem, state, random, FORGET)], axis=0)
+        mean = state.arrays._replace(depth=depth)
         if "rate" in learn:
             prior = best_rate(mean, prior, problem.priors.rate)
         if learn & {"concentration", "discount"}:
@@ -144,15 +147,31 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
     return dataclasses.replace(state, leaves=leaves, hyper=Hyper(prior, variance, noise))
 
 
-def _mean_depths(problem: Problem, state: State, random: np.random.Generator) -> Arrays:
-    """The tree with its depths averaged over a short chain that keeps the structure."""
-    arrays, total = state.arrays, np.zeros(len(state.arrays.parent))
-    for sweep in range(2 * SWEEPS):
+def depth_draws(problem: Problem, state: State, random: np.random.Generator, draws: int) -> Iterator[Arrays]:
+    """Trees of the same structure with depths drawn, all else fixed; the first few draws are left out."""
+    arrays = state.arrays
+    for sweep in range(FORGET + draws):
         seed = int(random.integers(2**31))
         arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, seed)
-        if sweep >= SWEEPS:
-            total += np.asarray(arrays.depth)
-    return state.arrays._replace(depth=total / SWEEPS)
+        if sweep >= FORGET:
+            yield Arrays(*(np.asarray(part) for part in arrays))
+
+
+def log_mass(problem: Problem, state: State, random: np.random.Generator, draws: int = 4) -> float:
+    """The log joint density with depths integrated out, about: what structures of different sizes, and trees with
+    different hyperparameters, are compared by.
+
+    At any depths, the mass is the joint density over the density of the depths given structure and data. For that one
+    the product of each depth's density given the others is taken, at draws of the depths: a maximum would not do, as it
+    has branches of no length, and depths between two of them have no room.
+    """
+    values = []
+    for arrays in depth_draws(problem, state, random, draws):
+        messages = problem.engine.sweep(arrays, state.leaves)
+        density = structure_density(arrays, state.hyper.prior.divergence)
+        room = log_intervals(arrays, messages, state.table).sum()
+        values.append(float(messages.log_evidence) + density(state.hyper.prior) + float(room))
+    return float(np.mean(values)) + state.shift
 
 
 def with_noise(problem: Problem, leaves: Leaves, hyper: Hyper) -> Leaves:

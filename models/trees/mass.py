@@ -1,9 +1,7 @@
-"""The weight of a tree with its times integrated out one by one: what trees of different numbers of branch points are
-compared by.
+"""How much room each divergence time has: the integral of the joint density over one depth, the others fixed.
 
 The log joint density of a tree with k branch points is a density in k dimensions: a tree with one more is not larger
-or smaller than it. Each branch point's own interval, the integral of the density over its depth divided by the
-density where it is, makes a mass of it.
+or smaller than it. Each branch point's own interval makes a mass of it.
 """
 
 from __future__ import annotations
@@ -24,10 +22,8 @@ BLOCK = 1 << 20  # numbers in the largest temporary array
 
 def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndarray:
     """(points,) log of the integral over each branch point's depth, the other depths fixed, of the joint density over
-    its value at the present depth. Order as `branch_points`.
-
-    `log joint + sum(log_intervals)` is the log mass of a structure around these times, exact where the depths are
-    independent. Gaussian leaves, with `messages` of one sweep at these depths.
+    its value at the present depth: minus the log density of a depth given the others. Order as `branch_points`.
+    Gaussian leaves, with `messages` of one sweep at these depths.
     """
     points, degree = branch_points(arrays), np.asarray(arrays.degree)
     children, found = _children(arrays), np.zeros(len(arrays.parent))

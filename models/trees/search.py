@@ -14,10 +14,9 @@ from ...engine.bar import progress_bar
 from ...factors.errors import ModelError
 from .arrays import FREE, Arrays
 from .backend import Kernels, kernels
-from .fitted import Hyper, Problem, State, first_state, refitted, settled
+from .fitted import Hyper, Problem, State, first_state, log_mass, refitted, settled
 from .hyper import LEARNABLE, Hyperpriors
 from .leaves import Data
-from .mass import log_intervals
 from .prior import TreePrior
 from .tree import Tree
 
@@ -36,8 +35,8 @@ class Fitted:
         hyper: its hyperparameters: `prior`, `variance` (D,), `noise`.
         log_joint: log density of data, structure, depths and learned hyperparameters.
         log_evidence: log density of the data given all of these.
-        log_mass: log joint with depths integrated out one by one, which trees of different numbers of branch points
-            are compared by.
+        log_mass: log joint with depths integrated out, about (`fitted.log_mass`): what trees of different numbers of
+            branch points are compared by.
         weight: share of the tree in the list, by `log_mass`.
     """
 
@@ -141,7 +140,7 @@ def search_trees(
     budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
     random = _numbers_of(key)
     with progress_bar(progress, "step" if seconds is None else "second") as show:
-        record = _Record(keep, prior.binary and not problem.learn, show)
+        record = _Record(keep, prior.binary and not problem.learn, random, show)
         for _ in range(restarts):
             budget.restart()
             state = first_state(problem, hyper, random.permutation(rows), _seed(random))
@@ -212,15 +211,15 @@ class _Budget:
 class _Record:
     """The best trees so far, one for each structure, and the trace."""
 
-    def __init__(self, keep: int, comparable: bool, show: Callable[..., None]) -> None:
-        self.keep, self.comparable, self.show = keep, comparable, show
+    def __init__(self, keep: int, comparable: bool, random: np.random.Generator, show: Callable[..., None]) -> None:
+        self.keep, self.comparable, self.random, self.show = keep, comparable, random, show
         self.found: dict[Any, tuple[float, State]] = {}
         self.trace: list[tuple[float, int, float]] = []
         self.top = -np.inf
 
     def add(self, problem: Problem, state: State, budget: _Budget) -> float:
         """The rank of a tree, after noting it: its log joint density where densities compare, else its log mass."""
-        rank = state.log_joint if self.comparable else masses(problem, state)[1]
+        rank = state.log_joint if self.comparable else log_mass(problem, state, self.random)
         name = structure_key(state.arrays)
         if name not in self.found or self.found[name][0] < rank:
             self.found[name] = rank, state
@@ -233,7 +232,8 @@ class _Record:
 
     def result(self, problem: Problem, names: tuple[str, ...]) -> Search:
         states = [state for _, state in sorted(self.found.values(), key=lambda each: -each[0])]
-        evidence, mass = np.array([masses(problem, state) for state in states]).T
+        evidence = np.array([_log_evidence(problem, state) for state in states])
+        mass = np.array([log_mass(problem, state, self.random, draws=8) for state in states])
         weight = np.exp(mass - mass.max()) / np.exp(mass - mass.max()).sum()
         numbers = zip(states, evidence.tolist(), mass.tolist(), weight.tolist(), strict=True)
         trees = tuple(
@@ -244,11 +244,9 @@ class _Record:
         return Search(trees, seconds, steps, log_joint)
 
 
-def masses(problem: Problem, state: State) -> tuple[float, float]:
-    """Log evidence of a tree, and its log mass: the log joint density with depths integrated out one by one."""
+def _log_evidence(problem: Problem, state: State) -> float:
     messages = problem.engine.sweep(state.arrays, state.leaves)
-    evidence = float(messages.log_evidence) + state.shift - problem.log_hyperprior(state.hyper)
-    return evidence, state.log_joint + float(log_intervals(state.arrays, messages, state.table).sum())
+    return float(messages.log_evidence) + state.shift - problem.log_hyperprior(state.hyper)
 
 
 def structure_key(arrays: Arrays) -> bytes:
