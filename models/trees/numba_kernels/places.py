@@ -103,7 +103,7 @@ def survey(s: Any, prior: Any, piece: Any, places: Any, known: Any) -> Any:
             row = v if keep else free
             if not known:
                 cavity(s, places.mean, places.variance, above, v, row)
-            _describe(s, prior, piece, places, u, v, row, n)
+            describe(s, prior, piece, places, u, v, row, n)
             n += 1
             if s.child[v] >= 0 and s.depth[v] < piece.depth:
                 places.stack[waiting], places.row[waiting] = v, row
@@ -114,7 +114,7 @@ def survey(s: Any, prior: Any, piece: Any, places: Any, known: Any) -> Any:
 
 
 @inner
-def _describe(s: Any, prior: Any, piece: Any, places: Any, u: Any, v: Any, row: Any, i: Any) -> Any:
+def describe(s: Any, prior: Any, piece: Any, places: Any, u: Any, v: Any, row: Any, i: Any) -> Any:
     """Write row i of the places: the branch from u down to v, and the branch point v."""
     b, m, below = places.branch[i], piece.count, s.count[v]
     places.node[i] = v
