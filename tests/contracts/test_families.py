@@ -23,12 +23,6 @@ laws = settings(max_examples=8, deadline=None, derandomize=True, database=None)
 each_family = pytest.mark.parametrize("family", EXPONENTIAL, ids=lambda family: family.__name__)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _float64():
-    with jax.enable_x64(True):
-        yield
-
-
 # Random instances ----------------------------------------------------------------------------------------------------
 
 

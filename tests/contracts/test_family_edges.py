@@ -23,12 +23,6 @@ from cavity.factors.families import (
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _float64():
-    with jax.enable_x64(True):
-        yield
-
-
 @pytest.mark.parametrize(
     ("name", "naturals"),
     [
