@@ -63,8 +63,8 @@ def regression_posterior():
 # Compilation ---------------------------------------------------------------------------------------------------------
 
 
-def test_new_data_of_the_same_shape_compile_nothing():
-    program = cv.compile(skills(), sizes={"player": 4})
+def test_new_data_of_the_same_shape_compile_nothing(skill_program):
+    program = skill_program
     first, second = program(GAMES), program(OTHERS)
     assert program.traces == 1
     assert first["skill"].mean[0] > second["skill"].mean[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -57,17 +59,37 @@ def found(posterior):
 CASES = [(1.3, 0.1), (-3.3, 0.1), (4.0, 1e-6), (0.2, 50.0)]
 
 
+# What differs between the cases of a test is an input: they share the program that is kept with the model.
+
+
+@functools.cache
+def one_outcome(function, sign):
+    m = cv.Model()
+    noise = m.input("noise", cv.positive)
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(sign * 0.5, variance=2.0))
+    m.random("y", cv.gaussian(getattr(cv, function)(a, b), variance=noise))
+    return m
+
+
 @pytest.mark.parametrize(("outcome", "noise"), CASES)
 @pytest.mark.parametrize("function", ["max", "min"])
 def test_one_outcome(function, outcome, noise):
     sign = 1.0 if function == "max" else -1.0
-    m = cv.Model()
-    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(sign * 0.5, variance=2.0))
-    m.random("y", cv.gaussian(getattr(cv, function)(a, b), variance=noise))
-    posterior = infer(m, {"y": sign * outcome})
+    posterior = infer(one_outcome(function, sign), {"y": sign * outcome, "noise": noise})
     wanted = largest((0.0, 1.0), (0.5, 2.0), outcome, noise) * np.array([1.0, sign, 1.0, sign, 1.0])
     close(found(posterior), wanted, rtol=1e-11)
     assert "each side of a maximum" in posterior.explain()
+
+
+@functools.cache
+def random_outcome():
+    m = cv.Model()
+    prior = {name: m.input(name, cv.real) for name in ("mean a", "mean b")}
+    prior |= {name: m.input(name, cv.positive) for name in ("variance a", "variance b")}
+    a, b = (m.random(name, cv.gaussian(prior[f"mean {name}"], variance=prior[f"variance {name}"])) for name in "ab")
+    y = m.random("y", cv.gaussian(cv.max(a, b), variance=1e-9))
+    m.random("vague", cv.gaussian(y, variance=1e12))
+    return m
 
 
 @pytest.mark.parametrize(
@@ -81,11 +103,8 @@ def test_one_outcome(function, outcome, noise):
 )
 def test_e12_random_outcome(a, b, mean, variance):
     """The message up of a maximum, by a vague observation of it."""
-    m = cv.Model()
-    left, right = (m.random(name, cv.gaussian(c, variance=v)) for name, (c, v) in (("a", a), ("b", b)))
-    y = m.random("y", cv.gaussian(cv.max(left, right), variance=1e-9))
-    m.random("vague", cv.gaussian(y, variance=1e12))
-    posterior = infer(m, {"vague": 0.0})
+    prior = {"mean a": a[0], "variance a": a[1], "mean b": b[0], "variance b": b[1]}
+    posterior = infer(random_outcome(), {"vague": 0.0, **prior})
     close([posterior["y"].mean, posterior["y"].variance - 1e-9], [mean, variance], rtol=1e-9)
 
 
@@ -124,14 +143,20 @@ def test_inside_a_gate_with_a_random_scale():
     close(posterior["precision"].mean, mean, rtol=1e-6)
 
 
+@functools.cache
+def sign_of_a_product(turn):
+    m = cv.Model()
+    mean, spread = m.input("mean", cv.real), m.input("spread", cv.positive)
+    a, b = m.random("a", cv.gaussian(mean, variance=spread)), m.random("b", cv.gaussian(0.7, variance=2.0))
+    m.constrain((a - turn) * b > 0.0)
+    return m
+
+
 @pytest.mark.parametrize(("mean", "spread"), [(0.4, 1.0), (3.0, 0.5), (-1.0, 3.0)])
 def test_the_sign_of_a_product(mean, spread):
     """a * b > 0 jumps where a is zero; (a - 1) * b > 0 where a is one."""
     for turn in (0.0, 1.0):
-        m = cv.Model()
-        a, b = m.random("a", cv.gaussian(mean + turn, variance=spread)), m.random("b", cv.gaussian(0.7, variance=2.0))
-        m.constrain((a - turn) * b > 0.0)
-        posterior = infer(m, {})
+        posterior = infer(sign_of_a_product(turn), {"mean": mean + turn, "spread": spread})
         parts = []  # probability and mass times mean of the positive and of the negative part of both
         for n, v in ((mean, spread), (0.7, 2.0)):
             p, d = stats.norm.cdf(n / np.sqrt(v)), np.sqrt(v) * stats.norm.pdf(n / np.sqrt(v))
@@ -142,16 +167,21 @@ def test_the_sign_of_a_product(mean, spread):
         close(posterior["b"].mean, parts[0][0] @ parts[1][1] / total, rtol=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-@pytest.mark.parametrize(("bound", "outside"), [(0.5, True), (4.0, True), (-1.0, True), (0.5, False), (4.0, False)])
-def test_a_bounded_square(bound, scale, outside):
-    """r^2 > c is a union of two half lines, c > r^2 an interval: truncated moments of the posterior of r given y."""
+@functools.cache
+def bounded_square(scale, outside):
     m = cv.Model()
     c = m.input("c", cv.real)
     r = m.random("r", cv.gaussian(0.3, variance=2.0))
     m.random("y", cv.gaussian(r, variance=1.0))
     m.constrain(scale * r**2 > c if outside else c > scale * r * r)
-    posterior = infer(m, {"y": 0.4, "c": bound})
+    return m
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+@pytest.mark.parametrize(("bound", "outside"), [(0.5, True), (4.0, True), (-1.0, True), (0.5, False), (4.0, False)])
+def test_a_bounded_square(bound, scale, outside):
+    """r^2 > c is a union of two half lines, c > r^2 an interval: truncated moments of the posterior of r given y."""
+    posterior = infer(bounded_square(scale, outside), {"y": 0.4, "c": bound})
     mean, sd, edge = (0.3 + 0.4 * 2.0) / 3.0, np.sqrt(2.0 / 3.0), np.sqrt(max(bound, 0.0) / scale)
     pieces = [(-np.inf, -edge), (edge, np.inf)] if outside else [(-edge, edge)]
     moments = np.zeros(3)
