@@ -43,11 +43,11 @@ class Rest(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A place, and the log densities with which it and the old place are proposed, per unit of depth on branches."""
+    """A place, and how much larger the log density is with which it is proposed, per unit of depth on branches, than
+    that with which the old place would be."""
 
     place: Place
-    log_new: Any
-    log_old: Any
+    change: Any
 
 
 def subtree_moves_(
@@ -71,10 +71,8 @@ def subtree_moves_(
             lambda: by_scores(rest, tables, old, _uniforms(own, 3)),
             lambda: by_prior(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
         )
-        ratio = gain(rest, tables, found.place) - gain(rest, tables, old) - found.log_new + found.log_old
-        number = _over_rows(
-            movable, jnp.add, 0.0
-        )  # of subtrees, of which one was chosen; the second term is that number after the move
+        ratio = _change(lambda place: gain(rest, tables, place), found.place, old) - found.change
+        number = _over_rows(movable, jnp.add, 0.0)  # of subtrees to choose from; below, also after the move
         ratio += jnp.log(number) - jnp.log(number + old.joins * 1 - found.place.joins * 1)
         accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
         place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
@@ -83,6 +81,16 @@ def subtree_moves_(
 
     none = jnp.zeros(2, jnp.int64)
     return lax.fori_loop(0, steps, body, (Arrays(*arrays), none, none))
+
+
+def _change(value: Callable[[Place], Any], new: Place, old: Place) -> Any:
+    """`value(new) - value(old)`, in a loop, so that the function is compiled once."""
+    places = jax.tree.map(lambda one, two: jnp.stack([one, two]), new, old)
+
+    def body(which: Any, change: Any) -> Any:
+        return change + jnp.where(which == 0, 1.0, -1.0) * value(jax.tree.map(lambda part: row(part, which), places))
+
+    return lax.fori_loop(0, 2, body, jnp.zeros(()))
 
 
 def _rest(arrays: Arrays, root: Any, start: Any) -> Rest:
@@ -202,7 +210,7 @@ def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
         inside = per_time[place.node, cell] + start[place.node] - place.depth
         return jnp.where(place.joins, point[place.node], inside)
 
-    return Proposal(place, log_density(place), log_density(old))
+    return Proposal(place, log_density(place) - log_density(old))
 
 
 def _over_rows(array: Any, fold: Callable[[Any, Any], Any], initial: float) -> Any:
@@ -231,8 +239,7 @@ def _pick(array: Any, uniform: Any, weight: Callable[[Any], Any]) -> Any:
 def by_prior(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
     """A place from the process that draws trees, as for a new point."""
     place = _walk(rest, tables, uniforms)
-    log_new, log_old = (_prior_gain(rest.arrays, tables, at, jnp.inf, 1) for at in (place, old))
-    return Proposal(place, log_new, log_old)
+    return Proposal(place, _change(lambda at: _prior_gain(rest.arrays, tables, at, jnp.inf, 1), place, old))
 
 
 def _walk(rest: Rest, tables: Any, uniforms: Any) -> Place:
