@@ -51,19 +51,20 @@ def diffusion_tree(
     The divergence times are data as well: `waiting_v ~ Exponential(rate)`, the integral of the divergence function
     over the branch that ends at branch point v times H(m - 1) for its m leaves, is the density of the times given the
     structure, up to factors that do not depend on any random variable (`cavity.models.trees.inputs.log_constant`).
-    So the posterior of the rate c of a(t) = c / (1 - t) needs no more than a gamma factor.
+    So the posterior of the rate, a factor of the divergence function that `waiting` was made with (c itself where that
+    has c = 1), needs no more than a gamma factor.
 
     `likelihood(m, location)` declares what is observed at the leaves, given their locations (leaf, column):
     `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or another, such
     as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`. `variance` is "given", an input (column), or learned:
     "shared" or "per column" give its inverse `precision` the prior Gamma(1, 1); locations are then exact given the mean
-    of the precision (structured VMP). `rate` is "given", or "learned" with the prior Gamma(1, 1).
+    of the precision (structured VMP). `rate` is "given", which is 1, or "learned" with the prior Gamma(1, 1).
 
     Inputs, which `cavity.models.trees.inputs.inputs` makes of a tree: `parent` and `length` (node), where the first
-    branch point points to itself, `first`, its own time from the origin, `tip` (leaf), the leaves' nodes, and `rate`
-    where it is given. Random: `location` (node, column), `waiting` (branch point), which is data too, and what the
-    likelihood declares. Another tree with as many nodes recompiles nothing. Returns the model. Raises ModelError for
-    another word. Source: knowles2015pitman, knowles2011trees.
+    branch point points to itself, `first`, its own time from the origin, and `tip` (leaf), the leaves' nodes. Random:
+    `location` (node, column), `waiting` (branch point), which is data too, and what the likelihood declares. Another
+    tree with as many nodes recompiles nothing. Returns the model. Raises ModelError for another word.
+    Source: knowles2015pitman, knowles2011trees.
     """
     if variance not in ("given", "shared", "per column") or rate not in ("given", "learned"):
         raise cv.ModelError(
@@ -89,6 +90,6 @@ def diffusion_tree(
         plates=column,
     )
     (likelihood or gaussian_leaves())(m, location[tip])
-    speed = m.input("rate", cv.positive) if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
+    speed = 1.0 if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
     m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
     return m

@@ -12,12 +12,12 @@ from .tree import ORIGIN, Tree
 
 
 def inputs(tree: Tree, prior: TreePrior | None = None) -> dict[str, Any]:
-    """The inputs `parent`, `length`, `first`, `tip` and `rate` of the model, and its observed `waiting`.
+    """The inputs `parent`, `length`, `first` and `tip` of the model, and its observed `waiting`.
 
     Args:
         tree: of two leaves at least, with branches of positive length.
-        prior: its divergence function gives `waiting`; `rate` is 1, a factor of the whole function: the parameter c
-            itself where the prior has c = 1 (the default).
+        prior: its divergence function gives `waiting`; a learned `rate` is a factor of it, the parameter c itself where
+            the prior has c = 1 (the default).
 
     Returns:
         A dictionary for `cv.infer`, to which the data of the likelihood are added, and `variance` where it is given.
@@ -41,7 +41,6 @@ def inputs(tree: Tree, prior: TreePrior | None = None) -> dict[str, Any]:
         "length": tree.length,
         "first": float(tree.time[tree.top]),
         "tip": np.arange(tree.n_leaves),
-        "rate": 1.0,
         "waiting": passed * harmonic[tree.count[points] - 1],
     }
 

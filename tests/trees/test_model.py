@@ -89,7 +89,6 @@ def test_the_posterior_of_the_rate_is_conjugate():
     """Gamma(1 + branch points, 1 + waiting), with its evidence; the locations do not matter to it."""
     tree, values, variance = gaussian_case(3)
     data = {**inputs(tree), "variance": variance, "y": values}
-    del data["rate"]
     posterior = cv.infer(diffusion_tree(3, gaussian_leaves(0.3), rate="learned"), data)
     points, total = len(data["waiting"]), data["waiting"].sum()
     assert posterior["rate"].parameters["shape"] == pytest.approx(1.0 + points)
