@@ -85,7 +85,7 @@ def test_it_warns(build):
     assert "posterior.check()" in trust.verdict
 
 
-@pytest.mark.parametrize("build", [conjugate, probit, skills])
+@pytest.mark.parametrize("build", [conjugate, pytest.param(probit, marks=pytest.mark.slow), skills])
 def test_it_does_not_warn(build):
     trust = build().trust()
     assert trust.ok, trust

@@ -37,7 +37,7 @@ def apart(bound):
     [
         ("iris", apart("tilted"), -46.2206),
         ("iris", {"y": cv.ncvmp(bound="tilted")}, -45.1737),
-        ("wine", apart("tilted"), -37.4033),
+        pytest.param("wine", apart("tilted"), -37.4033, marks=pytest.mark.slow),
         ("wine", apart("quadratic"), -85.41889),
     ],
     ids=["iris apart", "iris joint", "wine apart", "wine quadratic"],

@@ -25,7 +25,7 @@ INTEGRATED: dict[str, dict] = {
     "seeds": {"accuracy": "best"},
     "surgical": {"accuracy": "best"},
 }
-FAST = {"kidiq-kidscore_momiq", "arK-arK"}
+FAST = {"kidiq-kidscore_momiq"}
 NAMES = [*posteriors.POSTERIORS, *posteriors.BUGS]
 
 pytestmark = pytest.mark.skipif(
