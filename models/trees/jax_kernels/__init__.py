@@ -4,6 +4,7 @@ from .depths import depth_moves
 from .gradient import joint_gradient
 from .moves import subtree_moves
 from .score import score
+from .search import build, search
 from .sweep import sweep
 
-__all__ = ["depth_moves", "joint_gradient", "score", "subtree_moves", "sweep"]
+__all__ = ["build", "depth_moves", "joint_gradient", "score", "search", "subtree_moves", "sweep"]

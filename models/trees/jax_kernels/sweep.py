@@ -100,7 +100,7 @@ def up_(links: Links, queue: Queue, upward: Upward) -> Upward:
 @native
 def down_(links: Links, queue: Queue, upward: Upward, packed: Any) -> Any:
     """Downward means and variances of all rows below the meetings of a queue that starts with the top, written into
-    (2N, D + P) rows, in which the top's are 0."""
+    the (2N, D + P) rows `packed`."""
     first, columns, entries = links.left.shape[0], upward.columns, upward.entries
     width = columns + entries
 
@@ -113,7 +113,8 @@ def down_(links: Links, queue: Queue, upward: Upward, packed: Any) -> Any:
         met = meet(mean, variance + row(links.length, above), other_mean, other_variance + row(links.length, other))
         return put(packed, own, jnp.concatenate(met))
 
-    return lax.fori_loop(0, 2 * queue.size, body, packed)
+    top = row(queue.slot, 0)  # nothing is known above it but that the origin is at 0
+    return lax.fori_loop(0, 2 * queue.size, body, put(packed, top, jnp.zeros(width)))
 
 
 def still_(upward: Upward) -> Any:
