@@ -82,7 +82,7 @@ class Divergence:
             low, high = np.where(error < 0.0, depth, low), np.where(error < 0.0, high, depth)
             with np.errstate(invalid="ignore"):  # where both overflow, halving goes on
                 step = depth - error / self.intensity(depth)
-            new = np.where((step > low) & (step < high), step, low + 0.5 * (high - low))
+            new = np.where((step >= low) & (step <= high), step, low + 0.5 * (high - low))
             moved, depth = np.abs(new - depth), new
             if (moved <= 2.0 * np.spacing(depth)).all():
                 break
