@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import GAP
-from .jit import inner
+from .jit import called, inner
 from .places import END, LANES, LOWER, OUT, REFINED, SPAN, TOP, UPPER, Y, score_lanes
 
 # Where a branch is tried first, as parts of the time to the earlier of its end and the subtree's root.
@@ -33,7 +33,7 @@ def highest(lanes: Any) -> Any:
     return value
 
 
-@inner
+@called
 def best_by_density(s: Any, prior: Any, piece: Any, places: Any, n: Any) -> Any:
     """The branch, depth and score of the highest density: eight times on each branch, then the best few refined."""
     lanes, best = places.lanes, places.best
@@ -66,7 +66,7 @@ def best_by_density(s: Any, prior: Any, piece: Any, places: Any, n: Any) -> Any:
     return where, depth, top
 
 
-@inner
+@called
 def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -> Any:
     """The best depth on branch i near a time, and its score: eight even depths in a bracket, again and again."""
     b, lanes = places.branch[i], places.lanes
@@ -105,7 +105,7 @@ def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -
     return -math.log(rest), value
 
 
-@inner
+@called
 def cells(s: Any, prior: Any, piece: Any, places: Any, i: Any, log_mass: Any) -> Any:
     """Log masses of the cells of branch i, by their middles; -inf where there is no room.
 
@@ -125,8 +125,8 @@ def cells(s: Any, prior: Any, piece: Any, places: Any, i: Any, log_mass: Any) ->
             place *= 0.5 / half
         lanes[j], lanes[Y + j] = b[UPPER] - place, place - b[LOWER]
         place *= half * half
-    score_lanes(s, prior, piece, places, i, 0)
-    score_lanes(s, prior, piece, places, i, LANES)
+    for start in range(0, CELLS, LANES):
+        score_lanes(s, prior, piece, places, i, start)
     each = math.log(width)
     for j in range(CELLS):
         log_mass[j] = lanes[OUT + j] + each
@@ -156,7 +156,7 @@ def draw_in_cell(b: Any, j: Any, u: Any) -> Any:
     return b[TOP] + (j + u) * (b[END] - b[TOP]) / CELLS
 
 
-@inner
+@called
 def masses(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -> Any:
     """Fill (n, CELLS + 1) log masses of cells and branch points; returns the largest."""
     largest = -np.inf
@@ -168,7 +168,7 @@ def masses(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -
     return largest
 
 
-@inner
+@called
 def best_by_mass(s: Any, prior: Any, piece: Any, places: Any, n: Any, log_mass: Any) -> Any:
     """The place of the largest mass over depth: branch, whether its branch point, and the best depth and its score.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import GAP, Arrays, Leaves
 from ..prior import Tables
-from .jit import LOG_2PI, flat_or, inner, kernel, log, uniform
+from .jit import LOG_2PI, called, flat_or, inner, kernel, log, uniform
 from .messages import cavity, merge
 from .prior import cumulative, intensity, prior_of
 from .search import log_joint
@@ -18,7 +18,7 @@ from .state import exact, load, place, store, whole
 WIDTH = 0.5  # in depth, of the first slice interval and of the steps by which it grows
 
 
-@inner
+@called
 def density(s: Any, prior: Any, mean: Any, variance: Any, v: Any, depth: Any) -> Any:
     """Log joint as a function of the depth of v, up to a constant; leaves v there, its upward message renewed."""
     place(s, v, depth)
@@ -41,7 +41,7 @@ def density(s: Any, prior: Any, mean: Any, variance: Any, v: Any, depth: Any) ->
     return total + s.norm[v] + log(intensity(prior, s.rest[v])) + slope * cumulative(prior, depth, s.rest[v])
 
 
-@inner
+@called
 def slice_depth(s: Any, prior: Any, mean: Any, variance: Any, v: Any, random: Any) -> Any:
     """Draw the depth of v by slice sampling: stepping out, then shrinking."""
     low, high, below = s.depth[s.parent[v]] + GAP, math.inf, s.child[v]
@@ -77,7 +77,7 @@ def branch_point_from(s: Any, v: Any) -> Any:
     return v
 
 
-@inner
+@called
 def sweep_depths(s: Any, prior: Any, mean: Any, variance: Any, random: Any) -> Any:
     """Draw every depth once. Messages from above are renewed on the way down, those from below on the way up."""
     origin = len(s.parent) - 1

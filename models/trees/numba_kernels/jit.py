@@ -32,10 +32,18 @@ def kernel(function: Callable, **options: Any) -> Any:
     return compiled
 
 
-def inner(function: Callable) -> Any:
+def called(function: Callable) -> Any:
     """`kernel` for functions that kernels call, and that neither allocate nor return arrays.
 
     They do not count references: with tuples of a dozen arrays, counting takes longer than most of them.
+    """
+    return kernel(function, _nrt=False)
+
+
+def inner(function: Callable) -> Any:
+    """`called` for functions of inner loops: inlined, as passing tuples of a dozen arrays takes time too.
+
+    What is called once for a path or a tree is not inlined: that would only multiply the time of compilation.
     """
     return kernel(function, _nrt=False, forceinline=True)
 

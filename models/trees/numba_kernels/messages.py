@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jit import LOG_2PI, flat_or, inner, log
+from .jit import LOG_2PI, called, flat_or, inner, log
 
 
 @inner
@@ -55,7 +55,7 @@ def _at_origin(s: Any, top: Any) -> Any:
     return flat_or(p, -0.5 * (columns * (log(p) + LOG_2PI) + total / p))
 
 
-@inner
+@called
 def _merge_many(s: Any, u: Any) -> Any:
     """`merge` for any number of children: sums of precisions; messages that say nothing count 1."""
     columns, parts = s.mean.shape[1], s.variance.shape[1]
@@ -85,7 +85,7 @@ def _merge_many(s: Any, u: Any) -> Any:
     return -0.5 * total
 
 
-@inner
+@called
 def renew(s: Any, v: Any) -> Any:
     """Renew the upward messages of v and of everything above it; returns the change of the log evidence."""
     change = 0.0
@@ -97,7 +97,7 @@ def renew(s: Any, v: Any) -> Any:
     return change
 
 
-@inner
+@called
 def sweep_up(s: Any, order: Any, n: Any) -> Any:
     """Renew all upward messages, given a preorder; returns the log evidence."""
     leaves, origin = len(s.parent) // 2, len(s.parent) - 1
@@ -136,7 +136,7 @@ def cavity(s: Any, mean: Any, variance: Any, above: Any, v: Any, row: Any) -> An
         variance[row, 0] = share * q
 
 
-@inner
+@called
 def _cavity_many(s: Any, mean: Any, variance: Any, above: Any, v: Any, row: Any) -> Any:
     """`cavity` among many siblings: all minus own, or the sum of the others where own is more than half of all."""
     u = s.parent[v]

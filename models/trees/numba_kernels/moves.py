@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import GAP, Arrays, Leaves
 from ..prior import Tables
 from .best import CELLS, cell_of, draw_in_cell, masses
-from .jit import inner, kernel, uniform
+from .jit import called, inner, kernel, uniform
 from .messages import cavity, renew
 from .places import END, LOWER, TOP, UPPER, describe, evidence_at, piece_of, score_one, scratch, survey
 from .prior import cumulative, discount_of, intensity, prior_of
@@ -21,7 +21,7 @@ TRIES = 100  # of a path that parts before the subtree's root
 FLOOR = 40.0  # cells so many nats below the best are proposed as if they were no further below
 
 
-@inner
+@called
 def inverse(prior: Any, wanted: Any) -> Any:
     """The depth at which the integral of the divergence function has a value."""
     if prior.constant == 0.0 and prior.square == 0.0:
@@ -48,7 +48,7 @@ def inverse(prior: Any, wanted: Any) -> Any:
     return depth
 
 
-@inner
+@called
 def walk(s: Any, prior: Any, discount: Any, random: Any) -> Any:
     """Where the path of one more leaf leaves the tree: a node, whether at it or on its branch, and the depth."""
     u, v = len(s.parent) - 1, s.child[len(s.parent) - 1]
@@ -70,7 +70,7 @@ def walk(s: Any, prior: Any, discount: Any, random: Any) -> Any:
             v = s.next[v]
 
 
-@inner
+@called
 def excess(s: Any, prior: Any, v: Any, joins: Any, depth: Any, m: Any) -> Any:
     """What the log prior of attaching m leaves at a place exceeds that of one leaf's path to it, up to a constant.
 
@@ -101,7 +101,7 @@ def excess(s: Any, prior: Any, v: Any, joins: Any, depth: Any, m: Any) -> Any:
     return total
 
 
-@inner
+@called
 def evidence_on_path(s: Any, prior: Any, piece: Any, places: Any, v: Any, joins: Any, depth: Any) -> Any:
     """The evidence of a piece at one place: downward messages along the path to it only."""
     n, w = 0, v
@@ -125,7 +125,7 @@ def keeps_distance(top: Any, end: Any, depth: Any) -> Any:
     return depth >= top + GAP and depth <= end - GAP
 
 
-@inner
+@called
 def cut(s: Any, v: Any) -> Any:
     """Detach v with renewed messages; returns its place, and the change of the log evidence outside it."""
     norm = s.norm[s.parent[v]]
@@ -140,7 +140,7 @@ def eligible(s: Any, joins: Any) -> Any:
     return len(s.parent) - 2 - s.free[0] + (0 if joins else 1)
 
 
-@inner
+@called
 def prior_move(s: Any, prior: Any, v: Any, places: Any, discount: Any, random: Any, corrected: Any) -> Any:
     """One move of v with the prior's proposal; returns whether it was accepted."""
     before = s.depth[s.parent[v]]
@@ -167,7 +167,7 @@ def prior_move(s: Any, prior: Any, v: Any, places: Any, discount: Any, random: A
     return accepted
 
 
-@inner
+@called
 def draw(log_mass: Any, n: Any, largest: Any, random: Any) -> Any:
     """A row and a cell, drawn in proportion to masses."""
     total, least = 0.0, math.exp(-FLOOR)
@@ -189,7 +189,7 @@ def draw(log_mass: Any, n: Any, largest: Any, random: Any) -> Any:
     return row, cell
 
 
-@inner
+@called
 def scored_move(s: Any, prior: Any, v: Any, places: Any, log_mass: Any, random: Any) -> Any:
     """One move of v with a proposal in proportion to the scores of all places; returns whether it was accepted."""
     before = s.depth[s.parent[v]]
@@ -227,13 +227,8 @@ def scored_move(s: Any, prior: Any, v: Any, places: Any, log_mass: Any, random: 
 
 
 @kernel
-def run_moves(
-    arrays: Any, leaves: Any, prior: Any, seed: Any, steps: Any, share_scored: Any, corrected: Any, visit: Any
-) -> Any:
-    """`subtree_moves`; without `corrected` the prior's proposal is accepted by likelihoods alone, which is wrong.
-
-    `visit` is (steps, 2), or (0, 2): the depth of the top and the number of branch points after each step.
-    """
+def run_moves(arrays: Any, leaves: Any, prior: Any, seed: Any, steps: Any, share_scored: Any, corrected: Any) -> Any:
+    """`subtree_moves`; without `corrected` the prior's proposal is accepted by likelihoods alone, which is wrong."""
     s = load(arrays, leaves)
     rows, columns = s.mean.shape
     log_joint(s, prior)
@@ -241,7 +236,7 @@ def run_moves(
     random = np.full(1, seed, np.uint64)
     accepted, proposed = np.zeros(2, np.int64), np.zeros(2, np.int64)
     discount = discount_of(prior) if rows > 2 else 0.0
-    for k in range(steps if rows > 2 else 0):
+    for _ in range(steps if rows > 2 else 0):
         v, scored = random_subtree(s, random), uniform(random) < share_scored
         if scored:
             done = scored_move(s, prior, v, places, log_mass, random)
@@ -250,9 +245,6 @@ def run_moves(
         kind = 1 if scored else 0
         proposed[kind] += 1
         accepted[kind] += 1 if done else 0
-        if k < len(visit):
-            visit[k, 0] = s.depth[s.child[rows - 1]]
-            visit[k, 1] = rows // 2 - 1 - s.free[0]
     return store(s), accepted, proposed
 
 
@@ -279,5 +271,5 @@ def subtree_moves(
 
     Source: knowles2012thesis.
     """
-    share, none = float(share_scored), np.zeros((0, 2))
-    return run_moves(whole(arrays), exact(leaves), prior_of(tables), int(seed), int(steps), share, True, none)
+    share = float(share_scored)
+    return run_moves(whole(arrays), exact(leaves), prior_of(tables), int(seed), int(steps), share, True)

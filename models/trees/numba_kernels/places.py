@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Arrays, Leaves, Messages, Subtree
 from ..prior import Tables
-from .jit import HUGE, LOG_2PI, flat_or, inner, kernel, log
+from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log
 from .messages import cavity
 from .prior import cumulative, intensity, prior_of
 from .state import load, whole
@@ -83,7 +83,7 @@ def piece_of(s: Any, v: Any) -> Any:
     return Piece(s.mean[v], s.variance[v], s.depth[v], s.rest[v], s.count[v])
 
 
-@inner
+@called
 def survey(s: Any, prior: Any, piece: Any, places: Any, known: Any) -> Any:
     """List the branches that start before the subtree's root, with what scoring needs; returns how many.
 
@@ -238,7 +238,7 @@ def score_lanes(s: Any, prior: Any, piece: Any, places: Any, i: Any, start: Any)
             )
 
 
-@inner
+@called
 def score_one(s: Any, prior: Any, piece: Any, places: Any, i: Any, depth: Any) -> Any:
     """Score of branch i at a depth."""
     b, rest = places.branch[i], math.exp(-depth)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..prior import Tables
-from .jit import inner, log
+from .jit import called, inner, log
 
 
 class Prior(NamedTuple):
@@ -44,7 +44,7 @@ def intensity(prior: Any, rest: Any) -> Any:
     return prior.rate + prior.constant * rest + prior.square / rest
 
 
-@inner
+@called
 def log_prior(s: Any, prior: Any) -> Any:
     """Log density of structure and divergence times with respect to depths."""
     total, leaves = 0.0, len(s.parent) // 2
@@ -63,7 +63,7 @@ def log_prior(s: Any, prior: Any) -> Any:
     return total
 
 
-@inner
+@called
 def add_prior_gradient(s: Any, prior: Any, gradient: Any) -> Any:
     """Add the derivatives of the log prior in the depths of the branch points."""
     leaves = len(s.parent) // 2

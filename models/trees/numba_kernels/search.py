@@ -9,7 +9,7 @@ import numpy as np
 from ..arrays import Arrays, Leaves
 from ..prior import Tables
 from .best import CELLS, best_by_density, best_by_mass
-from .jit import inner, kernel, uniform
+from .jit import called, kernel, uniform
 from .messages import renew, sweep_up
 from .places import piece_of, score_one, scratch, survey
 from .prior import log_prior, prior_of
@@ -23,7 +23,7 @@ def log_joint(s: Any, prior: Any) -> Any:
     return sweep_up(s, order, preorder(s, order)) + log_prior(s, prior)
 
 
-@inner
+@called
 def find(s: Any, prior: Any, piece: Any, places: Any, log_mass: Any) -> Any:
     """The best place for a piece: index among `n` places, whether it joins a branch point, depth, score, n."""
     n = survey(s, prior, piece, places, False)
@@ -34,14 +34,14 @@ def find(s: Any, prior: Any, piece: Any, places: Any, log_mass: Any) -> Any:
     return where, False, depth, value, n
 
 
-@inner
+@called
 def add(s: Any, prior: Any, v: Any, places: Any, log_mass: Any) -> Any:
     """Attach v at its best place."""
     where, joins, depth, _, _ = find(s, prior, piece_of(s, v), places, log_mass)
     renew(s, attach(s, v, places.node[where], joins, depth))
 
 
-@inner
+@called
 def random_subtree(s: Any, random: Any) -> Any:
     """A node drawn from all but the top."""
     rows = len(s.parent)
@@ -70,7 +70,7 @@ def _build(leaves: Any, prior: Any, order: Any) -> Any:
     return s, log_joint(s, prior)
 
 
-@inner
+@called
 def step(s: Any, prior: Any, v: Any, places: Any, log_mass: Any) -> Any:
     """Detach v and attach it at its best place; returns the gain in log joint."""
     before = s.depth[s.parent[v]]

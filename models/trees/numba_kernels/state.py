@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import FREE, Arrays, Leaves
-from .jit import HUGE, inner, kernel
+from .jit import HUGE, called, inner, kernel
 
 
 class State(NamedTuple):
@@ -137,7 +137,7 @@ def add_count(s: Any, v: Any, leaves: Any) -> Any:
         v = s.parent[v]
 
 
-@inner
+@called
 def detach(s: Any, v: Any) -> Any:
     """Cut the branch above v, which is not the top; a branch point left with one child disappears.
 
@@ -159,7 +159,7 @@ def detach(s: Any, v: Any) -> Any:
     return left, False, above
 
 
-@inner
+@called
 def attach(s: Any, v: Any, where: Any, joins: Any, depth: Any) -> Any:
     """Hang v at the branch point `where` (`joins`), or at a depth on the branch above it.
 
@@ -180,7 +180,7 @@ def attach(s: Any, v: Any, where: Any, joins: Any, depth: Any) -> Any:
     return point
 
 
-@inner
+@called
 def preorder(s: Any, order: Any) -> Any:
     """Write the nodes, each after its parent, and return how many there are; the origin is not one of them."""
     top = s.child[len(s.parent) - 1]
