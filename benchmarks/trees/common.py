@@ -62,4 +62,4 @@ def save(name, figures=None, **content):
 
 
 def _plain(value):
-    return np.asarray(value).tolist()
+    return str(value) if isinstance(value, Path) else np.asarray(value).tolist()

@@ -242,7 +242,7 @@ def expected_loss(logit, points, used, above, squares, total, depth, columns):
     for i in range(len(used)):
         v, u = used[i], above[i]
         length = late[u] - late[v]
-        if length <= 0.0 or (late[v] <= 0.0 and total[v] > 0.0):
+        if length < 1e-100 or (late[v] < 1e-100 and total[v] > 0.0):
             return WALL, np.zeros(len(points))
         pull = 0.5 * columns / length - squares[i] / length**2
         value += 0.5 * columns * np.log(length) + squares[i] / length
