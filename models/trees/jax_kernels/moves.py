@@ -61,18 +61,17 @@ def subtree_moves_(
         arrays, accepted, proposed = carry
         own = jax.random.fold_in(key, step)
         chosen, kind, decision = jax.random.uniform(jax.random.fold_in(own, 0), (3,), jnp.float64)
-        movable = (arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1)
-        root = _pick(movable, chosen, lambda entry: jnp.where(entry, 1.0, 0.0))
+        root, number = choose_(arrays, chosen)
         without, old = detach_(arrays, root)
         rest = _rest(without, root, start)
         scored = kind < share_scored
         found = lax.cond(
             scored,
             lambda: by_scores(rest, tables, old, _uniforms(own, 3)),
-            lambda: by_prior(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
+            lambda: by_prior_(rest, tables, old, _uniforms(own, arrays.parent.shape[0])),
         )
-        ratio = _change(lambda place: gain(rest, tables, place), found.place, old) - found.change
-        number = _over_rows(movable, jnp.add, 0.0)  # of subtrees to choose from; below, also after the move
+        ratio = gained_(rest, tables, found.place, old) - found.change
+        # Of so many subtrees one was chosen; it is one of so many after the move.
         ratio += jnp.log(number) - jnp.log(number + old.joins * 1 - found.place.joins * 1)
         accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
         place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
@@ -102,6 +101,13 @@ def _rest(arrays: Arrays, root: Any, start: Any) -> Rest:
     return Rest(arrays, links, queue, sweep_on(links, queue, upward), subtree)
 
 
+@native
+def choose_(arrays: Arrays, uniform: Any) -> tuple[Any, Any]:
+    """A node that is not the top, each with the same probability, and how many there are."""
+    movable = jnp.where((arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1), 1.0, 0.0)
+    return _pick(movable, uniform, lambda entry: entry), _over_rows(movable, jnp.add, 0.0)
+
+
 def _possible(rest: Rest, place: Place) -> Any:
     """Whether depths differ enough above and below a place."""
     depth = rest.arrays.depth
@@ -111,6 +117,12 @@ def _possible(rest: Rest, place: Place) -> Any:
 
 
 # what a place is worth ------------------------------------------------------------------------------------------------
+
+
+@native
+def gained_(rest: Rest, tables: Any, new: Place, old: Place) -> Any:
+    """Score of the new place minus that of the old one."""
+    return _change(lambda place: gain(rest, tables, place), new, old)
 
 
 def gain(rest: Rest, tables: Any, place: Place) -> Any:
@@ -194,9 +206,7 @@ def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
     cells = jnp.where(branch > -jnp.inf, per_time + jnp.log(span)[:, None] - jnp.log(CELLS), -jnp.inf)
     masses = jnp.concatenate([cells, point[:, None]], axis=1)
     masses = jnp.where(jnp.isnan(masses), -jnp.inf, masses)
-    largest = _over_rows(masses, lambda found, entry: jnp.maximum(found, entry.max()), -jnp.inf)
-    node = _pick(masses, uniform[0], lambda entry: jnp.exp(entry - largest).sum())
-    cell = _pick(row(masses, node), uniform[1], lambda entry: jnp.exp(entry - largest))
+    node, cell = pick_cell_(masses, uniform)
     joins = cell == CELLS
     fraction = (cell + uniform[2]) / CELLS
     depth = jnp.where(joins, arrays.depth[node], start[node] - jnp.log1p(-fraction * span[node]))
@@ -211,6 +221,14 @@ def by_scores(rest: Rest, tables: Any, old: Place, uniform: Any) -> Proposal:
         return jnp.where(place.joins, point[place.node], inside)
 
     return Proposal(place, log_density(place) - log_density(old))
+
+
+@native
+def pick_cell_(masses: Any, uniform: Any) -> tuple[Any, Any]:
+    """Row and column of an entry, with probability proportional to its exponential."""
+    largest = _over_rows(masses, lambda found, entry: jnp.maximum(found, entry.max()), -jnp.inf)
+    node = _pick(masses, uniform[0], lambda entry: jnp.exp(entry - largest).sum())
+    return node, _pick(row(masses, node), uniform[1], lambda entry: jnp.exp(entry - largest))
 
 
 def _over_rows(array: Any, fold: Callable[[Any, Any], Any], initial: float) -> Any:
@@ -236,7 +254,8 @@ def _pick(array: Any, uniform: Any, weight: Callable[[Any], Any]) -> Any:
     return lax.while_loop(more, body, (zero, uniform * total, zero))[2]
 
 
-def by_prior(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
+@native
+def by_prior_(rest: Rest, tables: Any, old: Place, uniforms: Any) -> Proposal:
     """A place from the process that draws trees, as for a new point."""
     place = _walk(rest, tables, uniforms)
     return Proposal(place, _change(lambda at: _prior_gain(rest.arrays, tables, at, jnp.inf, 1), place, old))
@@ -306,7 +325,13 @@ def _inverse(tables: Any, level: Any) -> Any:
     return jnp.where(simple, by_rate, found)
 
 
-subtree_moves = Kernel(native(subtree_moves_))
+def _by_width(arrays: Arrays, leaves: Any, *arguments: Any) -> Any:
+    """Compiled as one function, unless columns have their own variances: sums over these are too much for that."""
+    moves = native(subtree_moves_) if leaves.variance.shape[1] == 1 else subtree_moves_
+    return moves(arrays, leaves, *arguments)
+
+
+subtree_moves = Kernel(_by_width)
 subtree_moves.__doc__ = """Metropolis-Hastings moves of random subtrees, each with probability `share_scored` from the
 scored proposal, else from the prior: `subtree_moves(arrays, leaves, tables, seed, steps, share_scored)` gives the
 arrays, and how many moves were accepted and proposed, (prior, scored) each.
