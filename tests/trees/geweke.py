@@ -55,8 +55,9 @@ def with_data(sampler, state, key):
     tree, (n, columns) = unpack(state.arrays), state.values.shape
     variance = np.broadcast_to(1.0 / state.precision, columns)
     location = sample_locations(tree, columns, key, variance)[:n]
+    random = np.random.default_rng(np.append(jax.random.key_data(key), 1))
     sd = np.sqrt(sampler.leaf_variance(np.broadcast_to(state.precision, columns), state.noise) * variance)
-    values = location + sd * generator(jax.random.fold_in(key, 1)).standard_normal(location.shape)
+    values = location + sd * random.standard_normal(location.shape)
     sampler.signs = np.where(sampler.data.binary & sampler.data.seen, np.sign(values), 0.0)
     return state._replace(values=np.where(sampler.gaps, 0.0, values))
 
@@ -107,14 +108,14 @@ def scores(sampler, key, draws, chain=None):
     Args:
         chain: how many steps of the chain; as many as draws by default.
     """
+    chain = chain or draws
+    keys = list(jax.random.split(key, 2 * (draws + chain)))
     independent, dependent = [], []
-    for i in range(draws):
-        own = jax.random.fold_in(key, i)
-        state = with_data(sampler, _prior_state(sampler, own), jax.random.fold_in(own, 1))
+    for _ in range(draws):
+        state = with_data(sampler, _prior_state(sampler, keys.pop()), keys.pop())
         independent.append(features(sampler, state))
-    for i in range(chain or draws):
-        own = jax.random.fold_in(key, draws + i)
-        state = with_data(sampler, sampler.step(own, state), jax.random.fold_in(own, 1))
+    for _ in range(chain):
+        state = with_data(sampler, sampler.step(keys.pop(), state), keys.pop())
         dependent.append(features(sampler, state))
     result = {}
     for name in independent[0]:
