@@ -15,13 +15,14 @@ from .places import END, LANES, LOWER, OUT, REFINED, SPAN, TOP, UPPER, Y, score_
 FRACTIONS = np.array([0.03, 0.12, 0.27, 0.45, 0.63, 0.79, 0.91, 0.995])
 ROUNDS = 4  # each narrows the bracket of that time to 2/9 of its width in depth
 CELLS = 2 * LANES  # parts of a branch whose masses are summed
+LAST = 1e-200  # 1 - time of the deepest branch points: equal leaves known exactly would part later and later
 REACH = 5.0  # depth after which the last cell of an endless branch starts
 
 
 @inner
 def usable(b: Any) -> Any:
     """Whether a branch has room for a branch point that keeps its distance from both ends."""
-    return b[END] - b[TOP] > 4.0 * GAP
+    return b[END] - b[TOP] > 4.0 * GAP and b[UPPER] > 1e10 * LAST
 
 
 @inner
@@ -79,7 +80,7 @@ def refine(s: Any, prior: Any, piece: Any, places: Any, i: Any, fraction: Any) -
     endless = b[LOWER] <= 0.0
     # The bracket, in times left: 1 - time at its upper and lower ends.
     upper = b[UPPER] * (1.0 - GAP) if fraction <= FRACTIONS[0] else b[LOWER] + (1.0 - FRACTIONS[first]) * b[SPAN]
-    nearest = b[LOWER] * (1.0 + GAP)
+    nearest = max(b[LOWER] * (1.0 + GAP), LAST)
     lower = b[LOWER] + (1.0 - FRACTIONS[last]) * b[SPAN]
     if fraction >= FRACTIONS[LANES - 1]:
         lower = 1e-3 * (1.0 - fraction) * b[SPAN] if endless else nearest
