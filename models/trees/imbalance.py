@@ -1,4 +1,4 @@
-"""How unbalanced binary trees are: Colless's and Rogers' statistics, and their exact expectations."""
+"""Shapes of trees: Colless's and Rogers' imbalance of binary ones, numbers of branch points, exact expectations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...factors.errors import DataError, ModelError
+from .prior import TreePrior
 from .tree import Tree
 
 
@@ -65,6 +66,26 @@ def expected_imbalance(discount: float, n: int) -> tuple[float, float]:
         difference[m] = share @ (gap + difference[left] + difference[m - left])
         uneven[m] = share @ ((gap > 0) + uneven[left] + uneven[m - left])
     return float(2.0 * difference[n] / ((n - 1) * (n - 2))), float(uneven[n] / (n - 2))
+
+
+def expected_branch_points(prior: TreePrior, n: int) -> float:
+    """Expectation of the number of branch points of a tree of n leaves: n - 1 where it is binary, less where it is not.
+
+    Below a branch point of m leaves the expected number of children with j < m leaves is proportional to
+    `C(m, j) Gamma(j - discount) Gamma(m - j + concentration + discount)`, and the leaves below them sum to m.
+
+    Args:
+        prior: the prior; its divergence function does not matter.
+        n: number of leaves, at least 1.
+    """
+    expected = np.zeros(n + 1)
+    for m in range(2, n + 1):
+        size = np.arange(1, m)
+        log_weight = gammaln(size - prior.discount) - gammaln(size + 1.0) - gammaln(m - size + 1.0)
+        log_weight += gammaln(m - size + prior.concentration + prior.discount)
+        weight = np.exp(log_weight - log_weight.max())
+        expected[m] = 1.0 + m * (weight @ expected[size]) / (weight @ size)
+    return float(expected[n])
 
 
 def log_split(discount: float, m: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from scipy.special import gamma
 
 from cavity.factors.errors import DataError, ModelError
 from cavity.models.trees.enumerate import log_probability, structures
-from cavity.models.trees.imbalance import colless, expected_imbalance, log_split, unbalanced
+from cavity.models.trees.imbalance import colless, expected_branch_points, expected_imbalance, log_split, unbalanced
 from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.sample import sample_tree
 from cavity.models.trees.tree import Tree
@@ -72,6 +72,15 @@ def test_splits(m):
     np.testing.assert_allclose(np.exp(log_split(0.0, m)), uniform_in_log / uniform_in_log.sum())
     weight = gamma(left - 0.5) * gamma(m - left - 0.5) / gamma(left + 1.0) / gamma(m - left + 1.0)
     np.testing.assert_allclose(np.exp(log_split(0.5, m)), weight / weight.sum())
+
+
+@pytest.mark.parametrize("parameters", [(0.0, 0.0), (1.0, 0.2), (-0.5, 0.3), (6.0, -2.0), (-1.2, 0.6), (4.0, -2.0)])
+def test_numbers_of_branch_points_by_enumeration(parameters):
+    prior = TreePrior(*parameters)
+    for n in range(1, 6):
+        every = structures(n, prior.most_children)
+        wanted = sum(np.exp(log_probability(tree, prior)) * (tree.n_nodes - n) for tree in every)
+        assert expected_branch_points(prior, n) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_bad_requests_are_refused():
