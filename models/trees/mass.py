@@ -14,10 +14,12 @@ from .arrays import Arrays, Messages
 from .prior import Tables
 from .times import branch_points
 
-NEGLIGIBLE = 35.0  # nats below the maximum that an interval's ends may be at
-POINTS = 97
+NEGLIGIBLE = 30.0  # nats below the maximum that an interval's ends may be at
+POINTS = 20  # profiles have one maximum, so that a few points find the part that counts
 ZOOMS = 4
-BLOCK = 1 << 20  # numbers in the largest temporary array
+FAR = np.geomspace(0.01, 512.0, 2 * POINTS)  # depths below its parent that a branch point above leaves only may be at
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(64)
+BLOCK = 1 << 14  # numbers in the largest temporary array: what the processor's caches hold
 
 
 def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndarray:
@@ -30,7 +32,7 @@ def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndar
     columns = messages.up_variance.shape[1]
     for many in np.unique(degree[points]):
         alike = points[degree[points] == many]
-        size = max(1, BLOCK // (int(many + 1) * POINTS * columns))
+        size = max(1, BLOCK // (len(NODES) * columns))
         for start in range(0, len(alike), size):
             some = alike[start : start + size]
             found[some] = _log_intervals(arrays, messages, tables, some, np.array([children[v] for v in some]))
@@ -59,7 +61,7 @@ def _children(arrays: Arrays) -> dict[int, list[int]]:
 def _log_intervals(
     arrays: Arrays, messages: Messages, tables: Tables, points: np.ndarray, children: np.ndarray
 ) -> np.ndarray:
-    """Of branch points (V,) with equally many children (V, K): trapezoids on the part of each range where it counts."""
+    """Of branch points (V,) with equally many children (V, K): Gauss' rule on the part of a range where it counts."""
     depth = np.asarray(arrays.depth)
     profile = _profiles(arrays, messages, tables, points, children)
     low, high = depth[np.asarray(arrays.parent)[points]], depth[children].min(axis=1)
@@ -72,23 +74,20 @@ def _log_intervals(
         first, last = counts.argmax(axis=1), POINTS - 1 - counts[:, ::-1].argmax(axis=1)
         row = np.arange(len(points))
         low, high = grid[row, np.maximum(first - 1, 0)], grid[row, np.minimum(last + 1, POINTS - 1)]
-    grid = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, 4 * POINTS)
-    values = profile(grid)
+    half = 0.5 * (high - low)
+    values = profile(low[:, None] + half[:, None] * (1.0 + NODES))
     peak = values.max(axis=1)
-    area = np.trapezoid(np.exp(values - peak[:, None]), grid, axis=1)
+    area = half * (np.exp(values - peak[:, None]) @ WEIGHTS)
     return peak + np.log(area) - profile(depth[points][:, None])[:, 0]
 
 
 def _far(profile: Callable, low: np.ndarray) -> np.ndarray:
     """Depths beyond which a branch point above leaves only has no mass."""
-    reach = np.ones_like(low)
-    for _ in range(9):  # up to 512 depths below its parent
-        inside = profile(low[:, None] + reach[:, None] * np.linspace(0.01, 1.0, POINTS))
-        more = inside[:, -1] > inside.max(axis=1) - NEGLIGIBLE
-        if not more.any():
-            break
-        reach = np.where(more, 2.0 * reach, reach)
-    return low + reach
+    grid = low[:, None] + FAR
+    values = profile(grid)
+    counts = values > values.max(axis=1, keepdims=True) - NEGLIGIBLE
+    last = len(FAR) - 1 - counts[:, ::-1].argmax(axis=1)
+    return grid[np.arange(len(low)), np.minimum(last + 1, len(FAR) - 1)]
 
 
 def _profiles(
@@ -117,11 +116,12 @@ def _profiles(
             1.0 / (variance[:, b, None, :] + np.maximum(length, 1e-300)[:, :, None]) for b, length in enumerate(lengths)
         ]
         total = sum(precision)
+        share = [one / total for one in precision]  # products of two precisions would overflow
         spread = sum(
-            precision[b] * precision[c] * distance[:, None, :] for (b, c), distance in zip(pairs, apart, strict=True)
+            share[b] * precision[c] * distance[:, None, :] for (b, c), distance in zip(pairs, apart, strict=True)
         )
         logs = sum(np.log(np.where(one > 0.0, one, 1.0)) for one in precision)
-        gaussian = 0.5 * (weight * (logs - np.log(total)) - spread / total).sum(axis=2)
+        gaussian = 0.5 * (weight * (logs - np.log(total)) - spread).sum(axis=2)
         with np.errstate(divide="ignore"):
             times = np.log(intensity(tables.coefficients, depths))
         return gaussian + times - harmonic[:, None] * cumulative(tables.coefficients, depths)
