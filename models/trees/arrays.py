@@ -82,15 +82,28 @@ class Subtree(NamedTuple):
 
 
 def pack(tree: Tree) -> Arrays:
-    """A tree in padded arrays."""
+    """A tree in padded arrays; a branch point at its parent's depth goes a little below it, as orders by depth need."""
     leaves, rows = tree.n_leaves, 2 * tree.n_leaves
     parent = np.full(rows, FREE, dtype=np.int32)
     depth, count, degree = np.full(rows, -1.0), np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     parent[: tree.n_nodes] = np.where(tree.parent == ORIGIN, rows - 1, tree.parent)
-    depth[: tree.n_nodes], count[: tree.n_nodes] = tree.depth, tree.count
+    depth[: tree.n_nodes], count[: tree.n_nodes] = _apart(tree), tree.count
     degree[: tree.n_nodes] = [len(below) for below in tree.children]
     parent[-1], depth[-1], count[-1], degree[-1] = ORIGIN, 0.0, leaves, 1
     return Arrays(parent, depth, count, degree)
+
+
+def _apart(tree: Tree) -> np.ndarray:
+    """Depths that differ along every path."""
+    depth = tree.depth.copy()
+    above = np.where(tree.parent == ORIGIN, 0.0, depth[tree.parent])
+    if (depth > above).all():
+        return depth
+    for node in tree.order[::-1]:  # parents first
+        floor = 0.0 if tree.parent[node] == ORIGIN else depth[tree.parent[node]]
+        if depth[node] <= floor:
+            depth[node] = floor + GAP * max(1.0, floor)
+    return depth
 
 
 def unpack(arrays: Arrays, names: tuple[str, ...] = ()) -> Tree:

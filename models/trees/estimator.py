@@ -12,10 +12,11 @@ from .arrays import pack
 from .backend import kernels
 from .divergence import Divergence
 from .leaves import Data
+from .mcmc import sample_posterior
 from .predict import FittedTree, Mixture, log_predictive, predictive_mixture, sample_predictive
 from .prior import TreePrior
 from .search import Fitted, search_trees
-from .tree import Tree
+from .settings import Settings
 
 try:
     from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
@@ -32,8 +33,8 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
     """Hierarchical clustering and density estimation by Dirichlet and Pitman-Yor diffusion trees.
 
     The rows are leaves of a tree; each moves from the origin by Brownian motion, together with others up to where
-    their paths part. The tree, its divergence times and its hyperparameters are found by search; `score_samples` is
-    the predictive density of new rows, averaged over the best trees.
+    their paths part. The tree, its divergence times and its hyperparameters are found by search, or drawn from their
+    posterior; `score_samples` is the predictive density of new rows, averaged over the trees.
 
     Args:
         concentration: 0 for binary trees, larger for branch points with many children; "learn".
@@ -47,18 +48,22 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             "auto": those with no other values.
         n_clusters: cut the tree at the earliest time with at least so many clusters; None: the children of the first
             branch point.
-        n_trees: how many trees of different structure to keep and average over.
-        n_steps: subtrees to move; None: 10 for each row.
-        max_seconds: search for so many seconds instead.
-        restarts: builds from different orders of the rows.
+        inference: "search", the best trees; or "mcmc", draws from the posterior, which give better densities and say
+            how sure the tree is.
+        n_trees: how many trees of different structure, or how many draws, to keep and average over.
+        n_steps: of a search: subtrees to move; None: 10 for each row.
+        max_seconds: of a search: go on for so many seconds instead.
+        restarts: of a search: builds from different orders of the rows.
+        n_sweeps: of a chain: sweeps over all rows, of which the first half is left out.
         standardize: whether continuous columns are scaled to mean 0 and variance 1 first.
         backend: "jax", or "numba" (an extra), several times faster.
         random_state: an integer, for the same trees each time; a RandomState, or None.
         verbose: show progress.
 
     Attributes:
-        tree_: the best tree, a `Tree`. trees_: the best ones, each a `Fitted` with its weight and hyperparameters.
-        labels_: (rows,) clusters. search_: the whole result, with its trace. log_joint_: of the best tree.
+        tree_: the best tree, a `Tree`, or the draw of largest density. trees_: all trees kept, best or earliest first.
+        labels_: (rows,) clusters. log_joint_: of the best tree. search_ or chains_: the whole result, with its trace,
+            and the hyperparameters of each tree.
 
     Source: knowles2015pitman.
     """
@@ -73,10 +78,12 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         *,
         binary: Any = "auto",
         n_clusters: int | None = None,
+        inference: str = "search",
         n_trees: int = 10,
         n_steps: int | None = None,
         max_seconds: float | None = None,
         restarts: int = 1,
+        n_sweeps: int = 200,
         standardize: bool = True,
         backend: str = "jax",
         random_state: Any = None,
@@ -89,10 +96,12 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         self.noise = noise
         self.binary = binary
         self.n_clusters = n_clusters
+        self.inference = inference
         self.n_trees = n_trees
         self.n_steps = n_steps
         self.max_seconds = max_seconds
         self.restarts = restarts
+        self.n_sweeps = n_sweeps
         self.standardize = standardize
         self.backend = backend
         self.random_state = random_state
@@ -109,7 +118,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
         """
-        names = tuple(str(name) for name in getattr(X, "index", ()))
+        names = tuple(str(name) for name in X.index) if hasattr(X, "columns") and hasattr(X, "index") else ()
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         self.binary_ = _binary(self.binary, X)
         self._centre, self._width = _location_and_scale(X, self.binary_, self.standardize)
@@ -118,26 +127,66 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             learn.add("variance")
         if self.binary_.all():
             learn.discard("noise")
-        random = check_random_state(self.random_state)
+        data = Data((X - self._centre) / self._width, self.binary_)
+        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.inference == "search":
+            self._search(data, key, learn, names)
+        elif self.inference == "mcmc":
+            self._sample(data, key, learn, names)
+        else:
+            raise ValueError(f"inference= is 'search' or 'mcmc'; found {self.inference!r}.")
+        self.labels_ = self.labels()
+        return self
+
+    def _search(self, data: Data, key: Any, learn: set[str], names: tuple[str, ...]) -> None:
         self.search_ = search_trees(
-            Data((X - self._centre) / self._width, self.binary_),
+            data,
             self._prior(),
-            key=jax.random.key(random.randint(2**31 - 1)),
+            key=key,
             steps=self.n_steps if self.max_seconds is None else None,
             seconds=self.max_seconds,
             restarts=self.restarts,
             keep=self.n_trees,
-            variance=_variance(self.variance, X.shape[1]),
-            noise=0.0 if self.binary_.all() else _start(self.noise, 0.01),
+            variance=_variance(self.variance, data.shape[1]),
+            noise=self._noise(),
             learn=learn,
             backend=self.backend,
             names=names,
             progress=bool(self.verbose),
         )
-        self.trees_ = self.search_.trees
-        self.tree_, self.log_joint_ = self.search_.best.tree, self.search_.best.log_joint
-        self.labels_ = self.labels()
-        return self
+        found = self.search_.trees
+        self.trees_ = tuple(each.tree for each in found)
+        self.tree_, self.log_joint_ = found[0].tree, found[0].log_joint
+        self._fitted = [fitted_tree(each, self.backend, self.binary_) for each in found]
+        self._log_weights = np.log(np.maximum([each.weight for each in found], 1e-300))
+
+    def _sample(self, data: Data, key: Any, learn: set[str], names: tuple[str, ...]) -> None:
+        if np.ndim(self.variance) > 0:
+            raise ValueError("inference='mcmc' takes variance='columns', 'shared' or one number for all columns.")
+        settings = Settings(
+            learn=frozenset(learn),
+            prior=self._prior(),
+            variance=float(np.mean(_variance(self.variance, data.shape[1]))),
+            noise=self._noise(),
+            per_column=isinstance(self.variance, str) and self.variance == "columns",
+        )
+        thin = max(1, self.n_sweeps // 2 // max(self.n_trees, 1))
+        self.chains_ = sample_posterior(
+            data,
+            key,
+            self.n_trees,
+            settings,
+            chains=1,
+            thin=thin,
+            warmup=max(self.n_sweeps - thin * self.n_trees, 0),
+            backend=self.backend,
+            progress=bool(self.verbose),
+        )
+        self.trees_ = tuple(self.chains_.tree(0, draw).renamed(names) for draw in range(self.n_trees))
+        log_joint = self.chains_.chains["log_joint"][0]
+        self.tree_, self.log_joint_ = self.trees_[int(np.argmax(log_joint))], float(log_joint.max())
+        self._fitted = [self.chains_.fitted(0, draw) for draw in range(self.n_trees)]
+        self._log_weights = np.zeros(self.n_trees)
 
     def labels(self, *, n_clusters: int | None = None, time: float | None = None) -> np.ndarray:
         """(rows,) clusters of the best tree at another cut: by number of clusters, or by divergence time."""
@@ -149,10 +198,11 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """(rows,) log predictive density of new rows, averaged over the trees; probabilities for binary columns."""
-        fitted, log_weights = self._fitted_trees()
+        check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         seen = ~np.isnan(X) & ~self.binary_
-        return log_predictive(fitted, (X - self._centre) / self._width, log_weights) - seen @ np.log(self._width)
+        scaled = (X - self._centre) / self._width
+        return log_predictive(self._fitted, scaled, self._log_weights) - seen @ np.log(self._width)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log predictive density of new rows."""
@@ -160,26 +210,23 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
 
     def sample(self, n_samples: int = 1) -> np.ndarray:
         """(n_samples, columns) draws from the predictive distribution."""
-        fitted, log_weights = self._fitted_trees()
-        random = check_random_state(self.random_state)
-        key = jax.random.key(random.randint(2**31 - 1))
-        return sample_predictive(fitted, n_samples, key, log_weights) * self._width + self._centre
+        check_is_fitted(self)
+        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        return sample_predictive(self._fitted, n_samples, key, self._log_weights) * self._width + self._centre
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,) the cluster of `labels_` whose branches of the best tree give each new row most density."""
-        fitted, _ = self._fitted_trees()
+        check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        return _nearest(fitted[0], self.tree_, self.labels_, (X - self._centre) / self._width)
+        best = next(k for k, tree in enumerate(self.trees_) if tree is self.tree_)
+        return _nearest(self._fitted[best], self.labels_, (X - self._centre) / self._width)
 
     def _prior(self) -> TreePrior:
         concentration, discount = _start(self.concentration, 1.0), _start(self.discount, 0.1)
         return TreePrior(concentration, discount, Divergence(rate=_start(self.rate, 1.0)))
 
-    def _fitted_trees(self) -> tuple[list[FittedTree], np.ndarray]:
-        check_is_fitted(self)
-        return [fitted_tree(each, self.backend, self.binary_) for each in self.trees_], np.log(
-            np.maximum([each.weight for each in self.trees_], 1e-300)
-        )
+    def _noise(self) -> float:
+        return 0.0 if self.binary_.all() else _start(self.noise, 0.01)
 
 
 def fitted_tree(found: Fitted, backend: str, binary: np.ndarray) -> FittedTree:
@@ -193,10 +240,11 @@ def fitted_tree(found: Fitted, backend: str, binary: np.ndarray) -> FittedTree:
     )
 
 
-def _nearest(fitted: FittedTree, tree: Tree, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _nearest(fitted: FittedTree, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """The cluster with most of the predictive density at each row; a branch belongs to the first leaf below it."""
     mixture = predictive_mixture(fitted)
-    cluster = labels[tree.members[mixture.node].argmax(axis=1)]
+    first = _first_leaves(fitted)
+    cluster = labels[first[mixture.node]]
     clusters = np.arange(labels.max() + 1)
     found = np.empty(len(rows), dtype=labels.dtype)
     for i, row in enumerate(rows):
@@ -204,6 +252,16 @@ def _nearest(fitted: FittedTree, tree: Tree, labels: np.ndarray, rows: np.ndarra
             joint = np.log(mixture.weight) + _log_density(mixture, row, fitted.binary)
         found[i] = np.argmax([logsumexp(joint[cluster == c]) if (cluster == c).any() else -np.inf for c in clusters])
     return found
+
+
+def _first_leaves(fitted: FittedTree) -> np.ndarray:
+    """(rows,) a leaf below each node."""
+    parent = np.asarray(fitted.arrays.parent)
+    leaf = np.arange(len(parent))
+    for node in np.argsort(-np.asarray(fitted.arrays.depth), kind="stable"):
+        if parent[node] >= 0:
+            leaf[parent[node]] = leaf[node]
+    return leaf
 
 
 def _log_density(mixture: Mixture, row: np.ndarray, binary: np.ndarray) -> np.ndarray:
