@@ -41,15 +41,19 @@ class TreeChains:
         return self.sampler.fitted(self.sampler.state_of(self.chains, chain, draw))
 
     def to_arviz(self) -> Any:
-        """Numbers of every draw, with the top's divergence time and the number of branch points, for ArviZ."""
-        draws = dict(self.chains.draws)
-        parent, depth = draws.pop("parent"), draws.pop("depth")
+        """For ArviZ: what was sampled of variance, noise, rate, constant, square, concentration and discount, with
+        log_joint, top_time (the first divergence time), and branch_points where they are not always n - 1."""
+        draws, settings = dict(self.chains.draws), self.sampler.settings
+        parent, depth = draws["parent"], draws["depth"]
+        rows = depth.shape[-1]
         branching = np.isfinite(depth) & (parent >= 0)
-        n = depth.shape[-1] // 2
-        top = np.where(branching & (parent == 2 * n - 1), depth, 0.0).sum(axis=-1)
-        draws |= {"branch_points": branching.sum(axis=-1).astype(float), "top_time": -np.expm1(-top)}
-        draws.pop("values", None)
-        return dataclasses.replace(self.chains, draws=draws).to_arviz()
+        top = np.where(branching & (parent == rows - 1), depth, 0.0).sum(axis=-1)
+        draws |= dict(zip(("constant", "rate", "square"), np.moveaxis(draws["coefficients"], -1, 0), strict=True))
+        kept = {name: draws[name] for name in (*sorted(settings.learn), "log_joint")}
+        kept["top_time"] = -np.expm1(-top)
+        if not settings.prior.binary:
+            kept["branch_points"] = branching.sum(axis=-1).astype(float)
+        return dataclasses.replace(self.chains, draws=kept).to_arviz()
 
 
 def sample_posterior(
