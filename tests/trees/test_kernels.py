@@ -290,3 +290,17 @@ def test_one_compilation_serves_all_of_a_shape():
         before = before or traces
         assert traces == before
         assert min(traces) >= 1
+
+
+def test_an_unknown_compiler_gets_plain_loops(monkeypatch):
+    """The mark on loops is an internal one of XLA: without it the numbers are the same."""
+    from cavity.models.trees.jax_kernels import native, sweep
+    from cavity.models.trees.jax_kernels.sweep import sweep_
+
+    random = np.random.default_rng(0)
+    arrays = pack(oracle.random_tree(random, 9, 0.3))
+    leaves = Leaves(random.normal(size=(9, 2)), np.full((9, 1), 0.1))
+    marked = sweep(arrays, leaves)
+    monkeypatch.setattr(native, "MARKED", False)
+    for plain, known in zip(native.Kernel(sweep_)(arrays, leaves), marked, strict=True):
+        np.testing.assert_allclose(plain, known, rtol=1e-12)
