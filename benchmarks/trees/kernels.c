@@ -62,6 +62,12 @@ static void unhang(tree *s, int64_t v) {
     else s->next[first] = s->next[v];
 }
 
+/* First children, siblings and lengths from parents and depths. */
+static void link_rows(tree *s) {
+    for (int v = 0; v < s->rows; v++) s->rest[v] = exp(-s->depth[v]), s->child[v] = s->next[v] = -1;
+    for (int v = s->rows - 2; v >= 0; v--) hang(s, v, s->parent[v]);
+}
+
 tree *tree_new(int n, int columns, double rate, const int32_t *parent, const double *depth, const int32_t *count,
                const double *mean, const double *variance, const double *harmonic, const double *follow) {
     tree *s = calloc(1, sizeof *s);
@@ -75,11 +81,8 @@ tree *tree_new(int n, int columns, double rate, const int32_t *parent, const dou
     s->branch = calloc((size_t)rows * 16, 8);
     memcpy(s->mean, mean, (size_t)8 * n * columns);
     memcpy(s->variance, variance, 8 * n);
-    for (int v = 0; v < rows; v++) {
-        s->parent[v] = parent[v], s->depth[v] = depth[v], s->rest[v] = exp(-depth[v]), s->count[v] = count[v];
-        s->child[v] = s->next[v] = -1;
-    }
-    for (int v = rows - 2; v >= 0; v--) hang(s, v, s->parent[v]);
+    for (int v = 0; v < rows; v++) s->parent[v] = parent[v], s->depth[v] = depth[v], s->count[v] = count[v];
+    link_rows(s);
     return s;
 }
 
@@ -370,6 +373,7 @@ void repeat_up(tree *s, int64_t times) {
     for (int64_t k = 0; k < times; k++) sweep_up(s);
 }
 
+/* As a caller has it, from parents and depths. */
 void repeat_gradient(tree *s, int64_t times, double *by_depth, double *by_scale) {
-    for (int64_t k = 0; k < times; k++) value_and_gradient(s, by_depth, by_scale);
+    for (int64_t k = 0; k < times; k++) link_rows(s), value_and_gradient(s, by_depth, by_scale);
 }

@@ -1,7 +1,7 @@
 """Speed of diffusion trees: kernels in JAX and numba over C, whole jobs beside the papers' times, cost against N and D.
 
 One process, one thread, all contestants in turns; data are drawn from the prior (c = 1, variance 1). C is the
-yardstick (`kernels.c`), with the same algorithm; it starts from a linked tree, numba and JAX from `Arrays`.
+yardstick (`kernels.c`), with the same algorithm. Gradients start from parents and depths, as a caller has them.
 """
 
 import common

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Arrays, Leaves, Messages
 from ..prior import Tables
-from .jit import FLAT, kernel
+from .jit import FLAT, called, kernel
 from .messages import cavity, sweep_up
 from .prior import add_prior_gradient, log_prior, prior_of
 from .state import exact, load, preorder, whole
@@ -28,17 +28,10 @@ def both_sweeps(arrays: Any, leaves: Any) -> Any:
     return s, mean, variance, evidence
 
 
-@kernel
-def value_and_gradient(arrays: Any, leaves: Any, prior: Any) -> Any:
-    """Log joint, its derivatives in depths, and those in the logs of the columns' scales."""
-    s = load(arrays, leaves)
-    rows, columns = s.mean.shape
-    parts = s.variance.shape[1]
-    order = np.empty(rows, np.int64)
-    n = preorder(s, order)
-    joint = sweep_up(s, order, n) + log_prior(s, prior)
-    mean, variance = np.zeros((rows, columns)), np.zeros((rows, parts))
-    by_depth, by_scale = np.zeros(rows), np.zeros(columns)
+@called
+def add_evidence_gradient(s: Any, order: Any, n: Any, mean: Any, variance: Any, by_depth: Any, by_scale: Any) -> Any:
+    """Sweep down, and add the derivatives of the log evidence; apart, so that its loop counts no references."""
+    columns, parts = s.mean.shape[1], s.variance.shape[1]
     for i in range(n):
         v = order[i]
         u, length = s.parent[v], s.length[v]
@@ -61,9 +54,24 @@ def value_and_gradient(arrays: Any, leaves: Any, prior: Any) -> Any:
                     square += apart
                     by_scale[d] += weight * apart
                 slope = 0.5 * (square * inverse - columns) * inverse
-                by_scale -= length * inverse
+                for d in range(columns):
+                    by_scale[d] -= length * inverse
         by_depth[v] += slope * s.rest[v]
         by_depth[u] -= slope * s.rest[u]
+
+
+@kernel
+def value_and_gradient(arrays: Any, leaves: Any, prior: Any) -> Any:
+    """Log joint, its derivatives in depths, and those in the logs of the columns' scales."""
+    s = load(arrays, leaves)
+    rows, columns = s.mean.shape
+    parts = s.variance.shape[1]
+    order = np.empty(rows, np.int64)
+    n = preorder(s, order)
+    joint = sweep_up(s, order, n) + log_prior(s, prior)
+    mean, variance = np.zeros((rows, columns)), np.zeros((rows, parts))
+    by_depth, by_scale = np.zeros(rows), np.zeros(columns)
+    add_evidence_gradient(s, order, n, mean, variance, by_depth, by_scale)
     add_prior_gradient(s, prior, by_depth)
     by_depth[rows - 1] = 0.0
     return joint, by_depth, by_scale

@@ -63,6 +63,13 @@ def empty(leaves: Any) -> Any:
 def load(arrays: Any, leaves: Any) -> Any:
     """The tree of padded arrays, without messages."""
     s = empty(leaves)
+    _link(s, arrays)
+    return s
+
+
+@called
+def _link(s: Any, arrays: Any) -> Any:
+    """Fill a state from padded arrays."""
     rows = len(s.parent)
     n = rows // 2
     s.free[0] = 0
@@ -81,7 +88,6 @@ def load(arrays: Any, leaves: Any) -> Any:
         v = rows - 2 - i
         if s.parent[v] != FREE:
             hang(s, v, s.parent[v])
-    return s
 
 
 @kernel
