@@ -125,13 +125,13 @@ def plot_evidence(
     low, values = [], []
     for colour, (name, runs) in zip(_cycle(len(traces)), traces.items(), strict=True):
         runs = [runs] if np.ndim(runs[0][0]) == 0 else list(runs)
-        for number, (seconds, value) in enumerate(runs):
+        for seconds, value in runs:
             seconds, value = np.asarray(seconds, dtype=np.float64), np.asarray(value, dtype=np.float64)
             if seconds.shape != value.shape or seconds.ndim != 1 or not len(seconds):
                 raise DataError(f"A run of {name!r} has {seconds.shape} seconds and {value.shape} values.")
             axes.plot(
                 seconds, value, drawstyle="steps-post", color=colour, linewidth=1.2,
-                alpha=1.0 if len(runs) == 1 else 0.6, label=None if number else name,
+                alpha=1.0 if len(runs) == 1 else 0.6,
             )  # fmt: skip
             low.append(seconds[seconds > 0.0].min(initial=np.inf))
             values.append(value[np.isfinite(value)])
@@ -140,7 +140,7 @@ def plot_evidence(
     if np.ptp(shown) > 0.0:  # a poor start would flatten all the rest
         bottom = max(shown.min(), np.quantile(shown, 0.02) - 0.5 * (shown.max() - np.median(shown)))
         axes.set_ylim(bottom - 0.03 * (shown.max() - bottom), shown.max() + 0.05 * (shown.max() - bottom))
-    axes.legend(fontsize=8, frameon=False, loc="lower right")
+    _draw_legend(axes, dict(zip(traces, _cycle(len(traces)), strict=True)))
     axes.set_title(title, fontsize=10)
     return axes.figure
 
@@ -330,7 +330,7 @@ def _draw_legend(axes: Any, legend: Mapping[str, str]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, linewidth=3, label=name) for name, colour in legend.items()]
-    widest = max(2, int(12.0 * axes.figure.get_figwidth() / (6.0 + max(map(len, legend)))))
+    widest = max(2, int(13.0 * axes.figure.get_figwidth() / (5.0 + max(map(len, legend)))))
     lines = -(-len(handles) // widest)
     axes.figure.legend(
         handles=handles, fontsize=8, frameon=False, loc="outside upper center", ncols=-(-len(handles) // lines)

@@ -105,7 +105,7 @@ def test_evidence_against_time_has_a_line_for_each_run():
     )
     drawn(figure)
     assert len(figure.axes[0].lines) == 3
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["one", "many"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one", "many"]
 
 
 def test_density_covers_the_data():
