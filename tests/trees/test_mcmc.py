@@ -47,7 +47,7 @@ def without_data(subtree_moves, prior, n, draws, share, depth_moves=None):
     for seed in range(draws):
         arrays, *_ = subtree_moves(arrays, leaves, table, seed, 6, share)
         if depth_moves is not None:
-            arrays = depth_moves(arrays, leaves, table, seed)
+            arrays = depth_moves(arrays, leaves, table, 10**9 + seed)  # the same seed can mean the same numbers
         top = np.flatnonzero(arrays.parent == 2 * n - 1)[0]
         balanced.append(np.array_equal(arrays.count[arrays.parent == top], [2, 2]))
         top_time.append(-np.expm1(-arrays.depth[top]))
