@@ -40,11 +40,11 @@ def locations(fitted, backend):
     return fit_tree(state.arrays, state.leaves, fitted.hyper.prior, scale=sd, backend=backend).locations
 
 
-def run(data, steps, seed, backend):
+def run(data, steps, seed, backend, learn=()):
     """The best tree, and the seconds of CPU that it took."""
     begun = time.process_time()
     found = search_trees(
-        Data(data), key=jax.random.key(seed), steps=steps, variance=1.0, learn={"variance"}, backend=backend, keep=1
+        Data(data), key=jax.random.key(seed), steps=steps, variance=1.0, learn=learn, backend=backend, keep=1
     )
     return found.best, time.process_time() - begun
 
@@ -54,15 +54,15 @@ def main():
     data, small, large = fractal(arguments.seed)
     _, cold = run(data, 100, 0, arguments.backend)
     kept, best = {}, None
-    for steps in (100, 500):
+    for steps, learn in ((100, ()), (500, ()), (500, ("variance",))):
         rows = []
         for seed in range(2 if arguments.quick else 8):
-            fitted, seconds = run(data, steps, seed, arguments.backend)
+            fitted, seconds = run(data, steps, seed, arguments.backend, learn)
             rows.append([seconds, recovered(fitted.tree, large), recovered(fitted.tree, small), fitted.log_joint])
             best = fitted if best is None or fitted.log_joint > best.log_joint else best
         rows = np.array(rows, dtype=float)
         common.table(
-            f"63 points, build and {steps} steps of search, {len(rows)} orders of the leaves",
+            f"63 points, build and {steps} steps of search, variance {'learned' if learn else 1}, {len(rows)} orders",
             ["", "median", "smallest", "largest", "thesis"],
             [
                 [name, np.median(column), column.min(), column.max(), theirs]
@@ -74,7 +74,7 @@ def main():
                 )
             ],
         )
-        kept[steps] = rows
+        kept[f"{steps} {' '.join(learn)}"] = rows
     print(f"\nseconds of CPU the first time, compilation or its cache included: {cold:.3g}")
     tree = best.tree.renamed([f"{one}.{two}" for one, two in zip(large, small % 4, strict=True)])
     common.save(
