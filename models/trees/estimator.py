@@ -8,12 +8,10 @@ import jax
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from .arrays import pack
-from .backend import kernels
 from .divergence import Divergence
 from .leaves import Data
 from .mcmc import sample_posterior
-from .predict import FittedTree, Mixture, log_predictive, predictive_mixture, sample_predictive
+from .predict import FittedTree, Mixture, fit_tree, log_predictive, predictive_mixture, sample_predictive
 from .prior import TreePrior
 from .search import Fitted, search_trees
 from .settings import Settings
@@ -157,7 +155,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         found = self.search_.trees
         self.trees_ = tuple(each.tree for each in found)
         self.tree_, self.log_joint_ = found[0].tree, found[0].log_joint
-        self._fitted = [fitted_tree(each, self.backend, self.binary_) for each in found]
+        self._fitted = [_ready(each, self.backend, self.binary_) for each in found]
         self._log_weights = np.log(np.maximum([each.weight for each in found], 1e-300))
 
     def _sample(self, data: Data, key: Any, learn: set[str], names: tuple[str, ...]) -> None:
@@ -229,14 +227,19 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         return 0.0 if self.binary_.all() else _start(self.noise, 0.01)
 
 
-def fitted_tree(found: Fitted, backend: str, binary: np.ndarray) -> FittedTree:
+def _ready(found: Fitted, backend: str, binary: np.ndarray) -> FittedTree:
     """A tree of a search, ready for predictions."""
-    arrays, hyper = pack(found.tree), found.hyper
-    messages = kernels(backend).sweep(arrays, found.state.leaves)
-    shared = found.state.leaves.variance.shape[1] == 1
+    hyper, leaves = found.hyper, found.state.leaves
     noise = hyper.noise / hyper.variance
-    return FittedTree(
-        arrays, messages, hyper.prior, np.sqrt(hyper.variance), noise[0] if shared else noise, np.asarray(binary)
+    shared = leaves.variance.shape[1] == 1
+    return fit_tree(
+        found.tree,
+        leaves,
+        hyper.prior,
+        scale=np.sqrt(hyper.variance),
+        noise=noise[0] if shared else noise,
+        binary=binary,
+        backend=backend,
     )
 
 

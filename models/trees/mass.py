@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .arrays import Arrays, Messages
+from .divergence import Divergence
 from .prior import Tables
 from .times import branch_points
 
@@ -37,18 +38,6 @@ def log_intervals(arrays: Arrays, messages: Messages, tables: Tables) -> np.ndar
             some = alike[start : start + size]
             found[some] = _log_intervals(arrays, messages, tables, some, np.array([children[v] for v in some]))
     return found[points]
-
-
-def cumulative(coefficients: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """Integral of the divergence function, from its coefficients (constant, rate, square)."""
-    constant, rate, square = coefficients
-    return rate * depth - constant * np.expm1(-depth) + (square * np.expm1(depth) if square else 0.0)
-
-
-def intensity(coefficients: np.ndarray, depth: np.ndarray) -> np.ndarray:
-    """The divergence function per unit of depth."""
-    constant, rate, square = coefficients
-    return rate + constant * np.exp(-depth) + (square * np.exp(depth) if square else 0.0)
 
 
 def _children(arrays: Arrays) -> dict[int, list[int]]:
@@ -103,6 +92,8 @@ def _profiles(
     above = depth[np.asarray(arrays.parent)[points]]
     mean = np.concatenate([messages.down_mean[points][:, None], messages.up_mean[children]], axis=1)
     variance = np.concatenate([messages.down_variance[points][:, None], messages.up_variance[children]], axis=1)
+    constant, rate, square = tables.coefficients
+    divergence = Divergence(rate=rate, constant=constant, square=square)
     harmonic = tables.harmonic[count[points] - 1] - tables.harmonic[count[children] - 1].sum(axis=1)
     several, parts = variance.shape[2], children.shape[1] + 1
     weight = mean.shape[2] // several  # columns that share a variance
@@ -123,7 +114,7 @@ def _profiles(
         logs = sum(np.log(np.where(one > 0.0, one, 1.0)) for one in precision)
         gaussian = 0.5 * (weight * (logs - np.log(total)) - spread).sum(axis=2)
         with np.errstate(divide="ignore"):
-            times = np.log(intensity(tables.coefficients, depths))
-        return gaussian + times - harmonic[:, None] * cumulative(tables.coefficients, depths)
+            times = np.log(divergence.intensity(depths))
+        return gaussian + times - harmonic[:, None] * divergence.cumulative(depths)
 
     return value

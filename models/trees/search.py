@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any
 
-import jax
 import numpy as np
 
 from ...engine.bar import progress_bar
@@ -18,6 +17,7 @@ from .fitted import Hyper, Problem, State, first_state, log_mass, refitted, sett
 from .hyper import LEARNABLE, Hyperpriors
 from .leaves import Data
 from .prior import TreePrior
+from .sample import generator
 from .tree import Tree
 
 BLOCK = 100  # search steps in one call of the kernels: one compilation whatever the number of steps
@@ -138,7 +138,7 @@ def search_trees(
     rows, columns = data.shape
     hyper = Hyper(prior, np.broadcast_to(np.asarray(variance, dtype=np.float64), (columns,)), float(noise))
     budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
-    random = _numbers_of(key)
+    random = generator(key)
     with progress_bar(progress, "step" if seconds is None else "second") as show:
         record = _Record(keep, prior.binary and not problem.learn, random, show)
         for _ in range(restarts):
@@ -259,10 +259,6 @@ def structure_key(arrays: Arrays) -> bytes:
         if parent[node] >= 0:
             number[parent[node]] ^= number[node]
     return np.sort(number[parent != FREE]).tobytes()
-
-
-def _numbers_of(key: Any) -> np.random.Generator:
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
 def _seed(random: np.random.Generator) -> int:

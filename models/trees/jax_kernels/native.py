@@ -14,8 +14,8 @@ from jax.extend.core import Literal, jaxpr_as_fun
 
 # XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
 # buffers between them. Calls that carry this mark are compiled whole, as C would be: loops over tree nodes become 10 to
-# 400 times faster. The mark is no documented part of XLA: it is set for the releases of JAX that it was tested with, and
-# others compile the plain loops, which give the same numbers, later.
+# 400 times faster. The mark is no documented part of XLA: it is set for releases of JAX that it was tested with, and others
+# compile the plain loops, which give the same numbers, later.
 TESTED = ("0.10.",)
 MARKED = jax.__version__.startswith(TESTED)
 _WHOLE = {"xla_cpu_small_call": "true", "inlineable": "false"}
