@@ -14,7 +14,7 @@ from jax.extend.core import Literal, jaxpr_as_fun
 
 # XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
 # buffers between them. Calls that carry this mark are compiled whole, as C would be: loops over tree nodes become 10 to
-# 400 times faster. The mark is no documented part of XLA: it is set for releases of JAX that it was tested with, and others
+# 400 times faster. The mark is no documented part of XLA. It is set for releases of JAX that it was tested with; others
 # compile the plain loops, which give the same numbers, later.
 TESTED = ("0.10.",)
 MARKED = jax.__version__.startswith(TESTED)
