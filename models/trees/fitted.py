@@ -19,7 +19,8 @@ from .sites import fit_sites
 from .times import optimise_times
 from .tree import Tree
 
-FORGET = 6  # sweeps of depths until the start is forgotten
+FORGET = 6  # sweeps of depths, or of subtrees, until the start is forgotten
+SHARE_SCORED = 0.25  # of these moves of subtrees
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,8 +130,9 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
     arrays, leaves, hyper, learn = state.arrays, state.leaves, state.hyper, problem.learn
     prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
     if learn & {"rate", "concentration", "discount"} and len(leaves.mean) > 1:
-        depth = np.mean([arrays.depth for arrays in depth_draws(problem, state, random, FORGET)], axis=0)
-        mean = state.arrays._replace(depth=depth)
+        drawn = _moved(problem, state, random) if learn & {"concentration", "discount"} else state
+        depth = np.mean([arrays.depth for arrays in depth_draws(problem, drawn, random, FORGET)], axis=0)
+        mean = drawn.arrays._replace(depth=depth)
         if "rate" in learn:
             prior = best_rate(mean, prior, problem.priors.rate)
         if learn & {"concentration", "discount"}:
@@ -145,6 +147,19 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
         noise = _best_noise(problem, state, Hyper(prior, variance, noise), leaves)
         leaves = with_noise(problem, leaves, Hyper(prior, variance, noise))
     return dataclasses.replace(state, leaves=leaves, hyper=Hyper(prior, variance, noise))
+
+
+def _moved(problem: Problem, state: State, random: np.random.Generator) -> State:
+    """The tree after a short chain over structures. Concentration and discount go by it: the best structure has fewer
+    branch points than most, which calls for a larger discount, and that for fewer of them."""
+    arrays, moves = state.arrays, len(state.leaves.mean)
+    for _ in range(FORGET):
+        seeds = random.integers(2**31, size=2)
+        arrays, _, _ = problem.engine.subtree_moves(
+            arrays, state.leaves, state.table, int(seeds[0]), moves, SHARE_SCORED
+        )
+        arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, int(seeds[1]))
+    return dataclasses.replace(state, arrays=Arrays(*(np.asarray(part) for part in arrays)))
 
 
 def depth_draws(problem: Problem, state: State, random: np.random.Generator, draws: int) -> Iterator[Arrays]:
