@@ -22,11 +22,11 @@ import numpy as np
 import tables
 from scipy.special import logsumexp
 
-from cavity.models.trees.estimator import DiffusionTree, fitted_tree
+from cavity.models.trees.estimator import DiffusionTree
 from cavity.models.trees.leaves import Data
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.plots import plot_evidence
-from cavity.models.trees.predict import log_predictive
+from cavity.models.trees.predict import fit_tree, log_predictive
 from cavity.models.trees.prior import TreePrior, log_prior
 from cavity.models.trees.sample import sample_data
 from cavity.models.trees.search import search_trees
@@ -78,8 +78,13 @@ def by_search(train, test, prior, steps, arguments):
         noise=NOISE, learn=learn, backend=arguments.backend,
     )  # fmt: skip
     seconds = time.process_time() - begun
-    binary = np.zeros(train.shape[1], dtype=bool)
-    trees = [fitted_tree(each, arguments.backend, binary) for each in found.trees]
+    trees = [
+        fit_tree(
+            each.tree, each.state.leaves, each.hyper.prior, scale=np.sqrt(each.hyper.variance),
+            noise=each.hyper.noise / each.hyper.variance, backend=arguments.backend,
+        )
+        for each in found.trees
+    ]  # fmt: skip
     weights = np.log(np.maximum([each.weight for each in found.trees], 1e-300))
     return {
         "rows": log_predictive(trees, test, weights), "evidence": found.best.log_evidence, "cpu": seconds,

@@ -17,7 +17,6 @@ import jax
 import numpy as np
 from sklearn.mixture import BayesianGaussianMixture
 
-from cavity.models.trees.estimator import fitted_tree
 from cavity.models.trees.leaves import Data, to_leaves
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.predict import fit_tree, log_predictive
@@ -64,7 +63,11 @@ def searched(train, test, steps, arguments):
     )  # fmt: skip
     seconds = time.process_time() - begun
     begun = time.process_time()
-    tree = fitted_tree(found.best, arguments.backend, np.zeros(train.shape[1], dtype=bool))
+    hyper = found.best.hyper
+    tree = fit_tree(
+        found.best.tree, found.best.state.leaves, hyper.prior, scale=np.sqrt(hyper.variance[0]),
+        noise=hyper.noise / hyper.variance[0], backend=arguments.backend,
+    )  # fmt: skip
     score = log_predictive(tree, test).mean() / train.shape[1]
     return score, seconds, time.process_time() - begun, found
 
