@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import jax
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from .divergence import Divergence
+from .divergence import Divergence, number
 from .leaves import Data
+from .mass import log_intervals
 from .mcmc import sample_posterior
-from .predict import FittedTree, Mixture, fit_tree, log_predictive, predictive_mixture, sample_predictive
-from .prior import TreePrior
-from .search import Fitted, search_trees
+from .predict import FittedTree, Mixture, log_predictive, predictive_mixture, sample_predictive
+from .prior import TreePrior, tables
+from .search import predictor, search_trees
 from .settings import Settings
 
 try:
@@ -32,7 +34,8 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
 
     The rows are leaves of a tree; each moves from the origin by Brownian motion, together with others up to where
     their paths part. The tree, its divergence times and its hyperparameters are found by search, or drawn from their
-    posterior; `score_samples` is the predictive density of new rows, averaged over the trees.
+    posterior; `score_samples` is the predictive density of new rows, averaged over trees: the draws, or after a search
+    those of a short chain around the best tree.
 
     Args:
         concentration: 0 for binary trees, larger for branch points with many children; "learn".
@@ -52,14 +55,15 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         n_steps: of a search: subtrees to move; None: 10 for each row.
         max_seconds: of a search: go on for so many seconds instead.
         restarts: of a search: builds from different orders of the rows.
-        n_sweeps: of a chain: sweeps over all rows, of which the first half is left out.
+        n_sweeps: of a chain: sweeps over all rows, of which the first half is left out; at least 2 `n_trees`.
         standardize: whether continuous columns are scaled to mean 0 and variance 1 first.
         backend: "jax", or "numba" (an extra), several times faster.
         random_state: an integer, for the same trees each time; a RandomState, or None.
         verbose: show progress.
 
     Attributes:
-        tree_: the best tree, a `Tree`, or the draw of largest density. trees_: all trees kept, best or earliest first.
+        tree_: the best tree, a `Tree`, or the draw of largest density, depths integrated out. trees_: all trees kept,
+            best or earliest first.
         labels_: (rows,) clusters. log_joint_: of the best tree. search_ or chains_: the whole result, with its trace,
             and the hyperparameters of each tree.
 
@@ -118,6 +122,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         """
         names = tuple(str(name) for name in X.index) if hasattr(X, "columns") and hasattr(X, "index") else ()
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        _check_settings(self, len(X))
         self.binary_ = _binary(self.binary, X)
         self._centre, self._width = _location_and_scale(X, self.binary_, self.standardize)
         learn = {name for name in ("concentration", "discount", "rate", "noise") if _learns(getattr(self, name))}
@@ -155,8 +160,9 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         found = self.search_.trees
         self.trees_ = tuple(each.tree for each in found)
         self.tree_, self.log_joint_ = found[0].tree, found[0].log_joint
-        self._fitted = [_ready(each, self.backend, self.binary_) for each in found]
-        self._log_weights = np.log(np.maximum([each.weight for each in found], 1e-300))
+        self._best = predictor(self.search_.problem, self.search_.best.state)
+        self._fitted = self.search_.draws(self.n_trees, key)
+        self._log_weights = np.zeros(len(self._fitted))
 
     def _sample(self, data: Data, key: Any, learn: set[str], names: tuple[str, ...]) -> None:
         if np.ndim(self.variance) > 0:
@@ -181,18 +187,22 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             progress=bool(self.verbose),
         )
         self.trees_ = tuple(self.chains_.tree(0, draw).renamed(names) for draw in range(self.n_trees))
-        log_joint = self.chains_.chains["log_joint"][0]
-        self.tree_, self.log_joint_ = self.trees_[int(np.argmax(log_joint))], float(log_joint.max())
         self._fitted = [self.chains_.fitted(0, draw) for draw in range(self.n_trees)]
+        log_joint = self.chains_.chains["log_joint"][0]
+        best = int(np.argmax(log_joint + [_log_room(fitted) for fitted in self._fitted]))
+        self.tree_, self.log_joint_ = self.trees_[best], float(log_joint[best])
+        self._best = self._fitted[best]
         self._log_weights = np.zeros(self.n_trees)
 
     def labels(self, *, n_clusters: int | None = None, time: float | None = None) -> np.ndarray:
         """(rows,) clusters of the best tree at another cut: by number of clusters, or by divergence time."""
         check_is_fitted(self)
         if time is not None:
-            return self.tree_.labels(time=time)
+            return self.tree_.labels(time=time, clusters=n_clusters)
         children = len(self.tree_.children[self.tree_.top])
-        return self.tree_.labels(clusters=n_clusters or self.n_clusters or max(children, 1))
+        return self.tree_.labels(
+            clusters=next(k for k in (n_clusters, self.n_clusters, max(children, 1)) if k is not None)
+        )
 
     def score_samples(self, X: Any) -> np.ndarray:
         """(rows,) log predictive density of new rows, averaged over the trees; probabilities for binary columns."""
@@ -216,8 +226,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         """(rows,) the cluster of `labels_` whose branches of the best tree give each new row most density."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
-        best = next(k for k, tree in enumerate(self.trees_) if tree is self.tree_)
-        return _nearest(self._fitted[best], self.labels_, (X - self._centre) / self._width)
+        return _nearest(self._best, self.labels_, (X - self._centre) / self._width)
 
     def _prior(self) -> TreePrior:
         concentration, discount = _start(self.concentration, 1.0), _start(self.discount, 0.1)
@@ -225,22 +234,6 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
 
     def _noise(self) -> float:
         return 0.0 if self.binary_.all() else _start(self.noise, 0.01)
-
-
-def _ready(found: Fitted, backend: str, binary: np.ndarray) -> FittedTree:
-    """A tree of a search, ready for predictions."""
-    hyper, leaves = found.hyper, found.state.leaves
-    noise = hyper.noise / hyper.variance
-    shared = leaves.variance.shape[1] == 1
-    return fit_tree(
-        found.tree,
-        leaves,
-        hyper.prior,
-        scale=np.sqrt(hyper.variance),
-        noise=noise[0] if shared else noise,
-        binary=binary,
-        backend=backend,
-    )
 
 
 def _nearest(fitted: FittedTree, labels: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -277,9 +270,9 @@ def _log_density(mixture: Mixture, row: np.ndarray, binary: np.ndarray) -> np.nd
 
 
 def _binary(wanted: Any, X: np.ndarray) -> np.ndarray:
-    """(columns,) which columns are binary."""
+    """(columns,) which columns are binary, after a check of the data in the units that they came in."""
     if isinstance(wanted, str) and wanted == "auto":
-        return np.array([set(np.unique(column[~np.isnan(column)])) == {0.0, 1.0} for column in X.T])
+        wanted = np.array([set(np.unique(column[~np.isnan(column)])) == {0.0, 1.0} for column in X.T])
     return np.broadcast_to(Data(X, wanted).binary, X.shape[1:])
 
 
@@ -292,8 +285,33 @@ def _location_and_scale(X: np.ndarray, binary: np.ndarray, standardize: bool) ->
     return np.where(binary, 0.0, centre), np.where(binary, 1.0, width)
 
 
+def _log_room(fitted: FittedTree) -> float:
+    """What turns the log density of a tree into its mass, which is what trees of different sizes are compared by."""
+    leaves = len(fitted.arrays.parent) // 2
+    return float(log_intervals(fitted.arrays, fitted.messages, tables(fitted.prior, leaves)).sum())
+
+
+def _check_settings(model: DiffusionTree, rows: int) -> None:
+    """Numbers among the settings, before a search that would end in vain."""
+    counts = (("n_trees", 0, None), ("n_steps", 0, None), ("restarts", 0, None), ("n_sweeps", 1, None))
+    for name, least, most in (*counts, ("n_clusters", 1, rows)):
+        value = getattr(model, name)
+        if value is None and name in ("n_steps", "n_clusters"):
+            continue
+        if not isinstance(value, Integral) or value < least or (most is not None and value > most):
+            limit = f"{least} or more" if most is None else f"from {least} to the number of rows, {most}"
+            raise ValueError(f"{name}= is a whole number, {limit}; found {value!r}.")
+    if model.max_seconds is not None and not number(model.max_seconds) > 0.0:
+        raise ValueError(f"max_seconds= is a positive number, or None; found {model.max_seconds!r}.")
+    if model.inference == "mcmc" and model.n_sweeps < 2 * model.n_trees:
+        raise ValueError(
+            f"A chain of n_sweeps={model.n_sweeps} sweeps, of which the first half is left out, has no "
+            f"{model.n_trees} draws to keep. Take n_sweeps={2 * model.n_trees} or more, or fewer n_trees."
+        )
+
+
 def _learns(value: Any) -> bool:
-    if isinstance(value, str) and value != "learn":
+    if value != "learn" if isinstance(value, str) else np.isnan(number(value)):
         raise ValueError(f"A hyperparameter is a number or 'learn'; found {value!r}.")
     return isinstance(value, str)
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .arrays import Arrays, Leaves, unpack
-from .backend import Kernels
+from .backend import Kernels, kernels
 from .hyper import Hyperpriors, best_rate, best_structure, best_variance, log_gamma_of_log, structure_density
 from .leaves import Data, to_leaves
 from .mass import log_intervals
@@ -40,7 +40,12 @@ class Problem:
     learn: frozenset[str]
     priors: Hyperpriors
     shared: bool
-    engine: Kernels
+    backend: str | Kernels
+
+    @property
+    def engine(self) -> Kernels:
+        """The functions of the back end."""
+        return kernels(self.backend) if isinstance(self.backend, str) else self.backend
 
     def leaves(self, hyper: Hyper) -> tuple[Leaves, float]:
         """Leaves in kernel units, and the change of units; learning does not change the shape of their variances."""
@@ -125,14 +130,16 @@ def _timed(problem: Problem, state: State, tolerance: float) -> State:
 
 
 def _learned(problem: Problem, state: State, random: np.random.Generator) -> State:
-    """New hyperparameters. Those of the prior go by the mean of the depths, not their maximum: at a joint maximum short
-    branches call for a high rate and a high rate for short branches, without end."""
-    arrays, leaves, hyper, learn = state.arrays, state.leaves, state.hyper, problem.learn
+    """New hyperparameters, by trees and depths drawn, not by the best ones. At a joint maximum short branches call for
+    a high rate and a high rate for short branches, without end; the best structure has fewer branch points than most,
+    which calls for a larger discount; and the best times have a smaller variance than most."""
+    hyper, learn = state.hyper, problem.learn
     prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
+    drawn = next(tree_draws(problem, state, random, 1))
+    arrays, leaves = drawn.arrays, drawn.leaves
     if learn & {"rate", "concentration", "discount"} and len(leaves.mean) > 1:
-        drawn = _moved(problem, state, random) if learn & {"concentration", "discount"} else state
-        depth = np.mean([arrays.depth for arrays in depth_draws(problem, drawn, random, FORGET)], axis=0)
-        mean = drawn.arrays._replace(depth=depth)
+        depth = np.mean([each.depth for each in depth_draws(problem, drawn, random, FORGET)], axis=0)
+        mean = arrays._replace(depth=depth)
         if "rate" in learn:
             prior = best_rate(mean, prior, problem.priors.rate)
         if learn & {"concentration", "discount"}:
@@ -144,22 +151,24 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
         ratio = np.sqrt(variance / new)
         leaves, variance = Leaves(leaves.mean * ratio, leaves.variance * _like(leaves, ratio**2)), new
     if "noise" in learn:
-        noise = _best_noise(problem, state, Hyper(prior, variance, noise), leaves)
+        noise = _best_noise(problem, drawn, Hyper(prior, variance, noise), leaves)
         leaves = with_noise(problem, leaves, Hyper(prior, variance, noise))
     return dataclasses.replace(state, leaves=leaves, hyper=Hyper(prior, variance, noise))
 
 
-def _moved(problem: Problem, state: State, random: np.random.Generator) -> State:
-    """The tree after a short chain over structures. Concentration and discount go by it: the best structure has fewer
-    branch points than most, which calls for a larger discount, and that for fewer of them."""
+def tree_draws(problem: Problem, state: State, random: np.random.Generator, draws: int) -> Iterator[State]:
+    """Trees of a short chain over structures and depths that starts from one, hyperparameters fixed; the first few are
+    left out."""
     arrays, moves = state.arrays, len(state.leaves.mean)
-    for _ in range(FORGET):
+    for sweep in range(FORGET + draws):
         seeds = random.integers(2**31, size=2)
-        arrays, _, _ = problem.engine.subtree_moves(
-            arrays, state.leaves, state.table, int(seeds[0]), moves, SHARE_SCORED
-        )
-        arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, int(seeds[1]))
-    return dataclasses.replace(state, arrays=Arrays(*(np.asarray(part) for part in arrays)))
+        if moves > 1:
+            arrays, _, _ = problem.engine.subtree_moves(
+                arrays, state.leaves, state.table, int(seeds[0]), moves, SHARE_SCORED
+            )
+            arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, int(seeds[1]))
+        if sweep >= FORGET:
+            yield refitted(problem, dataclasses.replace(state, arrays=Arrays(*(np.asarray(part) for part in arrays))))
 
 
 def depth_draws(problem: Problem, state: State, random: np.random.Generator, draws: int) -> Iterator[Arrays]:

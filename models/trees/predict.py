@@ -12,7 +12,7 @@ from scipy.special import logsumexp, ndtr
 
 from ...factors.errors import DataError
 from .arrays import Arrays, Leaves, Messages, pack
-from .backend import kernels
+from .backend import Kernels, kernels
 from .branches import Branches, bridge, of_tree
 from .likelihood import ColumnRows, SharedRows
 from .prior import TreePrior
@@ -100,11 +100,12 @@ def fit_tree(
     scale: Any = 1.0,
     noise: Any = 0.0,
     binary: Any = None,
-    backend: str = "jax",
+    backend: str | Kernels = "jax",
 ) -> FittedTree:
     """A tree ready to predict from: one upward and downward sweep over it; the arguments are those of `FittedTree`."""
     arrays = pack(tree) if isinstance(tree, Tree) else tree
-    return FittedTree(arrays, kernels(backend).sweep(arrays, leaves), prior, scale, noise, binary)
+    engine = kernels(backend) if isinstance(backend, str) else backend
+    return FittedTree(arrays, engine.sweep(arrays, leaves), prior, scale, noise, binary)
 
 
 class Mixture(NamedTuple):

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from ...engine.bar import progress_bar
-from ...factors.errors import ModelError
+from ...factors.errors import DataError, ModelError
 from .arrays import FREE, Arrays
-from .backend import Kernels, kernels
-from .fitted import Hyper, Problem, State, first_state, log_mass, refitted, settled
+from .backend import Kernels
+from .divergence import number
+from .fitted import Hyper, Problem, State, first_state, log_mass, refitted, settled, tree_draws
 from .hyper import LEARNABLE, Hyperpriors
-from .leaves import Data
+from .leaves import Data, per_column
+from .predict import FittedTree, fit_tree
 from .prior import TreePrior
 from .sample import generator
 from .tree import Tree
@@ -63,10 +65,41 @@ class Search:
     steps: np.ndarray
     log_joint: np.ndarray
 
+    problem: Problem = dataclasses.field(repr=False)
+
     @property
     def best(self) -> Fitted:
         """The best tree."""
         return self.trees[0]
+
+    def draws(self, n: int, key: Any) -> list[FittedTree]:
+        """Trees of a short chain that starts from the best one, its hyperparameters fixed, ready for predictions.
+
+        They predict better than the best trees themselves, which are surer of each path than the data are. For draws
+        that have forgotten where they started see `sample_posterior`.
+
+        Args:
+            n: how many, a sweep of moves apart.
+            key: a `jax.random.key`.
+        """
+        chain = tree_draws(self.problem, self.best.state, generator(key), n)
+        return [predictor(self.problem, state) for state in chain]
+
+
+def predictor(problem: Problem, state: State) -> FittedTree:
+    """A tree of a search, ready for predictions."""
+    hyper, binary = state.hyper, problem.data.binary
+    noise = hyper.noise / hyper.variance
+    shared = state.leaves.variance.shape[1] == 1
+    return fit_tree(
+        state.arrays,
+        state.leaves,
+        hyper.prior,
+        scale=np.sqrt(hyper.variance),
+        noise=noise[0] if shared else noise,
+        binary=binary,
+        backend=problem.engine,
+    )
 
 
 def search_trees(
@@ -108,7 +141,7 @@ def search_trees(
             is learned where one is given, else one for each column.
         priors: priors of what is learned.
         backend: "jax" or "numba".
-        names: names of the leaves.
+        names: names of the leaves, one for each row.
         progress: True shows a bar, None one on a terminal; a function is called after each round with the steps done,
             their total (with `seconds`: whole seconds) and the best log joint density in words.
 
@@ -123,10 +156,10 @@ def search_trees(
     data = data if isinstance(data, Data) else Data(data)
     problem = Problem(
         data=data,
-        learn=_checked(learn, prior := prior or TreePrior(), noise),
+        learn=_checked(learn, prior := TreePrior() if prior is None else prior, noise, data),
         priors=priors or Hyperpriors(),
         shared=np.ndim(variance) == 0,
-        engine=kernels(backend) if isinstance(backend, str) else backend,
+        backend=backend,
     )
     if steps is not None and seconds is not None:
         raise ModelError("A search ends after steps= or after seconds=, one of the two.")
@@ -136,7 +169,9 @@ def search_trees(
             f"{seconds}."
         )
     rows, columns = data.shape
-    hyper = Hyper(prior, np.broadcast_to(np.asarray(variance, dtype=np.float64), (columns,)), float(noise))
+    if len(names) not in (0, rows):
+        raise DataError(f"names= is one name for each of the {rows} rows; found {len(names)}.")
+    hyper = Hyper(_start(prior, problem.learn), per_column("variance", variance, columns, positive=True), float(noise))
     budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
     random = generator(key)
     with progress_bar(progress, "step" if seconds is None else "second") as show:
@@ -165,13 +200,14 @@ def _greedy(problem: Problem, state: State, random: np.random.Generator, budget:
     binary = bool(problem.data.binary.any())
     block, done = (SITE_BLOCK if binary else BLOCK), 0
     while done < 2 * len(state.leaves.mean) and budget.left():
-        arrays, log_joint, _ = problem.engine.search(state.arrays, state.leaves, state.table, _seed(random), block)
+        some = budget.room(block)
+        arrays, log_joint, _ = problem.engine.search(state.arrays, state.leaves, state.table, _seed(random), some)
         trial = dataclasses.replace(state, arrays=arrays, log_joint=float(log_joint) + state.shift)
         if binary:
             trial = refitted(problem, trial)
             trial = trial if trial.log_joint > state.log_joint or not state.hyper.prior.binary else state
-        state, done = trial, done + block
-        budget.spend(block)
+        state, done = trial, done + some
+        budget.spend(some)
     return state
 
 
@@ -198,6 +234,12 @@ class _Budget:
         if self.steps is not None:
             return self.done < self.steps * share
         return self.elapsed() < (self.seconds or 0.0) * share
+
+    def room(self, block: int) -> int:
+        """The steps of the next call: a block, or what is left of this part."""
+        if self.steps is None:
+            return block
+        return min(block, -(-self.steps * self.part // self.parts) - self.done)
 
     def progress(self) -> tuple[int, int]:
         if self.steps is not None:
@@ -241,7 +283,7 @@ class _Record:
             for state, one, two, share in numbers
         )
         seconds, steps, log_joint = (np.array(column) for column in zip(*self.trace, strict=True))
-        return Search(trees, seconds, steps, log_joint)
+        return Search(trees, seconds, steps, log_joint, problem)
 
 
 def _log_evidence(problem: Problem, state: State) -> float:
@@ -265,16 +307,38 @@ def _seed(random: np.random.Generator) -> int:
     return int(random.integers(2**31))
 
 
-def _checked(learn: Collection[str], prior: TreePrior, noise: float) -> frozenset[str]:
+def _start(prior: TreePrior, learn: frozenset[str]) -> TreePrior:
+    """The prior that a search starts from: what is learned in a logarithm or a logit does not start at its end."""
+    concentration = max(prior.concentration, 0.05) if "concentration" in learn else prior.concentration
+    discount = max(prior.discount, 1e-3) if "discount" in learn else prior.discount
+    return dataclasses.replace(prior, concentration=concentration, discount=discount)
+
+
+def _checked(learn: Collection[str], prior: TreePrior, noise: float, data: Data) -> frozenset[str]:
+    if not isinstance(prior, TreePrior):
+        raise ModelError(f"prior= is a TreePrior, such as TreePrior(concentration=1.0); found {prior!r}.")
     found = frozenset([learn] if isinstance(learn, str) else learn)
     if unknown := found - set(LEARNABLE):
         raise ModelError(f"learn= takes any of {', '.join(LEARNABLE)}; found {', '.join(sorted(map(str, unknown)))}.")
+    if not number(noise) >= 0.0:
+        raise DataError(f"noise= is one variance, for all continuous columns; found {noise!r}.")
+    if (noise > 0.0 or "noise" in found) and data.binary.all():
+        raise ModelError("noise is of continuous columns, and all columns are binary: leave noise at 0.")
+    if "rate" in found and (prior.divergence.constant or prior.divergence.square):
+        raise ModelError(
+            "The rate is learned for the divergence function rate / (1 - t) only; fix the other terms at 0."
+        )
     if "noise" in found and not noise > 0.0:
         raise ModelError(f"A noise variance is learned from a positive start; found noise={noise!r}. Pass 0.01, say.")
     if found & {"concentration", "discount"} and prior.discount < 0.0:
         raise ModelError(
             f"Concentration and discount are learned where the discount is not negative; found {prior.discount!r}, a "
             "prior with a largest number of children. Give these two as fixed numbers."
+        )
+    if found & {"concentration", "discount"} and prior.concentration < 0.0 and not prior.binary:
+        raise ModelError(
+            f"Concentration and discount are learned where the concentration is not negative; found "
+            f"{prior.concentration!r}, which not every discount allows. Start from 0 or more, or fix both numbers."
         )
     if found & {"concentration", "discount"} and prior.binary:
         raise ModelError(
