@@ -91,8 +91,8 @@ def to_leaves(data: Data, variance: Any = 1.0, noise: Any = 0.0) -> tuple[Leaves
             on the tree the denser, without bound.
     """
     rows, columns = data.shape
-    variance = _per_column("variance", variance, columns, positive=True)
-    noise = _per_column("noise", noise, columns, positive=False)
+    variance = per_column("variance", variance, columns, positive=True)
+    noise = per_column("noise", noise, columns, positive=False)
     exact = ~data.binary & (noise == 0.0)
     if exact.any() and rows > 1 and (pair := data.twins(exact)) is not None:
         raise DataError(
@@ -148,8 +148,12 @@ def _check(values: np.ndarray, binary: np.ndarray) -> None:
         )
 
 
-def _per_column(name: str, value: Any, columns: int, positive: bool) -> np.ndarray:
-    found = np.asarray(value, dtype=np.float64)
+def per_column(name: str, value: Any, columns: int, positive: bool) -> np.ndarray:
+    """(columns,) a variance that is given as one number or as one for each column."""
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
     wrong = found <= 0.0 if positive else found < 0.0
     if found.shape not in ((), (columns,)) or not np.isfinite(found).all() or wrong.any():
         raise DataError(

@@ -12,7 +12,7 @@ import numpy as np
 from ...engine.monte_carlo import Chains, run
 from .arrays import unpack
 from .backend import Kernels
-from .leaves import Data
+from .leaves import Data, to_leaves
 from .predict import FittedTree
 from .sampler import Sampler
 from .settings import Settings
@@ -57,7 +57,7 @@ class TreeChains:
 
 
 def sample_posterior(
-    data: Data,
+    data: Any,
     key: Any,
     draws: int,
     settings: Settings | None = None,
@@ -72,7 +72,7 @@ def sample_posterior(
     """Draws from the posterior of trees, divergence times and hyperparameters.
 
     Args:
-        data: the table.
+        data: (N, D) numbers, NaN for missing entries, or a `Data` with binary columns.
         key: a key of `jax.random`; the same key gives the same draws with the same back end.
         draws: kept, of each chain.
         settings: what is sampled; by default diffusion variance and divergence rate of a Dirichlet diffusion tree.
@@ -81,8 +81,11 @@ def sample_posterior(
 
     Raises:
         ModelError: settings that do not fit the data.
-        DataError: a checkpoint of another run.
+        DataError: bad data, see `Data`; rows that are equal, without noise; a checkpoint of another run.
     """
+    data = data if isinstance(data, Data) else Data(data)
+    settings = Settings() if settings is None else settings
+    to_leaves(data, settings.variance, settings.noise)  # refuses rows that are equal
     sampler = Sampler(data, settings, backend)
     found = run(
         sampler.kernel, key, draws, chains=chains, warmup=warmup, thin=thin, progress=progress, checkpoint=checkpoint

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 
 from ...factors.errors import ModelError
+from .divergence import number
 from .hyper import LEARNABLE, Hyperpriors
 from .prior import TreePrior
 
@@ -54,7 +55,9 @@ class Settings:
     start: str = "build"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "learn", frozenset(self.learn))
+        if not isinstance(self.prior, TreePrior):
+            raise ModelError(f"prior= is a TreePrior, such as TreePrior(concentration=1.0); found {self.prior!r}.")
+        object.__setattr__(self, "learn", frozenset([self.learn] if isinstance(self.learn, str) else self.learn))
         if unknown := sorted(self.learn - set(SAMPLED)):
             raise ModelError(f"What can be sampled is {', '.join(SAMPLED)}; asked: {', '.join(unknown)}.")
         positive = {"variance": self.variance, "moves": self.moves}
@@ -67,12 +70,20 @@ class Settings:
             if name in self.learn:
                 positive[name] = getattr(self.prior, name)
         for name, value in positive.items():
-            if not (np.isfinite(float(value)) and float(value) > 0.0):
+            if not 0.0 < number(value) < np.inf:
                 raise ModelError(
                     f"{name} starts from a positive number: logarithms of it are sampled, and 0 is never left. Found "
                     f"{value!r}."
                 )
-        if not self.noise >= 0.0 or not 0.0 <= self.share_scored <= 1.0 or self.start not in STARTS:
+        if "discount" in self.learn and self.prior.concentration < 0.0:
+            raise ModelError(
+                f"A discount is sampled where the concentration is not negative; found {self.prior.concentration!r}, "
+                "which not every discount allows."
+            )
+        pair = (1.0, 1.0) if self.shared_rate is None else self.shared_rate
+        if np.shape(pair) != (2,) or not all(0.0 < number(each) < np.inf for each in pair):
+            raise ModelError(f"shared_rate= is two positive numbers, shape and rate, or None; found {pair!r}.")
+        if not 0.0 <= number(self.noise) < np.inf or not 0.0 <= self.share_scored <= 1.0 or self.start not in STARTS:
             raise ModelError(
                 f"noise is at least 0, share_scored from 0 to 1, and start one of {', '.join(STARTS)}; found "
                 f"{self.noise!r}, {self.share_scored!r} and {self.start!r}."
