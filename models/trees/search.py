@@ -178,9 +178,23 @@ def search_trees(
         record = _Record(keep, prior.binary and not problem.learn, random, show)
         for _ in range(restarts):
             budget.restart()
-            state = first_state(problem, hyper, random.permutation(rows), _seed(random))
-            _climb(problem, settled(problem, state, random), random, budget, record)
+            _climb(problem, _begun(problem, hyper, random), random, budget, record)
     return record.result(problem, names)
+
+
+def _begun(problem: Problem, hyper: Hyper, random: np.random.Generator) -> State:
+    """A tree to search on from. Where hyperparameters are learned it is built again with the first ones learned, which
+    may be far from where they started, and the better of the two is kept."""
+
+    def built(hyper: Hyper) -> State:
+        order = random.permutation(problem.data.shape[0])
+        return settled(problem, first_state(problem, hyper, order, _seed(random)), random)
+
+    state = built(hyper)
+    if not problem.learn:
+        return state
+    again = built(state.hyper)
+    return max(state, again, key=lambda each: log_mass(problem, each, random))
 
 
 def _climb(problem: Problem, state: State, random: np.random.Generator, budget: _Budget, record: _Record) -> None:
@@ -275,7 +289,7 @@ class _Record:
     def result(self, problem: Problem, names: tuple[str, ...]) -> Search:
         states = [state for _, state in sorted(self.found.values(), key=lambda each: -each[0])]
         evidence = np.array([_log_evidence(problem, state) for state in states])
-        mass = np.array([log_mass(problem, state, self.random, draws=8) for state in states])
+        mass = np.array([log_mass(problem, state, self.random, draws=60) for state in states])
         weight = np.exp(mass - mass.max()) / np.exp(mass - mass.max()).sum()
         numbers = zip(states, evidence.tolist(), mass.tolist(), weight.tolist(), strict=True)
         trees = tuple(
