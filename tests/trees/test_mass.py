@@ -1,7 +1,9 @@
 """The mass of a tree: each branch point's interval against dense quadrature of the joint density."""
 
+import importlib.util
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from oracle import log_joint, random_tree
@@ -10,10 +12,17 @@ from scipy import integrate
 from cavity.models.trees.arrays import Leaves, pack
 from cavity.models.trees.backend import kernels
 from cavity.models.trees.divergence import Divergence
+from cavity.models.trees.enumerate import enumerated
+from cavity.models.trees.fitted import Hyper, Problem, State, log_mass, settled
+from cavity.models.trees.hyper import Hyperpriors
+from cavity.models.trees.leaves import Data
 from cavity.models.trees.mass import log_intervals
 from cavity.models.trees.prior import TreePrior, tables
+from cavity.models.trees.sample import sample_data
+from cavity.models.trees.search import search_trees
 from cavity.models.trees.tree import Tree
 
+BACKEND = "numba" if importlib.util.find_spec("numba") else "jax"
 PRIORS = {
     "Dirichlet": TreePrior(),
     "Pitman-Yor": TreePrior(1.0, 0.3, Divergence(0.7)),
@@ -50,3 +59,25 @@ def test_intervals(prior, noise, wide):
         ends = [above + (below - above) * share for share in (1e-9, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)]
         dense = sum(integrate.quad(density, low, high, limit=200)[0] for low, high in itertools.pairwise(ends))
         assert found[place] == pytest.approx(np.log(dense), abs=2e-3)
+
+
+@pytest.mark.parametrize("prior", [TreePrior(), TreePrior(1.0, 0.2)], ids=["binary", "any"])
+def test_the_mass_of_a_tree_against_enumeration(prior):
+    """Exact for one branch point; below the integral over all depths, but not far, for more."""
+    data = Data(np.random.default_rng(1).normal(size=(4, 2)))
+    hyper = Hyper(prior, np.ones(2), 0.1)
+    problem = Problem(data, frozenset(), Hyperpriors(), True, BACKEND)
+    leaves, shift = problem.leaves(hyper)
+    exact = enumerated(leaves, prior, nodes=16)
+    for tree, mass in zip(exact.trees, exact.log_joint, strict=True):
+        state = settled(problem, State(pack(tree), leaves, hyper, shift, 0.0), np.random.default_rng(0))
+        found = np.mean([log_mass(problem, state, np.random.default_rng(seed), draws=60) for seed in range(4)])
+        points = tree.n_nodes - 4
+        assert -0.45 * (points - 1) - 0.02 < found - shift - mass < 0.2 * (points - 1) + 0.02
+
+
+def test_the_mass_of_a_tree_hardly_depends_on_the_seed():
+    _, data = sample_data(TreePrior(), 100, 4, jax.random.key(0), noise=0.01)
+    found = search_trees(data, key=jax.random.key(1), steps=0, noise=0.01, keep=1, backend=BACKEND)
+    masses = [log_mass(found.problem, found.best.state, np.random.default_rng(seed), draws=60) for seed in range(8)]
+    assert np.std(masses) < 1.0
