@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...factors.errors import DataError
 from .tree import ORIGIN, Tree
 
 FREE = -2  # parent of a slot that holds no node
@@ -91,6 +92,15 @@ def pack(tree: Tree) -> Arrays:
     degree[: tree.n_nodes] = [len(below) for below in tree.children]
     parent[-1], depth[-1], count[-1], degree[-1] = ORIGIN, 0.0, leaves, 1
     return Arrays(parent, depth, count, degree)
+
+
+def check_rows(arrays: Arrays, leaves: Leaves) -> None:
+    """Kernels do not look: with another number of leaves they would read beyond arrays, and return any number."""
+    if len(arrays.parent) != 2 * len(leaves.mean):
+        raise DataError(
+            f"The tree has {len(arrays.parent) // 2} leaves, and {len(leaves.mean)} rows of data are given: each leaf "
+            "of the tree is one row."
+        )
 
 
 def _apart(tree: Tree) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr
 
-from .arrays import Arrays, Leaves, Messages
+from .arrays import Arrays, Leaves, Messages, check_rows
 from .backend import kernels
 
 if TYPE_CHECKING:
@@ -69,8 +69,12 @@ def fit_sites(
         `Sites`. At the fixed point the gradients of a back end's `joint_gradient` at these leaves are those of the EP
         evidence, also that of the scales.
 
+    Raises:
+        DataError: a tree and leaves of different sizes.
+
     Source: minka2001ep.
     """
+    check_rows(arrays, leaves)
     sweep = kernels("jax").sweep if sweep is None else sweep
     columns = slice(None) if data.binary.all() else data.binary
     signs = data.signs

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from ...factors.errors import DataError
-from .arrays import FREE, GAP, Arrays, Leaves
+from .arrays import FREE, GAP, Arrays, Leaves, check_rows
 from .backend import Kernels, kernels
 from .prior import MEASURES, Tables
 
@@ -62,10 +62,19 @@ def optimise_times(
     Returns:
         The tree with its best depths; never worse than the start.
 
+    Raises:
+        DataError: another measure; a tree, leaves and tables of different sizes.
+
     Source: knowles2011trees.
     """
     if measure not in MEASURES:
         raise DataError(f"The measure of the times is one of {', '.join(MEASURES)}; found {measure!r}.")
+    check_rows(arrays, leaves)
+    if len(tables.harmonic) <= len(leaves.mean):
+        raise DataError(
+            f"The tables are those of {len(tables.harmonic) - 1} leaves, and the tree has {len(leaves.mean)}: make "
+            f"them with tables(prior, {len(leaves.mean)})."
+        )
     engine = kernels(backend) if isinstance(backend, str) else backend
     points = branch_points(arrays)
     start = np.asarray(arrays.depth, dtype=np.float64).copy()

@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 from cavity import DataError, ModelError
+from cavity.models.trees.arrays import pack
 from cavity.models.trees.divergence import Divergence
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.leaves import Data, to_leaves
 from cavity.models.trees.mcmc import sample_posterior
-from cavity.models.trees.prior import TreePrior
+from cavity.models.trees.prior import TreePrior, tables
+from cavity.models.trees.sample import sample_tree
 from cavity.models.trees.search import search_trees
 from cavity.models.trees.settings import Settings
+from cavity.models.trees.sites import fit_sites
+from cavity.models.trees.times import optimise_times
 
 BACKEND = "numba" if importlib.util.find_spec("numba") else "jax"
 ROWS = np.random.default_rng(0).normal(size=(8, 3))
@@ -125,3 +129,14 @@ def test_the_best_draw_is_the_one_of_largest_mass():
     best = next(k for k, tree in enumerate(found.trees_) if tree is found.tree_)
     assert found.log_joint_ == found.chains_.chains["log_joint"][0, best]
     assert len({tree.n_nodes for tree in found.trees_}) > 1
+
+
+def test_trees_leaves_and_tables_of_one_size():
+    arrays, prior = pack(sample_tree(TreePrior(), 6, jax.random.key(0))), TreePrior()
+    leaves, answers = to_leaves(Data(ROWS))[0], to_leaves(ANSWERS)[0]
+    with pytest.raises(DataError, match="6 leaves, and 8 rows"):
+        optimise_times(arrays, leaves, tables(prior, 8), backend=BACKEND)
+    with pytest.raises(DataError, match="those of 5 leaves, and the tree has 6"):
+        optimise_times(arrays, to_leaves(Data(ROWS[:6]))[0], tables(prior, 5), backend=BACKEND)
+    with pytest.raises(DataError, match="6 leaves, and 8 rows"):
+        fit_sites(arrays, ANSWERS, answers)
