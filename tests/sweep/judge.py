@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from generator import draw_givens, small_model
-from oracle import POINTS, Oracle, Truth, accepted
+from grids import POINTS, Oracle, Truth, accepted
 from small import Named, Small, Variable, build, completed, slim, wide
 
 import cavity as cv

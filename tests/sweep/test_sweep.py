@@ -11,14 +11,14 @@ import gc
 import jax
 import numpy as np
 import pytest
+from grids import Oracle
 from judge import METHODS, Structure, Verdict
-from oracle import Oracle
 from small import log_terms
 
 import cavity as cv
 
 CHUNK = 5  # structures in one test
-STRUCTURES, DRAWS = 15, 17  # of the default suite, over 200 models; some of them are too large for the oracle
+FEW, STRUCTURES, DRAWS = 5, 15, 17  # over 200 models, a third of them by default; some are too large for the oracle
 MANY, MANY_DRAWS = 1500, 8  # of the slow suite: 10,000 models and more
 
 
@@ -56,7 +56,12 @@ def check(found: dict[tuple[int, int], Verdict]) -> None:
     assert judged >= 0.5 * len(found), f"only {judged} of {len(found)} answers agree with the oracle"
 
 
-@pytest.mark.parametrize("start", range(0, STRUCTURES, CHUNK))
+def slow_from(few, seeds):
+    """The first few seeds by default, all of them in the slow suite."""
+    return [pytest.param(seed, marks=[pytest.mark.slow] * (seed >= few)) for seed in seeds]
+
+
+@pytest.mark.parametrize("start", slow_from(FEW, range(0, STRUCTURES, CHUNK)))
 def test_small_models(start):
     check(sweep(range(start, start + CHUNK), DRAWS))
 
@@ -68,7 +73,7 @@ def test_many_small_models(start):
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", slow_from(3, range(6)))
 def test_the_two_log_densities_agree(seed):
     """cv.log_density and plain NumPy, at random points: up to a constant that variables without data leave."""
     structure = Structure(seed, "auto")
