@@ -19,7 +19,7 @@ from cavity.factors.moments import BY_KIND
 EXPONENTIAL = [family for family in ALL if issubclass(family, ExponentialFamily)]
 # One shape for most laws, as JAX compiles each operation once a shape; other ranks are compared with this one.
 PLATES, SIZE = (4,), 3
-laws = settings(max_examples=8, deadline=None, derandomize=True, database=None)
+laws = settings(max_examples=5, deadline=None, derandomize=True, database=None)
 each_family = pytest.mark.parametrize("family", EXPONENTIAL, ids=lambda family: family.__name__)
 
 
@@ -378,7 +378,7 @@ def test_plates_of_any_rank(family, data):
 
 
 @each_family
-@settings(laws, max_examples=6)
+@settings(laws, max_examples=4)
 @given(data=st.data())
 def test_float32(family, data):
     """Parameters within a decade: all answers are float32 and within 1e-3 of their size or 1."""

@@ -46,7 +46,7 @@ def random_walk():
     return m
 
 
-@pytest.mark.parametrize("method", ["auto", "ep", "vmp"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("ep", marks=pytest.mark.slow), "vmp"])
 def test_random_walk_of_the_language_with_missing_entries(method):
     data = RNG.normal(size=9) * 3
     data[[0, 4, 8]] = np.nan
@@ -67,9 +67,7 @@ def test_a_single_element_is_its_prior_and_observation():
     np.testing.assert_allclose(posterior.log_evidence, norm(0, np.sqrt(102)).logpdf(3.0), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "size", [1, 2, pytest.param(3, marks=pytest.mark.slow), 4, pytest.param(5, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("size", [1, 4, *(pytest.param(size, marks=pytest.mark.slow) for size in (2, 3, 5))])
 def test_vector_states_with_inputs_and_matrices(size):
     steps, seen = 12, 2
     a = 0.9 * np.linalg.qr(RNG.normal(size=(size, size)))[0]

@@ -124,7 +124,11 @@ POSITIVE = {
 }
 
 
-@pytest.mark.parametrize("name", POSITIVE)
+# The product has its numbers below too, and the last is a quotient.
+SLOW = {"product", "quotient"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in POSITIVE])
 def test_a_gaussian_times_a_power_of_a_gamma(name):
     """N(y; x s^n, 1.9) with x ~ N(1.2, 3.4) and s ~ Gamma(5.6, 4.8), against the maximum of its bound."""
     build, n, y = POSITIVE[name]

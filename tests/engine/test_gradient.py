@@ -91,7 +91,11 @@ def differences(program, data, name, step=1e-4):
     return (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12.0 * h)
 
 
-@pytest.mark.parametrize("case", CASES)
+# Cases that another covers: sites of EP by their powers and with loops, chains by those with a random precision.
+SLOW = {"probit", "logistic by quadrature", "chain"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES])
 def test_it_is_the_slope_of_the_evidence(case):
     build, names, method = CASES[case]
     model, data = build()

@@ -102,7 +102,7 @@ def test_missing_entries_are_predicted_and_the_others_points():
     close(marginal.interval(0.9)[0][[0, 2]], [1.0, 2.0])
 
 
-@pytest.mark.parametrize("variance", [1e4, 1e6, 1e8])
+@pytest.mark.parametrize("variance", [1e4, pytest.param(1e6, marks=pytest.mark.slow), 1e8])
 def test_logistic_under_a_very_vague_prior(variance):
     """By symmetry the evidence is one half, and the mean nearly that of a half normal."""
     m = cv.Model()

@@ -1,5 +1,6 @@
 """The verdict on posteriors that are right, and on those that are known to be wrong; the check against NUTS."""
 
+import functools
 import sys
 
 import jax
@@ -75,9 +76,16 @@ def skills():
     return cv.infer(m, {"winner": first, "loser": (first + random.integers(1, 10, size=60)) % 10})
 
 
-@pytest.mark.parametrize("build", [schools, correlated, uncentred_line])
+@functools.cache
+def judged(build):
+    """The posterior and its verdict, which is compiled for seconds."""
+    posterior = build()
+    return posterior, posterior.trust()
+
+
+@pytest.mark.parametrize("build", [schools, correlated, pytest.param(uncentred_line, marks=pytest.mark.slow)])
 def test_it_warns(build):
-    trust = build().trust()
+    _, trust = judged(build)
     assert trust.level == "poor"
     assert not trust.ok
     assert min(finding.ratio for finding in trust.findings) < 0.7
@@ -94,7 +102,7 @@ def test_it_does_not_warn(build):
 
 def test_it_measures_the_known_error_of_a_mean_field():
     """a and b have variance 11/21 each and correlation -10/11; the mean field gives them 1/11."""
-    found = correlated().trust()
+    _, found = judged(correlated)
     wanted = np.sqrt((1 / 11) / (11 / 21))
     for finding in found.findings:
         close(finding.ratio, wanted, rtol=0.05)
@@ -145,14 +153,14 @@ def vast():
 
 @pytest.mark.parametrize("build", [bounded, vast])
 def test_beliefs_with_mass_outside_the_support(build):
-    trust = build().trust()
+    _, trust = judged(build)
     assert trust.ok, trust
     assert {f.witness for f in trust.findings} == {"weighted draws"}
 
 
 def test_the_moments_of_bounded_variables_are_the_true_ones():
     """The reference of `bounded` against a grid over r, given which both elements of u are truncated Gaussians."""
-    posterior = bounded()
+    posterior, trust = judged(bounded)
     r = np.linspace(-0.5, 1.5, 4001)
     low, high = -2.0, 3.0
     mass = np.exp(stats.norm.logpdf(r))
@@ -160,7 +168,7 @@ def test_the_moments_of_bounded_variables_are_the_true_ones():
         mass = mass * (stats.norm.cdf(high, y - r) - stats.norm.cdf(low, y - r))
     mass /= mass.sum()
     sd = np.sqrt(mass @ (r - mass @ r) ** 2)
-    finding = next(f for f in posterior.trust().findings if f.name == "r")
+    finding = next(f for f in trust.findings if f.name == "r")
     close(finding.shift, abs(posterior["r"].mean - mass @ r) / sd, atol=0.05)
     close(finding.ratio, posterior["r"].sd / sd, rtol=0.03)
 
@@ -169,7 +177,7 @@ def test_a_belief_outside_its_support_is_not_checked():
     shifted = cv.Model()
     r = shifted.random("r", cv.gaussian(0.0, variance=100.0))
     shifted.random("y", cv.gaussian(r, variance=1.0))
-    posterior = bounded()
+    posterior, _ = judged(bounded)
     density, beliefs = density_of(posterior), {"u": posterior["u"], "r": cv.infer(shifted, {"y": 30.0})["r"]}
     with jax.enable_x64(True), pytest.raises(cv.UnsupportedError, match="No draw of the belief of 'r' lies inside"):
         belief_draws(density, functions(density), beliefs, 0)
