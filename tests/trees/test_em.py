@@ -99,7 +99,7 @@ def test_posteriors_of_precision_and_rate_given_the_times():
     assert found.precision.rate == pytest.approx(1.0 + 0.5 * (total / found.tree.length).sum(), rel=1e-3)
 
 
-@pytest.mark.parametrize("leaves", [3, 4, 5])
+@pytest.mark.parametrize("leaves", [3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_times_agree_with_the_posterior_of_small_trees(leaves):
     """With 40 columns: each depth within 1.5 posterior sds of its mean, by Metropolis."""
     tree, values, _ = case(10 + leaves, leaves, 40)

@@ -247,7 +247,7 @@ def test_search_joins_branch_points_where_the_mass_is(kernels):
     assert max(map(len, well_formed(found).children)) >= 6  # without data, a large concentration makes stars
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_small_trees(kernels, n):
     need(kernels, "build", "search")
     leaves, prior = sample(9, (n, 2, 1)), PRIORS["binary"]

@@ -17,6 +17,7 @@ from cavity.models.trees.prior import TreePrior, tables
 
 DDT, PYDT = TreePrior(), TreePrior(concentration=1.0, discount=0.2)
 SHARES = [0.0, 1.0, 0.5]
+PURE = [0.0, 1.0, pytest.param(0.5, marks=pytest.mark.slow)]  # both kinds in turn: by default for a posterior only
 
 
 def empty(n, columns=1, parts=1):
@@ -63,7 +64,7 @@ def deviations(found, wanted):
     return np.abs(found[:, 0] - wanted) / found[:, 1]
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", PURE)
 def test_moves_leave_the_prior_of_four_leaves(share):
     found = chain(moves(empty(4), DDT, share), start(4), 20_000, is_balanced, root_time)
     assert (deviations(found, [3 / 11, 6 / 17]) < 3.0).all(), found
@@ -80,7 +81,7 @@ def test_without_its_correction_the_proposal_from_the_prior_fails():
     assert deviations(found, [3 / 11, 6 / 17])[1] > 10.0, found
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", PURE)
 def test_moves_leave_the_prior_with_many_children(share):
     """The mean root time is 1 / (1 + H), H the table `harmonic`; the mean number of branch points is by simulation."""
     found = chain(moves(empty(6), PYDT, share, 6), start(6), 20_000, root_time, points)

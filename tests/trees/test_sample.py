@@ -37,7 +37,10 @@ def waits(tree, prior):
     return passed * tables(prior, tree.n_leaves).harmonic[tree.count[points] - 1]
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=str)
+# The last two are of the regimes of two before them, with other divergence functions.
+@pytest.mark.parametrize(
+    "prior", [*PRIORS[:4], *(pytest.param(prior, marks=pytest.mark.slow) for prior in PRIORS[4:])], ids=str
+)
 def test_structures_and_times_have_the_stated_law(prior):
     """Given the structure, times are independent exponentials in the integral: with the structures' probabilities,
     which another test gets from the density, that is all of the density."""
