@@ -51,7 +51,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             branch point.
         inference: "search", the best trees; or "mcmc", draws from the posterior, which give better densities and say
             how sure the tree is.
-        n_trees: how many trees of different structure, or how many draws, to keep and average over.
+        n_trees: how many trees of different structure, or how many draws, to keep; and how many to average over.
         n_steps: of a search: subtrees to move; None: 10 for each row.
         max_seconds: of a search: go on for so many seconds instead.
         restarts: of a search: builds from different orders of the rows.
@@ -161,7 +161,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         self.trees_ = tuple(each.tree for each in found)
         self.tree_, self.log_joint_ = found[0].tree, found[0].log_joint
         self._best = predictor(self.search_.problem, self.search_.best.state)
-        self._fitted = self.search_.draws(self.n_trees, key)
+        self._fitted = self.search_.draws(self.n_trees, jax.random.fold_in(key, 1))
         self._log_weights = np.zeros(len(self._fitted))
 
     def _sample(self, data: Data, key: Any, learn: set[str], names: tuple[str, ...]) -> None:
