@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from .divergence import Divergence, number
 from .leaves import Data
@@ -246,7 +246,8 @@ def _nearest(fitted: FittedTree, labels: np.ndarray, rows: np.ndarray) -> np.nda
     for i, row in enumerate(rows):
         with np.errstate(divide="ignore"):
             joint = np.log(mixture.weight) + _log_density(mixture, row, fitted.binary)
-        found[i] = np.argmax([logsumexp(joint[cluster == c]) if (cluster == c).any() else -np.inf for c in clusters])
+        total = [np.logaddexp.reduce(joint[cluster == c]) for c in clusters]  # minus infinity where there is none
+        found[i] = np.argmax(total)
     return found
 
 
@@ -298,7 +299,7 @@ def _check_settings(model: DiffusionTree, rows: int) -> None:
         value = getattr(model, name)
         if value is None and name in ("n_steps", "n_clusters"):
             continue
-        if not isinstance(value, Integral) or value < least or (most is not None and value > most):
+        if not isinstance(value, Integral) or not least <= int(value) <= (most or np.inf):
             limit = f"{least} or more" if most is None else f"from {least} to the number of rows, {most}"
             raise ValueError(f"{name}= is a whole number, {limit}; found {value!r}.")
     if model.max_seconds is not None and not number(model.max_seconds) > 0.0:
