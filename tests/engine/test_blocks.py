@@ -87,8 +87,8 @@ CASES = {
 }
 
 
-# Cases that a sibling covers: the same factor with missing outcomes, or under another method.
-SLOW = {"logistic", "logistic ncvmp", "poisson", "noise vmp"}
+# Cases that a sibling covers: the same factor with missing outcomes, or the same method with another factor.
+SLOW = {"softmax apart", "logistic", "logistic ncvmp", "logistic missing ncvmp", "poisson", "noise vmp"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES])

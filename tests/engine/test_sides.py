@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -177,8 +178,14 @@ def bounded_square(scale, outside):
     return m
 
 
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-@pytest.mark.parametrize(("bound", "outside"), [(0.5, True), (4.0, True), (-1.0, True), (0.5, False), (4.0, False)])
+def bounded_squares():
+    """Both scales and both sides by default, all combinations in the slow suite."""
+    sides = [(0.5, True), (4.0, True), (-1.0, True), (0.5, False), (4.0, False)]
+    for scale, (bound, outside) in itertools.product((1.0, 2.0), sides):
+        yield pytest.param(bound, scale, outside, marks=[pytest.mark.slow] * (outside == (scale == 1.0)))
+
+
+@pytest.mark.parametrize(("bound", "scale", "outside"), list(bounded_squares()))
 def test_a_bounded_square(bound, scale, outside):
     """r^2 > c is a union of two half lines, c > r^2 an interval: truncated moments of the posterior of r given y."""
     posterior = infer(bounded_square(scale, outside), {"y": 0.4, "c": bound})

@@ -61,7 +61,7 @@ def small_blocks(monkeypatch):
     ("name", "blocks"),
     [
         ("logistic", False),
-        ("logistic", True),
+        pytest.param("logistic", True, marks=pytest.mark.slow),
         pytest.param("softmax", False, marks=pytest.mark.slow),
         ("softmax", True),
     ],

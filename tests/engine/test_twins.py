@@ -326,7 +326,7 @@ def test_gate_on_a_comparison():
     close(posterior["side"].mean, scipy.special.expit(4.0), rtol=1e-7)
 
 
-@pytest.mark.parametrize("bound", ["tilted", "quadrature"])
+@pytest.mark.parametrize("bound", [pytest.param("tilted", marks=pytest.mark.slow), "quadrature"])
 @pytest.mark.parametrize("variance", [1.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_softmax_with_a_pinned_class_is_logistic(bound, variance):
     """Two classes, the score of the first fixed at zero."""
@@ -403,7 +403,7 @@ def test_linear_gaussian_trees_are_exact(tree):
         close(posterior[f"x{i}"].variance, after[j, j], rtol=1e-7)
 
 
-@pytest.mark.parametrize("link", [None, cv.probit, cv.logistic])
+@pytest.mark.parametrize("link", [None, cv.probit, pytest.param(cv.logistic, marks=pytest.mark.slow)])
 def test_factors_whose_variables_are_all_observed(link):
     """The evidence is the density of the data."""
     m = cv.Model()

@@ -8,7 +8,8 @@ import pytest
 from cavity.factors.families import matrices
 
 
-@pytest.fixture(params=[3, 10, 20, 70], ids=lambda size: f"{size} rows")
+# Written out, by column, and by LAPACK: the last twice in the slow suite.
+@pytest.fixture(params=[3, 10, pytest.param(20, marks=pytest.mark.slow), 70], ids=lambda size: f"{size} rows")
 def stack(request):
     draws = np.random.default_rng(0).normal(size=(4, request.param, request.param))
     return draws @ draws.swapaxes(1, 2) + request.param * np.eye(request.param)
