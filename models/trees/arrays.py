@@ -11,6 +11,7 @@ from .tree import ORIGIN, Tree
 
 FREE = -2  # parent of a slot that holds no node
 GAP = 1e-9  # the least difference of depths along a path: orders by depth need one
+FARTHEST = 600.0  # depths between which subtrees move: beyond, 1 - time nears the smallest numbers there are
 
 
 class Arrays(NamedTuple):

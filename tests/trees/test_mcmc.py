@@ -25,6 +25,7 @@ from cavity.models.trees.prior import tables as tables_of
 from cavity.models.trees.sample import sample_data, sample_tree
 from cavity.models.trees.sampler import Sampler
 from cavity.models.trees.settings import Settings
+from cavity.models.trees.tree import Tree
 
 KEY = jax.random.key(0)
 DDT, PYDT = TreePrior(), TreePrior(1.0, 0.2)
@@ -283,3 +284,20 @@ def test_settings_that_cannot_be():
         Settings(share_scored=1.5)
     with pytest.raises(ModelError, match="all columns are binary"):
         Sampler(Data(np.array([[0.0, 1.0], [1.0, 0.0]]), True), Settings(noise=0.1))
+
+
+@pytest.mark.parametrize("backend", NAMES)
+def test_depths_beyond_the_smallest_numbers(backend):
+    """Large concentrations part late: a star whose 1 - time is zero in double precision has a density, and leaves it."""
+    tree = Tree(np.array([4, 4, 4, 4, -1]), np.array([np.inf] * 4 + [3000.0]))
+    leaves = Leaves(np.arange(8.0).reshape(4, 2), np.full((4, 1), 0.5))
+    table = tables_of(TreePrior(5.4, 0.3), 4)
+    engine = engine_of(backend)
+    assert np.isfinite(engine.joint_gradient(pack(tree), leaves, table)[0])
+    arrays, seen = pack(tree), []
+    for seed in range(40):
+        arrays = engine.depth_moves(arrays, leaves, table, 2 * seed)
+        arrays, _, _ = engine.subtree_moves(arrays, leaves, table, 2 * seed + 1, 20, 0.5)
+        seen.append(unpack(arrays).n_nodes)
+    assert np.asarray(arrays.depth)[4] != 3000.0
+    assert max(seen) > 5

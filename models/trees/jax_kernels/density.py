@@ -9,16 +9,18 @@ from jax import lax
 
 from .native import native, put, row
 
+DEEPEST = 690.0  # exp(depth) is finite up to here; beyond, terms with a factor zero stay zero
+
 
 def cumulative(coefficients: Any, depth: Any) -> Any:
     """Integral of the divergence function from the origin to finite depths."""
     constant, rate, square = coefficients[0], coefficients[1], coefficients[2]
-    return rate * depth - constant * jnp.expm1(-depth) + square * jnp.expm1(depth)
+    return rate * depth - constant * jnp.expm1(-depth) + square * jnp.expm1(jnp.minimum(depth, DEEPEST))
 
 
 def intensity(coefficients: Any, depth: Any) -> tuple[Any, Any]:
     """The divergence function per unit of depth, and its derivative."""
-    bounded, growing = coefficients[0] * jnp.exp(-depth), coefficients[2] * jnp.exp(depth)
+    bounded, growing = coefficients[0] * jnp.exp(-depth), coefficients[2] * jnp.exp(jnp.minimum(depth, DEEPEST))
     return coefficients[1] + bounded + growing, growing - bounded
 
 

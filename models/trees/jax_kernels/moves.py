@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..arrays import FREE, GAP, Arrays, Messages, Subtree
+from ..arrays import FARTHEST, FREE, GAP, Arrays, Messages, Subtree
 from .density import cumulative, intensity
 from .edit import Place, attach_, detach_
 from .native import Kernel, native, row
@@ -73,7 +73,7 @@ def subtree_moves_(
         ratio = gained_(rest, tables, found.place, old) - found.change
         # Of so many subtrees one was chosen; it is one of so many after the move.
         ratio += jnp.log(number) - jnp.log(number + old.joins * 1 - found.place.joins * 1)
-        accept = _possible(rest, found.place) & (jnp.log(decision) < ratio)
+        accept = _possible(rest, found.place) & (old.depth <= FARTHEST) & (jnp.log(decision) < ratio)
         place = jax.tree.map(lambda new, before: jnp.where(accept, new, before), found.place, old)
         which = jnp.stack([~scored, scored])
         return attach_(without, root, place), accepted + (which & accept), proposed + which
@@ -113,7 +113,7 @@ def _possible(rest: Rest, place: Place) -> Any:
     depth = rest.arrays.depth
     start, end = row(depth, row(rest.arrays.parent, place.node)), row(depth, place.node)
     inside = (place.depth >= start + GAP) & (place.depth <= end - GAP)
-    return (place.joins | inside) & (place.depth <= rest.subtree.depth - GAP)
+    return (place.joins | inside) & (place.depth <= jnp.minimum(rest.subtree.depth - GAP, FARTHEST))
 
 
 # what a place is worth ------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any) -> 
         branches: arrays of the shape of `fraction`, with P behind where they have it.
     """
     after = rest * branches.span
-    remaining = branches.remaining + after
+    remaining = jnp.maximum(branches.remaining + after, 1e-300)
     constant, rate, square = (arrival.coefficients[i] for i in range(3))
     passed = -rate * jnp.log(remaining) + constant * (1.0 - remaining) + square * (1.0 / remaining - 1.0)
     slope = jnp.log(rate + constant * remaining + square / remaining)

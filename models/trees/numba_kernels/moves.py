@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import GAP, Arrays, Leaves
+from ..arrays import FARTHEST, GAP, Arrays, Leaves
 from ..prior import Tables
 from .best import CELLS, cell_of, draw_in_cell, masses
 from .jit import called, inner, kernel, uniform
@@ -152,7 +152,7 @@ def prior_move(s: Any, prior: Any, v: Any, places: Any, discount: Any, random: A
         new, joins, depth = walk(s, prior, discount, random)
         tries += 1
     top, end = s.depth[s.parent[new]], min(s.depth[new], piece.depth)
-    possible = depth <= piece.depth - GAP and (joins or keeps_distance(top, end, depth))
+    possible = depth <= min(piece.depth - GAP, FARTHEST) and (joins or keeps_distance(top, end, depth))
     gain = -math.inf
     if possible:
         gain = evidence_on_path(s, prior, piece, places, new, joins, depth) + change
@@ -212,13 +212,14 @@ def scored_move(s: Any, prior: Any, v: Any, places: Any, log_mass: Any, random: 
             cell, density = cell_of(b, depth)
             gain += score_one(s, prior, piece, places, to, depth) - log_mass[to, cell] - density
     else:
+        depth = s.depth[places.node[to]]
         gain += places.point[to] - log_mass[to, CELLS]
     if joined:
         gain -= places.point[row] - log_mass[row, CELLS]
     else:
         cell, density = cell_of(places.branch[row], before)
         gain -= score_one(s, prior, piece, places, row, before) - log_mass[row, cell] - density
-    accepted = possible and math.log(uniform(random)) < gain
+    accepted = possible and depth <= FARTHEST and math.log(uniform(random)) < gain
     if accepted:
         renew(s, attach(s, v, places.node[to], joins, depth))
     else:
@@ -238,7 +239,9 @@ def run_moves(arrays: Any, leaves: Any, prior: Any, seed: Any, steps: Any, share
     discount = discount_of(prior) if rows > 2 else 0.0
     for _ in range(steps if rows > 2 else 0):
         v, scored = random_subtree(s, random), uniform(random) < share_scored
-        if scored:
+        if s.depth[s.parent[v]] > FARTHEST:
+            done = False
+        elif scored:
             done = scored_move(s, prior, v, places, log_mass, random)
         else:
             done = prior_move(s, prior, v, places, discount, random, corrected)

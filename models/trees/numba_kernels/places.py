@@ -11,7 +11,7 @@ from ..arrays import Arrays, Leaves, Messages, Subtree
 from ..prior import Tables
 from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log
 from .messages import cavity
-from .prior import cumulative, intensity, prior_of
+from .prior import SMALLEST, cumulative, intensity, prior_of
 from .state import load, whole
 
 REFINED = 4  # branches on which the best time is sought, after a first look at all
@@ -199,6 +199,7 @@ def _evidence(
 @inner
 def prior_at(prior: Any, constant: Any, slope: Any, rest: Any) -> Any:
     """Log prior of diverging on a branch where 1 - time is `rest`."""
+    rest = max(rest, SMALLEST)
     passed = prior.constant * (1.0 - rest) + prior.square * (1.0 / rest - 1.0) - prior.rate * log(rest)
     return constant + slope * passed + log(intensity(prior, rest))
 

@@ -10,6 +10,8 @@ import numpy as np
 from ..prior import Tables
 from .jit import called, inner, log
 
+SMALLEST = 1e-300  # 1 - time of depths beyond which it would be zero: terms with a factor zero stay zero
+
 
 class Prior(NamedTuple):
     """`Tables` with their numbers apart: coefficients of the divergence function, tables, log Gamma(1 - discount)."""
@@ -35,13 +37,13 @@ def prior_of(tables: Tables) -> Prior:
 @inner
 def cumulative(prior: Any, depth: Any, rest: Any) -> Any:
     """Integral of the divergence function up to a finite depth; `rest` is exp(-depth)."""
-    return prior.rate * depth + prior.constant * (1.0 - rest) + prior.square * (1.0 / rest - 1.0)
+    return prior.rate * depth + prior.constant * (1.0 - rest) + prior.square * (1.0 / max(rest, SMALLEST) - 1.0)
 
 
 @inner
 def intensity(prior: Any, rest: Any) -> Any:
     """The divergence function per unit of depth."""
-    return prior.rate + prior.constant * rest + prior.square / rest
+    return prior.rate + prior.constant * rest + prior.square / max(rest, SMALLEST)
 
 
 @called
@@ -70,7 +72,7 @@ def add_prior_gradient(s: Any, prior: Any, gradient: Any) -> Any:
     for v in range(leaves, len(s.parent) - 1):
         if s.degree[v] > 0:
             speed = intensity(prior, s.rest[v])
-            slope = (prior.square / s.rest[v] - prior.constant * s.rest[v]) / speed
+            slope = (prior.square / max(s.rest[v], SMALLEST) - prior.constant * s.rest[v]) / speed
             slope -= prior.harmonic[s.count[v] - 1] * speed
             below = s.child[v]
             while below >= 0:
