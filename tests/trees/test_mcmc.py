@@ -288,7 +288,7 @@ def test_settings_that_cannot_be():
 
 @pytest.mark.parametrize("backend", NAMES)
 def test_depths_beyond_the_smallest_numbers(backend):
-    """Large concentrations part late: a star whose 1 - time is zero in double precision has a density, and leaves it."""
+    """Large concentrations part late: a star whose 1 - time is zero in doubles has a density, and is left."""
     tree = Tree(np.array([4, 4, 4, 4, -1]), np.array([np.inf] * 4 + [3000.0]))
     leaves = Leaves(np.arange(8.0).reshape(4, 2), np.full((4, 1), 0.5))
     table = tables_of(TreePrior(5.4, 0.3), 4)
