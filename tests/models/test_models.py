@@ -10,6 +10,7 @@ import cavity as cv
 from cavity import models
 
 ARGUMENTS = {
+    "diffusion_tree": (2,),
     "gamma_estimation": (),
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
