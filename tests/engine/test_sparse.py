@@ -56,14 +56,14 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(rows, "FEWEST", 7)
 
 
-# The softmax is in blocks by default: all rows at once compile for longest.
+# The softmax, which compiles for longest, is in blocks by default in test_blocks.py.
 @pytest.mark.parametrize(
     ("name", "blocks"),
     [
         ("logistic", False),
-        pytest.param("logistic", True, marks=pytest.mark.slow),
+        ("logistic", True),
         pytest.param("softmax", False, marks=pytest.mark.slow),
-        ("softmax", True),
+        pytest.param("softmax", True, marks=pytest.mark.slow),
     ],
 )
 def test_a_sparse_input_gives_what_a_dense_one_gives(name, blocks, monkeypatch, tmp_path):
