@@ -7,12 +7,10 @@ one.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import json
 import os
-import tempfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -22,6 +20,7 @@ import jax
 import numpy as np
 
 from ..factors.errors import DataError, ModelError
+from .archive import write_archive
 from .bar import progress_bar
 from .to_arviz import as_arviz
 
@@ -167,20 +166,7 @@ def _write(path: str | os.PathLike[str], plan: dict[str, Any], state: _Run) -> N
     if state.seconds:
         arrays["seconds"] = np.array(state.seconds)
     meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": state.done, "arrays": list(arrays)}
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, draft = tempfile.mkstemp(prefix=name, dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("meta.json", json.dumps(meta))
-            for number, array in enumerate(arrays.values()):
-                content = io.BytesIO()
-                np.save(content, array, allow_pickle=False)
-                archive.writestr(f"{number}.npy", content.getvalue())
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(draft)
-        raise
+    write_archive(path, json.dumps(meta), arrays.values())
 
 
 def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any], kernel: Kernel) -> _Run:

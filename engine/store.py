@@ -6,13 +6,11 @@ too. Nothing in it is pickled, and reading it runs no code of the file.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -32,6 +30,7 @@ from ..compiler.sparse import is_sparse
 from ..factors.domains import Domain
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import BY_NAME, Point
+from .archive import write_archive
 from .completed import Completed
 from .options import Options, key_of
 from .posterior import Posterior
@@ -86,20 +85,8 @@ def save(posterior: Posterior, path: str | os.PathLike[str]) -> None:
     """Writes `posterior` to the file `path`, which is replaced as a whole or not at all. See `load`."""
     writer = _Writer()
     meta = _describe(posterior, writer)
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, draft = tempfile.mkstemp(prefix=name, dir=folder)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("meta.json", json.dumps(meta, indent=1, allow_nan=False, default=_number))
-            for number, array in enumerate(writer.arrays):
-                content = io.BytesIO()
-                np.save(content, array, allow_pickle=False)
-                archive.writestr(f"{number}.npy", content.getvalue())
-        os.replace(draft, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(draft)
-        raise
+    text = json.dumps(meta, indent=1, allow_nan=False, default=_number)
+    write_archive(path, text, writer.arrays)
 
 
 def _describe(posterior: Posterior, writer: _Writer) -> dict[str, Any]:

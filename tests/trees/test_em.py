@@ -105,12 +105,13 @@ def test_times_agree_with_the_posterior_of_small_trees(leaves):
     tree, values, _ = case(10 + leaves, leaves, 40)
     prior = TreePrior()
     found = em_times(tree, Data(values), prior, precision=KNOWN, rate=KNOWN, iterations=2000)
-    mean, sd = posterior_of_depths(found.tree, values, prior)
+    depths = chain_of_depths(found.tree, values, prior, 2000, 0.15)[200:]
+    mean, sd = depths.mean(axis=0), depths.std(axis=0)
     assert (np.abs(found.tree.depth[leaves:] - mean) < 1.5 * sd).all()
 
 
-def posterior_of_depths(tree, values, prior, draws=2000):
-    """Metropolis over the logs of the depths, exact evidence."""
+def chain_of_depths(tree, values, prior, draws, step):
+    """(draws, points) Metropolis over the logs of the depths, exact evidence."""
     random, points = np.random.default_rng(0), np.arange(tree.n_leaves, tree.n_nodes)
     leaves, _ = to_leaves(Data(values))
 
@@ -125,12 +126,12 @@ def posterior_of_depths(tree, values, prior, draws=2000):
     at = np.log(tree.depth[points])
     now, kept = level(at), []
     for _ in range(draws):
-        there = at + 0.15 * random.normal(size=len(points))
+        there = at + step * random.normal(size=len(points))
         new = level(there)
         if np.log(random.uniform()) < new - now:
             at, now = there, new
         kept.append(np.exp(at))
-    return np.mean(kept[200:], axis=0), np.std(kept[200:], axis=0)
+    return np.array(kept)
 
 
 def fast_joint(tree, leaves, prior):

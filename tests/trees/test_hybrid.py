@@ -6,7 +6,7 @@ from oracle import dense_evidence
 from scipy.integrate import quad
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm
-from test_em import case, fast_joint
+from test_em import case, chain_of_depths
 
 import cavity as cv
 from cavity.models.trees.em import em_times, exponents
@@ -14,7 +14,7 @@ from cavity.models.trees.hybrid import hybrid
 from cavity.models.trees.hybrid_factors import beta_times, gaussian_sweep, tilted_variances
 from cavity.models.trees.leaves import Data, to_leaves
 from cavity.models.trees.prior import TreePrior, log_prior, log_structure
-from cavity.models.trees.tree import ORIGIN, Tree
+from cavity.models.trees.tree import Tree
 
 KNOWN = {"variance": (1.0, 1e-6), "rate": (1e6, 1e6)}
 
@@ -125,34 +125,10 @@ def test_times_of_small_trees_against_markov_chains(leaves):
     tree, values, _ = case(30 + leaves, leaves, 20)
     found = hybrid(tree, Data(values), **KNOWN)
     assert found.converged
-    draws = chain_of_times(found.tree, values, TreePrior())
+    draws = -np.expm1(-chain_of_depths(found.tree, values, TreePrior(), 4000, 0.2)[500:])
     mean, sd = draws.mean(axis=0), draws.std(axis=0)
     assert (np.abs(found.time_mean[leaves:] - mean) < 0.7 * sd).all()
     assert (np.abs(np.log(found.time_sd[leaves:] / sd)) < np.log(2.0)).all()
-
-
-def chain_of_times(tree, values, prior, draws=4000):
-    """Metropolis over depths by their logs."""
-    random, points = np.random.default_rng(0), np.arange(tree.n_leaves, tree.n_nodes)
-    leaves, _ = to_leaves(Data(values))
-
-    def level(log_depth):
-        depth = tree.depth.copy()
-        depth[points] = np.exp(log_depth)
-        above = np.where(tree.parent[points] == ORIGIN, 0.0, depth[tree.parent[points]])
-        if (depth[points] <= above).any():
-            return -np.inf
-        return fast_joint(Tree(tree.parent, depth), leaves, prior) + log_depth.sum()
-
-    at = np.log(tree.depth[points])
-    now, kept = level(at), []
-    for _ in range(draws):
-        there = at + 0.2 * random.normal(size=len(points))
-        new = level(there)
-        if np.log(random.uniform()) < new - now:
-            at, now = there, new
-        kept.append(-np.expm1(-np.exp(at)))
-    return np.array(kept[draws // 8 :])
 
 
 def test_hybrid_and_em_agree_where_columns_are_many():
