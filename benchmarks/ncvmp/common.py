@@ -3,16 +3,15 @@
 Import this module before NumPy and JAX: it pins the threads of BLAS and XLA through the harness of the benchmarks.
 """
 
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import experiments
 import harness
 
 # isort: split
-import argparse
 import json
 
 import matplotlib
@@ -21,25 +20,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+options, folder = experiments.options, experiments.folder
 RESULTS = harness.RESULTS / "ncvmp"
-
-
-def options(description):
-    """The options that every experiment has."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a small version, in seconds")
-    parser.add_argument("--data", type=Path, default=os.environ.get("CAVITY_DATA"), help="folder of the data sets")
-    return parser
-
-
-def folder(arguments, *names):
-    """The folder of a data set, or an exit that says what is missing."""
-    if arguments.data is None:
-        raise SystemExit("This experiment needs data: give their folder with --data or in CAVITY_DATA.")
-    path = Path(arguments.data, *names)
-    if not path.exists():
-        raise SystemExit(f"{path} does not exist; --data or CAVITY_DATA must name the folder that holds {names[0]}.")
-    return path
 
 
 def standardised(x):

@@ -3,41 +3,29 @@
 Import this module before NumPy and JAX: it pins the threads of BLAS and XLA through the harness of the benchmarks.
 """
 
-import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import experiments
 import harness
 
 # isort: split
-import argparse
 import json
 
 import numpy as np
 
+folder = experiments.folder
 RESULTS = harness.RESULTS / "trees"
 
 
 def options(description):
-    """The options that every experiment has."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a small version, in seconds")
-    parser.add_argument("--data", type=Path, default=os.environ.get("CAVITY_DATA"), help="folder of the data sets")
+    """The options that every experiment on trees has."""
+    parser = experiments.options(description)
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers")
     parser.add_argument("--backend", choices=("jax", "numba"), default="numba", help="kernels (numba is an extra)")
     return parser
-
-
-def folder(arguments, *names):
-    """The folder of a data set, or an exit that says what is missing."""
-    if arguments.data is None:
-        raise SystemExit("This experiment needs data: give their folder with --data or in CAVITY_DATA.")
-    path = Path(arguments.data, *names)
-    if not path.exists():
-        raise SystemExit(f"{path} does not exist; --data or CAVITY_DATA must name the folder that holds {names[0]}.")
-    return path
 
 
 def table(title, columns, rows):
