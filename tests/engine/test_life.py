@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from small_models import EARLY, LATE, SIZES, dice_model, mean_model, same, skills
 
 import cavity as cv
 
@@ -11,27 +12,11 @@ close = np.testing.assert_allclose
 RANDOM = np.random.default_rng(7)
 
 
-def mean_model():
-    m = cv.Model("mean")
-    n = m.plate("n")
-    mean = m.random("mean", cv.gaussian(1.0, variance=9.0))
-    m.random("x", cv.gaussian(mean, precision=2.0), plates=n)
-    return m
-
-
 def rate_model():
     m = cv.Model("rate")
     n = m.plate("n")
     rate = m.random("rate", cv.gamma(2.0, 3.0))
     m.random("x", cv.poisson(rate), plates=n)
-    return m
-
-
-def dice_model():
-    m = cv.Model("dice")
-    n = m.plate("n")
-    weights = m.random("weights", cv.dirichlet([1.0, 2.0, 0.5]))
-    m.random("x", cv.categorical(weights), plates=n)
     return m
 
 
@@ -67,13 +52,6 @@ CONJUGATE = {
     "vector": (vector_model, RANDOM.normal(size=(40, 2))),
     "wishart": (scatter_model, RANDOM.normal(size=(40, 2))),
 }
-
-
-def same(one, other, rtol=1e-10):
-    """Marginals agree in all parameters."""
-    assert type(one.family) is type(other.family)
-    for name, value in one.parameters.items():
-        close(value, other.parameters[name], rtol=rtol, atol=1e-12)
 
 
 # streaming ------------------------------------------------------------------------------------------------------------
@@ -137,22 +115,6 @@ def test_e6_incremental_training_on_the_same_data():
     close(posterior.predict(new)["y"].mean, [0.72056019196590348, 0.74344670077888442], rtol=1e-8)
     again = cv.infer(model, E6, prior=posterior, tolerance=1e-9)
     close(again.predict(new)["y"].mean, [0.83123739083799109, 0.86418552521719771], rtol=1e-8)
-
-
-def skills():
-    m = cv.Model("skills")
-    player, game = m.plate("player"), m.plate("game")
-    winner = m.input("winner", cv.index(player), plates=game)
-    loser = m.input("loser", cv.index(player), plates=game)
-    skill = m.random("skill", cv.gaussian(0.0, variance=0.5), plates=player)
-    margin = m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0))
-    m.constrain(margin > 0)
-    return m
-
-
-EARLY = {"winner": [0, 1, 2, 0], "loser": [1, 2, 3, 2]}
-LATE = {"winner": [3, 3, 1, 0], "loser": [1, 2, 0, 3]}
-SIZES = {"player": 4}
 
 
 @pytest.mark.slow
