@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.keys import generator
 from ...factors.errors import DataError
 from .imbalance import log_split
-from .sample import generator
 
 
 def sample_partition(n: int, concentration: float, key: Any) -> np.ndarray:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
+from ...engine.keys import generator
 from ...factors.errors import DataError
 from .divergence import Divergence
 from .prior import TreePrior
-from .sample import generator
 from .tree import ORIGIN, Tree
 
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
+from ...engine.keys import generator
 from ...factors.errors import DataError
 from .arrays import Arrays, Leaves, Messages, pack
 from .backend import Kernels, kernels
 from .branches import Branches, bridge, of_tree
 from .likelihood import ColumnRows, SharedRows
 from .prior import TreePrior
-from .sample import generator
 from .tree import Tree
 
 _STAY = np.array([1.0, 0.8, 0.6, 0.4, 0.2, 0.08, 0.02, 2e-3, 0.0])  # cells of a branch: shares that leave later

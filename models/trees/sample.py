@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.special import gammaln
 
+from ...engine.keys import generator
 from ...factors.errors import DataError
 from .prior import TreePrior
 from .tree import ORIGIN, Tree
-
-
-def generator(key: Any) -> np.random.Generator:
-    """The NumPy generator that belongs to a key of `jax.random`: the same key, the same draws."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
 def sample_tree(prior: TreePrior, n: int, key: Any) -> Tree:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ...engine.keys import generator
 from ...engine.monte_carlo import Chains, Kernel
 from ...factors.errors import ModelError
 from . import gibbs
@@ -22,7 +23,7 @@ from .leaves import Data
 from .locations import column_evidence, draw_locations
 from .predict import FittedTree
 from .prior import TreePrior, tables
-from .sample import generator, sample_tree
+from .sample import sample_tree
 from .settings import Settings
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.bar import progress_bar
+from ...engine.keys import generator
 from ...factors.errors import DataError, ModelError
 from .arrays import FREE, Arrays
 from .backend import Kernels
@@ -19,7 +20,6 @@ from .hyper import LEARNABLE, Hyperpriors
 from .leaves import Data, per_column
 from .predict import FittedTree, fit_tree
 from .prior import TreePrior
-from .sample import generator
 from .tree import Tree
 
 BLOCK = 100  # search steps in one call of the kernels: one compilation whatever the number of steps

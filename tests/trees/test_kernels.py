@@ -179,8 +179,8 @@ def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, siz
 
 
 def test_a_subtree_taken_out_and_put_back_leaves_all_as_it_was():
+    from cavity.engine.native import Kernel
     from cavity.models.trees.jax_kernels.edit import attach_, detach_
-    from cavity.models.trees.jax_kernels.native import Kernel
 
     def there_and_back(arrays, node):
         rest, place = detach_(arrays, node)
@@ -294,7 +294,8 @@ def test_one_compilation_serves_all_of_a_shape():
 
 def test_an_unknown_compiler_gets_plain_loops(monkeypatch):
     """The mark on loops is an internal one of XLA: without it the numbers are the same."""
-    from cavity.models.trees.jax_kernels import native, sweep
+    from cavity.engine import native
+    from cavity.models.trees.jax_kernels import sweep
     from cavity.models.trees.jax_kernels.sweep import sweep_
 
     random = np.random.default_rng(0)

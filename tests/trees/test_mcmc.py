@@ -10,13 +10,13 @@ import pytest
 from oracle import dense_evidence
 from scipy.stats import multivariate_normal
 
+from cavity.engine.native import Kernel, native
 from cavity.factors.errors import ModelError
 from cavity.models.trees.arrays import Leaves, pack, unpack
 from cavity.models.trees.backend import NAMES, kernels
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.hyper import Hyperpriors
 from cavity.models.trees.jax_kernels import moves
-from cavity.models.trees.jax_kernels.native import Kernel, native
 from cavity.models.trees.leaves import Data
 from cavity.models.trees.locations import column_evidence, draw_locations
 from cavity.models.trees.mcmc import sample_posterior

@@ -6,12 +6,13 @@ import pytest
 from scipy import stats
 from scipy.special import gamma
 
+from cavity.engine.keys import generator
 from cavity.factors.errors import DataError
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.enumerate import log_probability, structures
 from cavity.models.trees.imbalance import colless, expected_branch_points, expected_imbalance, unbalanced
 from cavity.models.trees.prior import TreePrior, log_prior, tables
-from cavity.models.trees.sample import generator, sample_data, sample_locations, sample_tree
+from cavity.models.trees.sample import sample_data, sample_locations, sample_tree
 from cavity.models.trees.tree import ORIGIN, Tree
 
 NEAL = Divergence(rate=0.5, constant=1.0, square=0.3)

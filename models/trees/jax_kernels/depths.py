@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import Kernel, native, put, row
 from ..arrays import FREE, GAP
-from .native import Kernel, native, put, row
 from .plan import NONE, links_, queue_, top_
 from .sweep import log_normal, meet, split, squared, start_, up_
 

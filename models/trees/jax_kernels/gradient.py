@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import Kernel, native, put, row
 from .density import intensity, log_prior_, places_
-from .native import Kernel, native, put, row
 from .plan import linked_, links_, queue_, top_
 from .sweep import evidence_, squared, start_, sweep_on, up_
 

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import Kernel, native, row
 from ..arrays import FARTHEST, FREE, GAP, Arrays, Messages, Subtree
 from .density import cumulative, intensity
 from .edit import Place, attach_, detach_
-from .native import Kernel, native, row
 from .plan import Links, Queue, links_, queue_, top_
 from .score import score_on
 from .sweep import log_normal, meet, split, squared, start_, sweep_on, up_

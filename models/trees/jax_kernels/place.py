@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import native
 from ..arrays import GAP, Messages, Subtree
 from .edit import Place
-from .native import native
 from .plan import Links, Queue
 from .score import Arrival, Branches, branches_on, density_
 

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import Kernel, native, put, row
 from ..arrays import Messages, Subtree
 from .density import cumulative, places_
-from .native import Kernel, native, put, row
 from .plan import Links, Queue, links_, queue_, top_
 from .sweep import log_normal, split, squared
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ....engine.native import Kernel, native, row
 from ..arrays import FREE, Arrays, Leaves, Messages, Subtree
 from .edit import Place, attach_, detach_
 from .gradient import joint_, joint_gradient
-from .native import Kernel, native, row
 from .place import best_
 from .plan import links_, queue_, top_
 from .sweep import Upward, down_, split, start_, still_, up_

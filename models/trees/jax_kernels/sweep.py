@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ....engine.native import Kernel, native, put, row
 from ..arrays import Messages
-from .native import Kernel, native, put, row
 from .plan import Links, Queue, links_, queue_, top_
 
 

@@ -1,4 +1,4 @@
-"""Kernels, which count their compilations, and their loops over nodes: each is one function of machine code."""
+"""Kernels, which count their compilations, and their inner loops: each is one function of machine code."""
 
 from __future__ import annotations
 
