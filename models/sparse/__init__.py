@@ -1,0 +1,1 @@
+"""Sparse factor models: nonparametric sparse factor analysis and its family, by Markov chains and by messages."""
