@@ -1,0 +1,159 @@
+"""Probabilistic principal components: maximum likelihood in closed form, and the evidence for their number."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ...factors.errors import DataError, ModelError
+
+_NOTHING = 1e-12  # eigenvalues below this share of the largest are rounding
+
+
+class PrincipalComponents(NamedTuple):
+    """A fitted model `y = mean + loading x + noise`, x standard normal.
+
+    Attributes:
+        loading: (D, K), the columns orthogonal and decreasing in length, the largest entry of each positive.
+        noise: precision of the noise, one for all rows.
+        mean: (D,).
+        factor: (K, N) posterior mean of the factors, `(G'G + I / noise)^-1 G' (y - mean)`.
+        log_likelihood: of all samples, at these values, the factors integrated out.
+    """
+
+    loading: np.ndarray
+    noise: float
+    mean: np.ndarray
+    factor: np.ndarray
+    log_likelihood: float
+
+
+class DimensionEvidence(NamedTuple):
+    """Attributes:
+    log_evidence: (most + 1,) for 0, 1, ..., most factors.
+    probability: (most + 1,) of each number, where all are equally probable before.
+    best: the number of the largest evidence.
+    """
+
+    log_evidence: np.ndarray
+    probability: np.ndarray
+    best: int
+
+
+def fit_ppca(values: Any, factors: int) -> PrincipalComponents:
+    """Principal components as the maximum-likelihood fit of a factor model whose noise is equal in all rows.
+
+    With eigenvalues `e_1 > e_2 > ...` of the covariance (divided by N) and eigenvectors u, the variance of the noise is
+    `v = mean of e_j over j > K`, and column k of the loading is `u_k sqrt(e_k - v)`.
+
+    Args:
+        values: (D, N) rows by samples, nothing missing.
+        factors: K, from 0 to one less than the rank of the centred values, at most min(D, N - 1) - 1.
+
+    Raises:
+        DataError: missing or infinite values, fewer than two samples or rows. ModelError: so many factors that no
+            noise is left.
+
+    Source: tipping1999probabilistic, knowles2012thesis.
+    """
+    values = _complete(values)
+    rows, samples = values.shape
+    mean = values.mean(axis=1)
+    left, size, right = np.linalg.svd(values - mean[:, None], full_matrices=False)
+    most = _rank(size**2) - 1
+    if not 0 <= factors <= most:
+        raise ModelError(
+            f"Asked for {factors} principal components of values {values.shape}, whose rank once centred is "
+            f"{most + 1}: the likelihood is unbounded where no noise is left. Ask for 0 to {most}."
+        )
+    variance = size**2 / samples
+    noise = variance[factors:].sum() / (rows - factors)
+    kept = variance[:factors]
+    strongest = np.take_along_axis(left, np.abs(left).argmax(axis=0)[None], axis=0)[0]
+    sign = np.where(strongest < 0.0, -1.0, 1.0)[:factors]
+    length = np.sqrt(np.maximum(kept - noise, 0.0))
+    log_determinant = np.log(kept).sum() + (rows - factors) * np.log(noise)
+    return PrincipalComponents(
+        loading=left[:, :factors] * sign * length,
+        noise=float(1.0 / noise),
+        mean=mean,
+        factor=right[:factors] * (sign * size[:factors] * length / kept)[:, None],
+        log_likelihood=float(-0.5 * samples * (rows * np.log(2.0 * np.pi) + log_determinant + rows)),
+    )
+
+
+def ppca_evidence(values: Any) -> DimensionEvidence:
+    """Evidence of every number of principal components, by Laplace's method.
+
+    The covariance is `U L U' + v (I - U U')`: U (D, k) orthonormal, uniform over all such matrices; the logarithms of
+    `L_1 > ... > L_k > v` and the mean have improper uniform densities, of height one. With `n = N - 1`, the scatter's
+    eigenvalues divided by n, `e`, and `v` the mean of those left over, the log evidence is
+
+        - D/2 log N - n D/2 log(2 pi e) - n/2 (sum over i <= k of log e_i + (D - k) log v)
+        + sum over i <= k of log [Gamma((D - i + 1)/2) pi^-((D - i + 1)/2)]      (1 / area, times 2^k modes of sign)
+        + 1/2 sum over i <= k, j > i of log(2 pi / a_ij)                         (directions)
+        + k/2 log(4 pi / n) + 1/2 log(4 pi / (n (D - k)))                        (logarithms of variances)
+
+    with `a_ij = n (e_i - e_j) (1 / f_j - 1 / e_i)`, f_j = e_j where j <= k and v beyond. This is Minka's criterion with
+    the terms that his last simplification and scikit-learn's `PCA("mle")` leave out: the 2^k modes and the curvature of
+    the variances. Laplace's method fails where eigenvalues nearly agree: there no direction counts for more than its
+    whole range, `sqrt(2 pi / a) <= pi`. It also holds for fewer samples than rows.
+
+    Args:
+        values: (D, N) rows by samples, nothing missing.
+
+    Returns:
+        The evidence of 0 up to one less than the rank of the centred values, at most min(D, N - 1) - 1.
+
+    Raises:
+        DataError: missing or infinite values, fewer than two samples or rows, or all samples equal.
+
+    Source: minka2000automatic, knowles2012thesis.
+    """
+    values = _complete(values)
+    rows, samples = values.shape
+    n = samples - 1
+    spread = np.linalg.svd(values - values.mean(axis=1, keepdims=True), compute_uv=False) ** 2 / n
+    most = _rank(spread) - 1
+    if most < 0:
+        raise DataError(f"All {samples} samples are equal, so that they have no covariance to speak of.")
+    variance = np.zeros(rows)
+    variance[: len(spread)] = spread
+    found = np.array([_log_evidence(variance, k, n) for k in range(most + 1)]) - 0.5 * rows * np.log(samples)
+    share = np.exp(found - found.max())
+    return DimensionEvidence(found, share / share.sum(), int(found.argmax()))
+
+
+def _log_evidence(variance: np.ndarray, k: int, n: int) -> float:
+    """The formula above but for its first term, from all D eigenvalues, decreasing."""
+    rows = len(variance)
+    kept, noise = variance[:k], variance[k:].sum() / (rows - k)
+    fitted = np.r_[kept, np.full(rows - k, noise)]
+    at_best = -0.5 * n * (rows * np.log(2.0 * np.pi * np.e) + np.log(fitted).sum())
+    half = 0.5 * (rows - np.arange(k))
+    uniform = np.sum(gammaln(half) - half * np.log(np.pi))
+    i, j = np.triu_indices(rows, 1, rows)
+    i, j = i[i < k], j[i < k]
+    curvature = n * (variance[i] - variance[j]) * (1.0 / fitted[j] - 1.0 / fitted[i])
+    directions = -0.5 * np.log(np.maximum(curvature / (2.0 * np.pi), np.pi**-2)).sum()
+    scales = 0.5 * k * np.log(4.0 * np.pi / n) + 0.5 * np.log(4.0 * np.pi / (n * (rows - k)))
+    return float(at_best + uniform + directions + scales)
+
+
+def _rank(power: np.ndarray) -> int:
+    return int(np.sum(power > _NOTHING * power.max())) if power.max() > 0.0 else 0
+
+
+def _complete(values: Any) -> np.ndarray:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2 or min(values.shape) < 2:
+        raise DataError(f"Values are (rows, samples), two of each at least; found shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise DataError(
+            f"{np.sum(~np.isfinite(values))} of {values.size} values are missing or infinite, and the closed form of "
+            "principal components needs all. Leave out their rows or samples, impute them, or fit a factor model "
+            "without sparsity by MCMC, which takes missing entries."
+        )
+    return values
