@@ -13,7 +13,7 @@ import json
 import os
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -27,18 +27,43 @@ from .to_arviz import as_arviz
 FORMAT, VERSION = "cavity chains", 1
 
 
+class Together(NamedTuple):
+    """How all chains make a transition in one call.
+
+    Attributes:
+        join: `join(states) -> batch`, of a list of states.
+        step: `step(keys, batch) -> batch`; keys is an array of keys, one for each chain.
+        split: `split(batch) -> states`.
+    """
+
+    join: Callable[[list[Any]], Any]
+    step: Callable[[Any, Any], Any]
+    split: Callable[[Any], list[Any]]
+
+
 class Kernel(NamedTuple):
     """A Markov chain.
 
     Attributes:
-        init: `init(key) -> state`, a state to start from. States are pytrees of arrays whose shapes stay.
+        init: `init(key) -> state`, a state to start from. States are pytrees of arrays.
         step: `step(key, state) -> state`, one transition; everything random comes from the key.
         record: `record(state) -> {name: array}`, what is kept of a state.
+        reduce: None, or `reduce(totals, recorded) -> (totals, kept)`: what of a record goes into running totals,
+            {name: array} or None before the first draw, and what is kept as it is.
+        together: None, or how all chains step at once.
+        grows: whether the shapes of states and records change. Records are then padded with zeros at the ends of axes.
+        note: None, or `note(states) -> str`, a word for the progress bar.
+        identity: of the data and the model, in any words: a checkpoint of another one is refused.
     """
 
     init: Callable[[Any], Any]
     step: Callable[[Any, Any], Any]
     record: Callable[[Any], dict[str, Any]]
+    reduce: Callable[[Any, dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] | None = None
+    together: Together | None = None
+    grows: bool = False
+    note: Callable[[list[Any]], str] | None = None
+    identity: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,12 +73,15 @@ class Chains:
     Attributes:
         draws: {name: (chains, draws, ...)}.
         states: the last state of each chain.
-        seconds: (chains, draws) CPU seconds that each chain had used by each draw, without the other chains.
+        seconds: (chains, draws) CPU seconds that each chain had used by each draw, without the other chains; chains
+            that step together have equal shares.
+        totals: {name: array} of each chain, where the kernel has any.
     """
 
     draws: dict[str, np.ndarray]
     states: tuple[Any, ...]
     seconds: np.ndarray
+    totals: tuple[dict[str, np.ndarray], ...] = ()
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.draws[name]
@@ -79,7 +107,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
 ) -> Chains:
-    """Run chains, one after the other a draw at a time.
+    """Run chains, a draw of each at a time.
 
     Args:
         kernel: what to run.
@@ -109,63 +137,128 @@ def run(
         "chains": int(chains),
         "warmup": int(warmup),
         "thin": int(thin),
+        "identity": kernel.identity,
     }
     # Keys 0 are for the starts; transition i has key i + 1.
-    keys = [jax.random.fold_in(key, chain) for chain in range(chains)]
-    progressed = _Run(0, [kernel.init(jax.random.fold_in(chain, 0)) for chain in keys], [[] for _ in keys], [])
+    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(chains))
+    starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(chains)]
+    now = _Run(0, starts, [[] for _ in starts], [{} for _ in starts], [])
     if checkpoint is not None and os.path.exists(checkpoint):
-        progressed = _read(checkpoint, plan, progressed.states, kernel)
-    done, states, kept, seconds = progressed
-    total, saved, used = warmup + thin * draws, time.monotonic(), np.zeros(chains)
-    used += seconds[-1] if seconds else 0.0
+        now = _read(checkpoint, plan, starts, kernel)
+    total, saved = warmup + thin * draws, time.monotonic()
+    if kernel.reduce is not None and now.done > total:
+        raise DataError(
+            f"The checkpoint '{os.fspath(checkpoint or '')}' has gone {now.done} transitions, and {total} are asked "
+            "for: totals over draws cannot be taken back. Ask for as many draws or more, or name another file."
+        )
+    used = now.seconds[-1].copy() if now.seconds else np.zeros(chains)
+    walk = _walk(kernel, now.states, used)
     with progress_bar(progress, "round") as show:
-        for start in range(done, total, 256):
-            stop = min(start + 256, total)
-            folded = [_fold(chain, np.arange(start + 1, stop + 1)) for chain in keys]
-            for i in range(start, stop):
-                for chain in range(chains):
-                    clock = time.process_time()
-                    states[chain] = kernel.step(folded[chain][i - start], states[chain])
-                    used[chain] += time.process_time() - clock
-                if i >= warmup and (i - warmup + 1) % thin == 0:
-                    seconds.append(used.copy())
-                    for chain in range(chains):
-                        recorded = kernel.record(states[chain])
-                        kept[chain].append({name: np.asarray(value) for name, value in recorded.items()})
+        for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
+            walk.step(key_of)
+            kept = i >= warmup and (i - warmup + 1) % thin == 0
+            write = checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total)
+            if kept or write:
+                now = now._replace(done=i + 1, states=walk.states())
+            if kept:
+                now.seconds.append(used.copy())
+                _keep(kernel, now)
+            if kernel.note is None or callable(progress):
                 show(i + 1, total)
-                if checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total):
-                    _write(checkpoint, plan, _Run(i + 1, states, kept, seconds))
-                    saved = time.monotonic()
-    found = {name: np.stack([[d[name] for d in chain[:draws]] for chain in kept]) for name in kept[0][0]}
-    return Chains(found, tuple(states), np.array(seconds[:draws]).T)
+            else:
+                show(i + 1, total, kernel.note(walk.states()))
+            if checkpoint is not None and write:
+                _write(checkpoint, plan, now)
+                saved = time.monotonic()
+    names = now.kept[0][0]
+    found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], kernel.grows) for name in names}
+    shaped = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in found.items()}
+    return Chains(shaped, tuple(now.states), np.array(now.seconds[:draws]).T, tuple(filter(None, now.totals)))
 
 
 class _Run(NamedTuple):
-    """How far a run is: transitions done, the states, the draws kept of each chain, CPU seconds at each draw."""
+    """How far a run is: transitions done; states, kept draws and totals of each chain; CPU seconds at each draw."""
 
     done: int
     states: list[Any]
     kept: list[list[dict[str, np.ndarray]]]
+    totals: list[dict[str, np.ndarray]]
     seconds: list[np.ndarray]
 
 
-def _fold(key: Any, numbers: np.ndarray) -> list[Any]:
-    return list(jax.vmap(lambda number: jax.random.fold_in(key, number))(numbers))
+class _Walk(NamedTuple):
+    step: Callable[[Callable[[Any], Any]], None]
+    states: Callable[[], list[Any]]
+
+
+def _walk(kernel: Kernel, states: list[Any], used: np.ndarray) -> _Walk:
+    """All chains, one after the other or at once; adds their CPU seconds to `used`."""
+    together = kernel.together
+    if together is None:
+        now = list(states)
+
+        def step(key_of: Callable[[Any], Any]) -> None:
+            for chain, own in enumerate(now):
+                clock = time.process_time()
+                now[chain] = kernel.step(key_of(chain), own)
+                used[chain] += time.process_time() - clock
+
+        return _Walk(step, lambda: list(now))
+    batch = together.join(states)
+
+    def step_at_once(key_of: Callable[[Any], Any]) -> None:
+        nonlocal batch
+        clock = time.process_time()
+        batch = together.step(key_of(...), batch)
+        used[:] += (time.process_time() - clock) / len(used)
+
+    return _Walk(step_at_once, lambda: together.split(batch))
+
+
+def _keep(kernel: Kernel, now: _Run) -> None:
+    """Records the states."""
+    for chain, state in enumerate(now.states):
+        recorded = kernel.record(state)
+        if kernel.reduce is not None:
+            now.totals[chain], recorded = kernel.reduce(now.totals[chain] or None, recorded)
+        now.kept[chain].append({name: np.asarray(value) for name, value in recorded.items()})
+
+
+def _stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
+    """The arrays in one; where shapes may differ, shorter ones padded with zeros."""
+    if not pad or len({array.shape for array in arrays}) == 1:
+        return np.stack(arrays)
+    shape = np.max([array.shape for array in arrays], axis=0)
+    found = np.zeros((len(arrays), *shape), np.result_type(*arrays))
+    for place, array in zip(found, arrays, strict=True):
+        place[tuple(slice(length) for length in array.shape)] = array
+    return found
+
+
+def _folded(keys: Any, start: int) -> Iterator[Callable[[Any], Any]]:
+    """For each transition from `start` on, `key_of(chains)`: keys of one chain by its number, or of all by `...`."""
+    form = jax.random.key_impl(keys)
+    fold = jax.vmap(lambda number: jax.vmap(lambda key: jax.random.fold_in(key, number))(keys))
+    while True:
+        for data in np.asarray(jax.random.key_data(fold(np.arange(start + 1, start + 257)))):
+            yield lambda chains, data=data: jax.random.wrap_key_data(data[chains], impl=form)
+        start += 256
 
 
 # checkpoints ----------------------------------------------------------------------------------------------------------
 
 
-def _write(path: str | os.PathLike[str], plan: dict[str, Any], state: _Run) -> None:
+def _write(path: str | os.PathLike[str], plan: dict[str, Any], now: _Run) -> None:
     """The file is replaced as a whole or not at all."""
     arrays = {}
-    for chain, (now, kept) in enumerate(zip(state.states, state.kept, strict=True)):
-        arrays |= {f"state/{chain}/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(now))}
+    for chain, (state, kept, totals) in enumerate(zip(now.states, now.kept, now.totals, strict=True)):
+        arrays |= {f"state/{chain}/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
+        arrays |= {f"total/{chain}/{name}": np.asarray(value) for name, value in totals.items()}
         if kept:
-            arrays |= {f"draws/{chain}/{name}": np.stack([d[name] for d in kept]) for name in kept[0]}
-    if state.seconds:
-        arrays["seconds"] = np.array(state.seconds)
-    meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": state.done, "arrays": list(arrays)}
+            arrays |= {f"draws/{chain}/{name}": _stacked([d[name] for d in kept], True) for name in kept[0]}
+    if now.seconds:
+        arrays["seconds"] = np.array(now.seconds)
+    meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": now.done, "arrays": list(arrays)}
     write_archive(path, json.dumps(meta), arrays.values())
 
 
@@ -186,8 +279,9 @@ def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any],
         raise DataError(
             f"{where} is damaged or is none ({type(problem).__name__}: {problem}). Remove it to start again."
         ) from None
-    if meta["plan"] != plan:
-        other = [name for name in plan if plan[name] != meta["plan"].get(name)]
+    theirs = {"identity": "", **meta["plan"]}
+    if theirs != plan:
+        other = ["data or model" if name == "identity" else name for name in plan if plan[name] != theirs.get(name)]
         raise DataError(
             f"{where} is of a run with another {' and '.join(other)}: going on from it would not give the draws asked "
             "for. Remove the file, name another one, or ask for what it was made with."
@@ -198,7 +292,8 @@ def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any],
         ours = [np.asarray(leaf) for leaf in leaves]
         theirs = [found.get(f"state/{chain}/{i}") for i in range(len(ours) + 1)]
         fits = theirs[-1] is None and all(
-            t is not None and t.shape == o.shape and t.dtype == o.dtype for t, o in zip(theirs, ours, strict=False)
+            t is not None and t.dtype == o.dtype and (t.shape == o.shape or (kernel.grows and t.ndim == o.ndim))
+            for t, o in zip(theirs, ours, strict=False)
         )
         if not fits:
             raise DataError(
@@ -206,10 +301,14 @@ def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any],
                 "another shape. Remove the file or name another one."
             )
         restored.append(jax.tree.unflatten(form, theirs[:-1]))
-    names = list(kernel.record(restored[0]))
-    kept = []
+    kept, totals = [], []
     for chain in range(len(states)):
-        columns = {name: found.get(f"draws/{chain}/{name}", np.zeros(0)) for name in names}
-        length = min(len(column) for column in columns.values())
+        columns = _named(found, f"draws/{chain}/")
+        length = min((len(column) for column in columns.values()), default=0)
         kept.append([{name: column[i] for name, column in columns.items()} for i in range(length)])
-    return _Run(int(meta["done"]), restored, kept, list(found.get("seconds", [])))
+        totals.append(_named(found, f"total/{chain}/"))
+    return _Run(int(meta["done"]), restored, kept, totals, list(found.get("seconds", [])))
+
+
+def _named(found: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in found.items() if name.startswith(prefix)}

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cavity.engine.monte_carlo import Kernel, run
+from cavity.engine.monte_carlo import Kernel, Together, run
 from cavity.factors.errors import DataError, ModelError
 
 HOLD = 0.8
@@ -106,6 +106,58 @@ def test_checkpoints_hold_no_pickles(tmp_path):
         assert all(content[name].dtype != object for name in content.files if name != "meta.json")
 
 
+def _add(key, state):
+    """A list that gets longer now and then; every number of it comes from the keys."""
+    drawn = np.asarray(jax.random.key_data(key), dtype=np.uint32)
+    return np.append(state, float(drawn[1] % 7)) if drawn[0] % 3 == 0 else state
+
+
+def _sum(totals, recorded):
+    before = 0.0 if totals is None else totals["sum"]
+    return {"sum": before + recorded["list"].sum()}, recorded
+
+
+LISTS = Kernel(
+    init=lambda key: np.zeros(1),
+    step=_add,
+    record=lambda state: {"list": state, "length": np.array(len(state))},
+    reduce=_sum,
+    together=Together(list, lambda keys, batch: [_add(k, s) for k, s in zip(keys, batch, strict=True)], list),
+    grows=True,
+    note=lambda states: f"length {max(map(len, states))}",
+    identity="lists",
+)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_states_that_grow_are_kept_with_zeros_at_their_ends(tmp_path, alone):
+    kernel = LISTS._replace(together=None) if alone else LISTS
+    file = tmp_path / "chains.zip"
+    whole = run(kernel, KEY, 40, chains=3, warmup=2)
+    assert whole["list"].shape == (3, 40, whole["length"].max())
+    assert whole["length"].min() < whole["length"].max()
+    for chain in range(3):
+        last, length = whole["list"][chain, -1], whole["length"][chain, -1]
+        np.testing.assert_array_equal(last[:length], whole.states[chain])
+        np.testing.assert_array_equal(last[length:], 0.0)
+        assert whole.totals[chain]["sum"] == whole["list"][chain].sum()
+    with pytest.raises(Stopped):
+        run(kernel, KEY, 40, chains=3, warmup=2, checkpoint=file, every=0.0, progress=stop_at(17))
+    resumed = run(kernel, KEY, 40, chains=3, warmup=2, checkpoint=file)
+    np.testing.assert_array_equal(resumed["list"], whole["list"])
+    assert [t["sum"] for t in resumed.totals] == [t["sum"] for t in whole.totals]
+    with pytest.raises(DataError, match="cannot be taken back"):
+        run(kernel, KEY, 20, chains=3, warmup=2, checkpoint=file)
+    with pytest.raises(DataError, match="another data or model"):
+        run(kernel._replace(identity="other lists"), KEY, 40, chains=3, warmup=2, checkpoint=file)
+
+
+def test_chains_that_step_together_make_the_draws_of_chains_alone():
+    together = run(LISTS, KEY, 20, chains=3)
+    np.testing.assert_array_equal(together["list"], run(LISTS._replace(together=None), KEY, 20, chains=3)["list"])
+    np.testing.assert_array_equal(together.seconds[0], together.seconds[2])
+
+
 @pytest.mark.parametrize("bad", [{"draws": 0}, {"chains": 0}, {"warmup": -1}, {"thin": True}, {"draws": 2.5}])
 def test_counts_out_of_range(bad):
     with pytest.raises(ModelError, match=next(iter(bad))):
@@ -127,5 +179,7 @@ def test_arviz_reads_the_chains():
 def test_progress_is_shown_where_asked_for(capsys):
     run(AUTOREGRESSION, KEY, 3, chains=1, progress=True)
     assert "3" in capsys.readouterr().err
+    run(LISTS, KEY, 3, chains=1, progress=True)
+    assert "length" in capsys.readouterr().err
     run(AUTOREGRESSION, KEY, 3, chains=1, progress=False)
     assert capsys.readouterr().err == ""
