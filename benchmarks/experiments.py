@@ -1,8 +1,12 @@
 """What the folders of experiments share: the options that each has, and where their data are."""
 
 import argparse
+import json
 import os
 from pathlib import Path
+
+import harness
+import numpy as np
 
 
 def options(description):
@@ -21,3 +25,29 @@ def folder(arguments, *names):
     if not path.exists():
         raise SystemExit(f"{path} does not exist; --data or CAVITY_DATA must name the folder that holds {names[0]}.")
     return path
+
+
+def table(title, columns, rows):
+    """Prints a table; the first column names the row, numbers have four digits."""
+    cells = [[one if isinstance(one, str) else f"{one:.4g}" for one in row] for row in [columns, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    print(f"\n{title}")
+    for row in cells:
+        first = row[0].ljust(widths[0])
+        print("  ".join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]))
+
+
+def save(where, name, figures=None, **content):
+    """Keeps the numbers as json, and pictures by their names as png, in the folder `where`."""
+    where = Path(where)
+    where.mkdir(parents=True, exist_ok=True)
+    path = where / f"{name}.json"
+    path.write_text(json.dumps(content | {"machine": harness.machine()}, indent=1, default=_plain) + "\n")
+    print(f"\nsaved {path}")
+    for which, figure in (figures or {}).items():
+        figure.savefig(where / f"{which}.png", dpi=120)
+        print(f"saved {where / which}.png")
+
+
+def _plain(value):
+    return str(value) if isinstance(value, Path) else np.asarray(value).tolist()

@@ -11,12 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import experiments
 import harness
 
-# isort: split
-import json
-
-import numpy as np
-
-folder = experiments.folder
+folder, table = experiments.folder, experiments.table
 RESULTS = harness.RESULTS / "trees"
 
 
@@ -28,26 +23,6 @@ def options(description):
     return parser
 
 
-def table(title, columns, rows):
-    """Prints a table; the first column names the row, numbers have four digits."""
-    cells = [[one if isinstance(one, str) else f"{one:.4g}" for one in row] for row in [columns, *rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
-    print(f"\n{title}")
-    for row in cells:
-        first = row[0].ljust(widths[0])
-        print("  ".join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]))
-
-
 def save(name, figures=None, **content):
     """Keeps the numbers as json, and pictures by their names as png, under `benchmarks/results/trees`."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(content | {"machine": harness.machine()}, indent=1, default=_plain) + "\n")
-    print(f"\nsaved {path}")
-    for which, figure in (figures or {}).items():
-        figure.savefig(RESULTS / f"{which}.png", dpi=120)
-        print(f"saved {RESULTS / which}.png")
-
-
-def _plain(value):
-    return str(value) if isinstance(value, Path) else np.asarray(value).tolist()
+    experiments.save(RESULTS, name, figures, **content)
