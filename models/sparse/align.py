@@ -293,6 +293,31 @@ def fraction_of_zeros(loading: Any) -> float:
     return float(np.mean(loading == 0.0)) if loading.size else np.nan
 
 
+def block_order(loading: Any, activity: Any = None) -> np.ndarray:
+    """(rows,) an order in which rows of the same factor stand together, as in pictures and lists of genes.
+
+    A row belongs to the factor of its largest `|loading| activity`. Factors come in their order, within each its rows
+    from the largest positive to the largest negative loading, and rows of no factor last.
+
+    Args:
+        loading: (rows, factors).
+        activity: (rows, factors) probabilities that weigh the loadings, by default all one.
+
+    Raises:
+        DataError: shapes that do not fit.
+    """
+    loading = _loading(loading, "The loading")
+    activity = np.ones(loading.shape) if activity is None else _loading(activity, "The activity")
+    if activity.shape != loading.shape:
+        raise DataError(f"Activity has the shape of the loading, {loading.shape}; found {activity.shape}.")
+    signed = loading * activity
+    if not loading.shape[1]:
+        return np.arange(len(loading))
+    owner = np.abs(signed).argmax(axis=1)
+    own = signed[np.arange(len(signed)), owner]
+    return np.lexsort((-own, np.where(own != 0.0, owner, loading.shape[1])))
+
+
 def _summary(draws: list[np.ndarray], matches: list[Match]) -> LoadingSummary:
     moved = [aligned(match, draw).loading for match, draw in zip(matches, draws, strict=True)]
     found = [match.index >= 0 for match in matches]

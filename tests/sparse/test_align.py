@@ -11,6 +11,7 @@ from cavity.factors.errors import DataError
 from cavity.models.sparse.align import (
     Match,
     aligned,
+    block_order,
     canonical,
     explained,
     fraction_of_zeros,
@@ -206,6 +207,14 @@ def test_scores_of_the_support():
     assert support_scores(-2.0 * truth, 0.6 * truth) == (1.0, 1.0, 1.0)
 
 
+def test_rows_of_a_factor_stand_together():
+    loading = np.array([[0.0, -3.0], [0.0, 0.0], [2.0, 0.0], [-4.0, 1.0], [0.0, 0.5], [3.0, 1.0]])
+    assert block_order(loading).tolist() == [5, 2, 3, 4, 0, 1]
+    activity = np.where(np.arange(6)[:, None] == 5, [0.1, 1.0], 1.0)  # the last row is of the second factor now
+    assert block_order(loading, activity).tolist() == [2, 3, 5, 4, 0, 1]
+    assert block_order(np.empty((3, 0))).tolist() == [0, 1, 2]
+
+
 def test_the_fraction_of_zeros_is_over_all_loadings():
     assert fraction_of_zeros([[0.0, 1.0, 2.0], [0.0, 0.0, 3.0]]) == 0.5
     assert np.isnan(fraction_of_zeros(np.empty((3, 0))))
@@ -221,6 +230,7 @@ def test_the_fraction_of_zeros_is_over_all_loadings():
         (lambda: canonical(np.ones(3)), "matrix"),
         (lambda: canonical(np.ones((3, 2)), np.ones((3, 5))), "each of the 2 columns"),
         (lambda: match_factors(np.ones((3, 2)), np.ones((3, 2)), least=1.0), r"\[0, 1\)"),
+        (lambda: block_order(np.ones((3, 2)), np.ones((3, 1))), "shape of the loading"),
         (lambda: summarise_loadings([]), "warm-up"),
         (lambda: summarise_loadings([np.ones((3, 1)), np.ones((4, 1))]), "each row of the data"),
         (lambda: support_scores(np.ones((3, 2)), 2.0 * np.ones((3, 2))), "loading != 0"),
