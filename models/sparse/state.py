@@ -39,6 +39,7 @@ class Numbers(NamedTuple):
     Attributes:
         mass_prior, concentration_prior, precision_prior, precision_rate_prior, noise_prior, noise_rate_prior: (2,).
             The rates of `precision_prior` and `noise_prior` are where precision_rate and noise_rate start, or stay.
+            With precision "fixed" the mean of `precision_prior`, shape / rate, is the slab precision.
         element: (2,) shape and rate of the gamma prior of element precisions under "student_t".
         hierarchy: (4,) a, m, s, r of "hierarchical": an entry is open with probability rho_k ~ Beta(s r, s (1 - r)),
             and an open one active with probability ~ Beta(a m, a (1 - m)).

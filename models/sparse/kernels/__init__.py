@@ -1,0 +1,10 @@
+"""Sweeps of the samplers: pure functions of (key, State, Observed, Numbers, bound, Switches), which callers compile.
+
+Everything random belongs to an address (`bits`), such as a factor and a row, and not to the padding: a sweep of the
+same key on a padded state draws the same numbers.
+"""
+
+from .factors import log_likelihood
+from .parallel import parallel
+
+__all__ = ["log_likelihood", "parallel"]

@@ -1,0 +1,119 @@
+"""The row-parallel sweep: exact, and every step of it works on all rows at once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..state import Numbers, Observed, Outcome, State, Switches
+from .births import Born, accepted, log_evidence, proposals, propose
+from .bits import seed_of, uniforms
+from .columns import draw_columns
+from .factors import Sums, draw_factors, draw_missing, energies, filled, sums_of, used
+from .hyper import Hyper, draw_hyper, rate_of_own
+
+
+def parallel(key: Any, state: State, observed: Observed, numbers: Numbers, bound: Any, switches: Switches) -> Outcome:
+    """One sweep: hyperparameters, loadings, births and deaths, factors, missing entries, each given all the others.
+
+    Activities of factors are drawn with the hyperparameters, so that rows are independent; they are forgotten at the
+    end of the sweep.
+
+    Args:
+        key: of `jax.random`; may be batched, with the state.
+        state: a point of a chain.
+        observed, numbers: data and priors.
+        bound: () a number of factors that no chain exceeds, at most P; never batched.
+        switches: static.
+
+    Source: knowles2011nonparametric.
+    """
+    seed = seed_of(key)
+    tried = min(switches.rows, observed.values.shape[0]) if switches.sparsity == "buffet" else 0
+    values = filled(observed, state.missing)
+    sums = sums_of(values, state.factor)
+    hyper = draw_hyper(seed, state, energies(sums, state.loading), numbers, switches, tried)
+    state = hyper.state
+    state = state._replace(loading=draw_columns(seed, state, sums, hyper.log_odds, observed, bound, switches))
+    fits, changed = jnp.bool_(True), jnp.int64(0)
+    if tried:
+        state, fits, changed = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
+    state = state._replace(factor=draw_factors(seed, state, values))
+    state = state._replace(missing=draw_missing(seed, state, observed))
+    return Outcome(state, fits, changed, jnp.int64(tried))
+
+
+class _Tried(NamedTuple):
+    """Moves: in which rows (R,), what they propose, and whether it was accepted (R,)."""
+
+    rows: Any
+    born: Born
+    accept: Any
+
+
+def replace_own(seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches: Switches) -> tuple[State, Any, Any]:
+    """Births and deaths in rows chosen at random: new factors stand last, none is left empty.
+
+    The values of X that belong to the new factors are yet to be drawn.
+
+    Args:
+        seed: (2,) from `bits.seed_of`.
+        hyper: with the state, and precisions and elements of factors that may be born, (most, R).
+        sums: over samples.
+        numbers, switches: of the model.
+
+    Returns:
+        The state; whether P suffices; how many moves were accepted.
+    """
+    state = hyper.state
+    rows = _rows(seed, state.noise.shape[0], hyper.born_precision.shape[1])
+    alone = (state.loading != 0.0).sum(1) == 1
+    alone = alone & (jnp.arange(alone.shape[0]) >= switches.known)
+    loading = state.loading[:, rows]
+    own = alone[:, None] & (loading != 0.0)
+    shared = jnp.where(own, 0.0, loading)
+    energy = energies(Sums(sums.cross[:, rows], sums.gram, sums.square[rows]), shared)
+    law = proposals(rate_of_own(state), numbers, switches)
+    born = propose(seed, rows, law, hyper)
+    samples, noise = state.factor.shape[1], state.noise[rows]
+    squares = [(each * each).sum(0) for each in (loading - shared, born.loading)]
+    evidences = [log_evidence(square, energy, noise, samples) for square in squares]
+    u = uniforms(seed, "birth", 1, jnp.arange(rows.shape[0]))
+    accept = accepted(u, law, (own.sum(0), born.number), evidences)
+    keep = used(state) & ~(own & accept).any(1)
+    return (*_arranged(hyper, keep, _Tried(rows, born, accept)), accept.sum())
+
+
+def _rows(seed: Any, every: int, some: int) -> Any:
+    """Some different rows, all subsets of the same size equally probable."""
+    if some == every:
+        return jnp.arange(every)
+    return lax.top_k(uniforms(seed, "rows", 0, jnp.arange(every)), some)[1]
+
+
+def _arranged(hyper: Hyper, keep: Any, tried: _Tried) -> tuple[State, Any]:
+    """The state with the factors kept, in their order, and then the born ones; whether they fit."""
+    state = hyper.state
+    place = jnp.arange(keep.shape[0])
+    kept = keep.sum()
+    order = jnp.argsort(~keep, stable=True)
+    alive = tried.accept & (jnp.arange(tried.born.loading.shape[0])[:, None] < tried.born.number)  # (most, R)
+    alive = alive.T.ravel()
+    total = jnp.cumsum(alive)
+    count = kept + total[-1]
+    at = alive & (kept + total - 1 == place[:, None])  # (P, R most): which of the born goes to which place
+
+    def pick(each: Any) -> Any:
+        return jnp.where(at, jnp.broadcast_to(each, tried.born.loading.shape).T.ravel(), 0).sum(1)
+
+    new = at.any(1)
+    where = new[:, None] & (jnp.arange(state.noise.shape[0]) == pick(tried.rows)[:, None])
+    old = place < kept
+    loading = jnp.where(old[:, None], state.loading[order], jnp.where(where, pick(tried.born.loading)[:, None], 0.0))
+    precision = jnp.where(old, state.precision[order], jnp.where(new, pick(hyper.born_precision), 1.0))
+    element = state.element
+    if element.shape[0]:
+        element = jnp.where(where, pick(hyper.born_element)[:, None], element[order])
+    return state._replace(loading=loading, precision=precision, element=element, count=count), count <= place.size
