@@ -6,6 +6,7 @@ another pair, or rescaled against each other. All matrices of loadings here are 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -225,7 +226,8 @@ def summarise_loadings(draws: Sequence[Any], reference: Any = None, *, least: fl
     number of factors is the first one, and the mean of what is aligned with it replaces it until no match changes.
 
     Args:
-        draws: loadings (rows, factors of the draw), at least one; exact zeros are inactive.
+        draws: loadings (rows, factors of the draw), at least one; exact zeros are inactive. Their scale is taken as it
+            is: where it drifts against that of the factors, give `unit_factors(loading, factor).loading`.
         reference: (rows, K) loadings, such as the truth of synthetic data. Its order and signs are kept; without one
             the result is in canonical order.
         least: a factor of a draw is one of the reference where the absolute cosine of their columns is above this.
@@ -319,12 +321,18 @@ def block_order(loading: Any, activity: Any = None) -> np.ndarray:
 
 
 def _summary(draws: list[np.ndarray], matches: list[Match]) -> LoadingSummary:
-    moved = [aligned(match, draw).loading for match, draw in zip(matches, draws, strict=True)]
+    # Aligned anew for each sum: all draws of a large model at once are many gigabytes.
+    def total(function: Any) -> np.ndarray:
+        parts = (function(aligned(match, draw).loading) for match, draw in zip(matches, draws, strict=True))
+        return functools.reduce(np.add, parts)
+
+    n = len(draws)
+    mean = total(np.asarray) / n
     found = [match.index >= 0 for match in matches]
     return LoadingSummary(
-        mean=np.mean(moved, axis=0),
-        deviation=np.std(moved, axis=0),
-        activity=np.mean([one != 0.0 for one in moved], axis=0),
+        mean=mean,
+        deviation=np.sqrt(total(lambda one: (one - mean) ** 2) / n),
+        activity=total(lambda one: (one != 0.0).astype(np.float64)) / n,
         presence=np.mean(found, axis=0),
         unmatched=float(np.mean([draw.shape[1] - one.sum() for draw, one in zip(draws, found, strict=True)])),
         matches=tuple(matches),

@@ -5,6 +5,7 @@ None of those libraries is imported: what an object offers decides how it is rea
 
 from __future__ import annotations
 
+import ctypes
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from ...factors.errors import DataError
 
+_COLUMNS = "names of its own for every column"  # what to do about columns of one name
 _SHOWN = 5  # names or places that an error lists
 _MISSING = {"NAType", "NaTType", "MaskedConstant"}  # types of the marks of a missing value, beside None and nan
 
@@ -39,6 +41,7 @@ def read_table(data: Any) -> Table:
         data: one of
             * an object with `X`, `obs_names` and `var_names`, as AnnData: samples by features, dense or sparse;
             * an object with `columns` (or `column_names`), as pandas, polars or Arrow have, and perhaps an `index`;
+            * an object with `__dataframe__` alone, the interchange of tables between libraries;
             * a scipy.sparse matrix or array, whose absent entries are zeros, not missing;
             * a NumPy masked array, whose masked entries are missing;
             * anything with `to_numpy()` or that NumPy makes a two-dimensional array of, such as lists of lists.
@@ -62,22 +65,30 @@ def read_table(data: Any) -> Table:
         columns = getattr(data, "column_names", columns)
     if isinstance(columns, Iterable):
         return _of_columns(data, list(columns))
+    if hasattr(data, "__dataframe__") and not hasattr(data, "to_numpy"):
+        frame = data.__dataframe__()
+        names = list(frame.column_names())
+        return _joined(names, [_of_buffers(frame.get_column_by_name(name)) for name in names], None)
     return _checked(_matrix(data, None), None, None)
 
 
 def _of_columns(data: Any, columns: list[Any]) -> Table:
     """A table that knows its columns, read at once where they have one kind of numbers and one by one otherwise."""
-    features = _names(columns, "names of its own for every column")
+    features = _names(columns, _COLUMNS)
     index = getattr(data, "index", None)
     samples = _names(index, "reset_index(drop=True)") if isinstance(index, Iterable) else None
     if hasattr(data, "to_numpy"):
         whole = np.asarray(data.to_numpy())
         if whole.dtype.kind in "biuf":
             return _checked(whole.astype(np.float64), samples, features)
-    read = [_numbers(data[name]) for name in columns]
+    return _joined(columns, [_numbers(data[name]) for name in columns], samples)
+
+
+def _joined(columns: list[Any], read: list[np.ndarray | None], samples: tuple[str, ...] | None) -> Table:
+    """A table of columns, of which those that are None held something else than numbers."""
     _refuse_words([str(name) for name, column in zip(columns, read, strict=True) if column is None])
     values = np.stack([column for column in read if column is not None], axis=1) if read else np.empty((0, 0))
-    return _checked(values, samples, features)
+    return _checked(values, samples, _names(columns, _COLUMNS))
 
 
 def _matrix(values: Any, features: Sequence[str] | None) -> np.ndarray:
@@ -120,6 +131,32 @@ def _numbers(column: Any) -> np.ndarray | None:
     if column.dtype.kind != "O" or not all(_absent(one) or isinstance(one, numbers.Real | np.bool_) for one in column):
         return None
     return np.array([np.nan if _absent(one) else float(one) for one in column])
+
+
+def _of_buffers(column: Any) -> np.ndarray | None:
+    """A column of the interchange protocol as float64, nan where missing; None when it does not hold numbers."""
+    code = {0: "i", 1: "u", 2: "f", 20: "u"}.get(int(column.dtype[0]))  # signed, unsigned, real and true or false
+    if code is None:
+        return None
+    parts = []
+    for chunk in column.get_chunks():
+        buffers, stop = chunk.get_buffers(), chunk.offset + chunk.size()
+        part = _read(buffers["data"][0], code, column.dtype[1], stop).astype(np.float64)
+        how, mark = chunk.describe_null
+        if how == 2:  # a value of the column itself
+            part[part == mark] = np.nan
+        elif how in (3, 4):  # a mask of bits or of bytes
+            part[_read(buffers["validity"][0], "u", 1 if how == 3 else 8, stop) == mark] = np.nan
+        parts.append(part[chunk.offset :])
+    return np.concatenate(parts)
+
+
+def _read(buffer: Any, code: str, bits: int, stop: int) -> np.ndarray:
+    """The first numbers of a buffer, of so many bits each; the buffer's owner must live until they are copied."""
+    raw = np.frombuffer((ctypes.c_ubyte * buffer.bufsize).from_address(buffer.ptr), np.uint8)
+    if bits == 1:
+        return np.unpackbits(raw, bitorder="little")[:stop]
+    return raw[: stop * bits // 8].view(f"{code}{bits // 8}")
 
 
 def _absent(one: Any) -> bool:

@@ -122,6 +122,44 @@ def test_columns_that_are_no_numbers_are_named(column):
         read_table(frame.drop(columns="born").assign(sex=pandas.Categorical(column)))
 
 
+@pytest.mark.filterwarnings("ignore:.*interchange.*")  # pandas takes leave of the protocol
+def test_the_interchange_protocol_of_data_frames():
+    pandas = pytest.importorskip("pandas")
+    columns = {"a": [1, 2, 3], "b": pandas.array([1, None, 3], dtype="Int64"), "c": [True, False, True]}
+    frame = pandas.DataFrame({**columns, "d": np.array([0.5, np.nan, 1.5], dtype=np.float32)})
+    data = SimpleNamespace(__dataframe__=frame.__dataframe__)
+    same(read_table(data), [[1, 1, 1, 0.5], [2, np.nan, 0, np.nan], [3, 3, 1, 1.5]], None, tuple("abcd"))
+    data = SimpleNamespace(__dataframe__=frame.assign(e=list("xyz")).__dataframe__)
+    with pytest.raises(DataError, match="'e' hold something else"):
+        read_table(data)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "null", "validity"),
+    [
+        ((0, 32, "i", "="), (2, -1), None),
+        ((1, 16, "S", "="), (3, 0), np.packbits([1, 1, 0, 1, 0, 1], bitorder="little")),
+        ((2, 64, "g", "="), (4, 1), np.array([0, 0, 1, 0, 1, 0], dtype=np.uint8)),
+        ((20, 1, "b", "="), (3, 0), np.packbits([1, 1, 0, 1, 0, 1], bitorder="little")),
+    ],
+)
+def test_the_interchange_protocol_with_chunks_offsets_and_marks(dtype, null, validity):
+    """As Arrow lays out its columns: two chunks that skip the first value of their buffers."""
+    values = np.array([9, 1, -1, 0, -1, 1]) if validity is None else np.array([1, 1, 0, 0, 1, 1])
+    kinds = {0: np.int32, 1: np.uint16, 2: np.float64}
+    raw = np.packbits(values, bitorder="little") if dtype[1] == 1 else values.astype(kinds[dtype[0]])
+
+    def buffer(array):
+        return SimpleNamespace(bufsize=array.nbytes, ptr=array.ctypes.data)
+
+    buffers = {"data": (buffer(raw), dtype), "validity": validity if validity is None else (buffer(validity), None)}
+    chunk = SimpleNamespace(offset=1, size=lambda: 5, describe_null=null, get_buffers=lambda: buffers)
+    column = SimpleNamespace(dtype=dtype, get_chunks=lambda: [chunk, chunk])
+    frame = SimpleNamespace(column_names=lambda: ["x"], get_column_by_name=lambda name: column)
+    expected = np.array([1.0, np.nan, 0.0, np.nan, 1.0] * 2)[:, None]
+    same(read_table(SimpleNamespace(__dataframe__=lambda: frame)), expected, None, ("x",))
+
+
 def test_names_that_stand_twice_are_refused():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(VALUES, columns=["a", "b", "a"])
