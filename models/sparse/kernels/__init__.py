@@ -6,5 +6,6 @@ same key on a padded state draws the same numbers.
 
 from .factors import log_likelihood
 from .parallel import parallel
+from .serial import serial
 
-__all__ = ["log_likelihood", "parallel"]
+__all__ = ["log_likelihood", "parallel", "serial"]
