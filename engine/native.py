@@ -44,6 +44,12 @@ class Kernel:
             return jax.tree.map(np.asarray, self._compiled(*arguments))
 
 
+def resident(arrays: Any) -> Any:
+    """The same arrays where kernels run, so that calls that share them move nothing."""
+    with jax.enable_x64(True):
+        return jax.tree.map(lambda array: jax.device_put(array, _processor()), arrays)
+
+
 def native(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function of arrays, compiled whole where a compiled function calls it.
 

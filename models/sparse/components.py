@@ -1,0 +1,94 @@
+"""Principal components as starting loadings: how many are evident, rotated to be sparse, known factors first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import svds
+
+from .data import Data
+from .settings import Settings
+
+MOST = 64  # components to start from, where the number of factors is not given
+EVIDENT = 3.0  # standard errors that a loading of a sparse start is from 0
+
+
+def components(data: Data, settings: Settings, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """(factors, rows) loadings and (rows,) noise precisions to start from; what they are, see `start.first_state`.
+
+    Source: horn1965rationale, kaiser1958varimax.
+    """
+    seen = data.seen
+    number = np.maximum(seen.sum(axis=1), 1)
+    sd = np.sqrt(np.maximum((data.filled**2).sum(axis=1) / number, 1e-12))
+    unit = data.filled / sd[:, None]
+    known, fitted = _known(unit, seen, settings)
+    left = np.where(seen, unit - fitted, 0.0)
+    if settings.factors is None:
+        shuffled = random.permuted(left, axis=1)
+        most = min(MOST, min(left.shape))
+        above = _leading(left, most)[1] > _leading(shuffled, most)[1]
+        free = int(np.argmin(np.append(above, False)))
+    else:
+        free = settings.factors - len(known)
+    loading = np.zeros((free, data.shape[0]))
+    factor = random.standard_normal((free, data.shape[1]))
+    some = min(free, *left.shape)
+    for _ in range(3 if not seen.all() else 1):
+        side, power, other = _leading(left, some)
+        loading[:some], factor[:some] = (side * power).T / np.sqrt(data.shape[1]), other * np.sqrt(data.shape[1])
+        left = np.where(seen, left, loading.T @ factor)
+    rest = ((left - loading.T @ factor) ** 2 * seen).sum(axis=1) / number
+    noise = 1.0 / np.maximum(rest, 1e-3)
+    if settings.sparsity != "none" and some:
+        loading[:some] = _varimax(loading[:some])
+        loading = np.where(np.abs(loading) * np.sqrt(number * noise) > EVIDENT, loading, 0.0)
+    if settings.factors is None:
+        loading = loading[(loading != 0.0).any(axis=1)]
+    return np.concatenate([known, loading]) * sd, noise / sd**2
+
+
+def _known(values: np.ndarray, seen: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """(known, rows) loadings of known factors, one after the other from what the ones before leave; and their fit."""
+    fitted = np.zeros_like(values)
+    known = np.zeros((len(values), 0)) if settings.known is None else settings.known
+    found = np.zeros(known.T.shape)
+    for loading, probability in zip(found, known.T, strict=True):
+        rows = np.flatnonzero(probability >= 0.5)
+        if rows.size:
+            left = np.where(seen[rows], values[rows] - fitted[rows], 0.0)
+            side, power, other = _leading(left, 1)
+            loading[rows] = side[:, 0] * power[0] / np.sqrt(values.shape[1])
+            fitted[rows] += np.outer(loading[rows], other[0] * np.sqrt(values.shape[1]))
+    return found, fitted
+
+
+def _leading(values: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The largest singular values with their vectors: (rows, number), (number,), (number, samples)."""
+    rows, samples = values.shape
+    if min(rows, samples) > 1000 and number < min(rows, samples):
+        found: Any = svds(values, number, v0=np.ones(min(rows, samples)))
+        return found[0][:, ::-1], found[1][::-1], found[2][::-1]
+    wide = rows <= samples
+    square, vectors = np.linalg.eigh(values @ values.T if wide else values.T @ values)
+    power = np.sqrt(np.maximum(square[::-1][:number], 0.0))
+    vectors = vectors[:, ::-1][:, :number]
+    inverse = np.divide(1.0, power, out=np.zeros_like(power), where=power > 1e-9 * max(power, default=1.0))
+    if wide:
+        return vectors, power, (values.T @ vectors * inverse).T
+    return values @ vectors * inverse, power, vectors.T
+
+
+def _varimax(loading: np.ndarray, rounds: int = 50) -> np.ndarray:
+    """(factors, rows) loadings after the rotation in which the squares of each factor vary most."""
+    turn, before = np.eye(len(loading)), 0.0
+    for _ in range(rounds):
+        now = turn @ loading
+        target = (now**3 - now * (now**2).mean(axis=1, keepdims=True)) @ loading.T
+        left, size, right = np.linalg.svd(target)
+        turn = left @ right
+        if size.sum() < before * (1.0 + 1e-6):
+            break
+        before = size.sum()
+    return turn @ loading
