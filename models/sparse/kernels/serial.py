@@ -34,7 +34,8 @@ class Given(NamedTuple):
         values: (D, N) complete data.
         square, noise: (D,) sums of squares of its rows, and noise precisions.
         odds: (D, P) prior log odds of active loadings where they are given, or None.
-        pseudo: () two numbers that join, in all other odds, those of the other rows with and without a factor.
+        pseudo: () what joins, in all other odds, the number of the other rows without a factor (Indian buffet process)
+            or with it (finite).
         threshold: (D, P) logistic random numbers: a loading is active where its log odds exceed its threshold.
         error: (D, P) normal random numbers.
         seed: (2,) of random numbers that are made where they are used.
@@ -45,7 +46,7 @@ class Given(NamedTuple):
     square: Any
     noise: Any
     odds: Any
-    pseudo: tuple[Any, Any]
+    pseudo: Any
     threshold: Any
     error: Any
     seed: Any
@@ -100,26 +101,25 @@ def serial(key: Any, state: State, observed: Observed, numbers: Numbers, bound: 
     places, index = jnp.arange(state.loading.shape[0]), jnp.arange(every)[:, None]
     u = uniforms(seed, "switch", places, index)
     threshold, error = jnp.log(u / (1.0 - u)), normals(seed, "loading", places, index)
-    pseudo = (jnp.zeros(()), state.concentration) if births else (state.mass / state.count, jnp.ones(()))
+    pseudo = state.concentration if births else state.mass / state.count
     odds = _given_odds(hyper, observed, switches)
     given = Given(values, sums.square, state.noise, odds, pseudo, threshold, error, seed, None)
     if births:
         given = given._replace(births=_births(seed, hyper, numbers, switches))
     element = None if switches.slab == "gaussian" else state.element.T
-    none, gram = jnp.zeros((), int), sums.gram
     rows = Rows(
         loading=state.loading.T,
         cross=sums.cross.T,
         element=element,
         factor=state.factor,
-        gram=gram,
-        power=jnp.diagonal(gram),
+        gram=sums.gram,
+        power=jnp.diagonal(sums.gram),
         precision=state.precision,
         ones=(state.loading != 0.0).sum(1).astype(float),
         count=state.count.astype(int),
-        fits=jnp.ones((), bool),
-        accepted=none,
-        proposed=none,
+        fits=None,
+        accepted=None,
+        proposed=None,
     )
     # A number of rows that the compiler does not know: it would unroll a loop over few.
     rows = _over_rows(switches)(given, rows, jnp.where(bound < 0, 0, every))
@@ -156,6 +156,8 @@ def _over_rows(switches: Switches) -> Any:
     @native
     def over_rows(given: Given, rows: Rows, number: Any) -> Rows:
         free = jnp.arange(rows.ones.shape[0]) >= switches.known
+        none = jnp.zeros((), int)
+        rows = rows._replace(fits=jnp.ones((), bool), accepted=none, proposed=none)
 
         def body(d: Any, rows: Rows) -> Rows:
             old = row(rows.loading, d)
@@ -163,8 +165,9 @@ def _over_rows(switches: Switches) -> Any:
             odds = 0.0 if given.odds is None else row(given.odds, d)
             moves = free | True
             if counted:
-                with_it, without = given.pseudo
-                log_odds = jnp.log(others + with_it) - jnp.log(without + (given.noise.shape[0] - 1.0) - others)
+                beyond = given.noise.shape[0] - 1.0 - others
+                has, has_not = (others, beyond + given.pseudo) if births else (others + given.pseudo, beyond + 1.0)
+                log_odds = jnp.log(has) - jnp.log(has_not)
                 odds = jnp.where(free, log_odds, odds)
             if births:
                 moves = (others > 0.0) | ~free  # all else belongs to births and deaths
@@ -211,9 +214,9 @@ def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any,
     def decide() -> Any:
         fit = (rows.gram * shared).sum(1) - 2.0 * cross
         energy = jnp.maximum(row(given.square, d) + (shared * fit).sum(), 0.0)
-        squares = [(each * each).sum() for each in (loading - shared, sizes)]
-        evidences = [log_evidence(square, energy, noise, samples) for square in squares]
-        return accepted(row(births.uniform, d), births.law, (number, new), evidences)
+        squares = jnp.stack([((loading - shared) ** 2).sum(), (sizes * sizes).sum()])
+        evidence = log_evidence(squares, energy, noise, samples)
+        return accepted(row(births.uniform, d), births.law, jnp.stack([number, new]), evidence)
 
     accept = lax.cond(some, decide, lambda: jnp.zeros((), bool))
     fits = (free & (own | (rows.ones == 0.0))).sum() >= new
