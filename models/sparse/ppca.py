@@ -116,30 +116,37 @@ def ppca_evidence(values: Any) -> DimensionEvidence:
     rows, samples = values.shape
     n = samples - 1
     spread = np.linalg.svd(values - values.mean(axis=1, keepdims=True), compute_uv=False) ** 2 / n
-    most = _rank(spread) - 1
-    if most < 0:
+    rank = _rank(spread)
+    if not rank:
         raise DataError(f"All {samples} samples are equal, so that they have no covariance to speak of.")
-    variance = np.zeros(rows)
-    variance[: len(spread)] = spread
-    found = np.array([_log_evidence(variance, k, n) for k in range(most + 1)]) - 0.5 * rows * np.log(samples)
+    found = _log_evidences(spread[:rank], rows, n) - 0.5 * rows * np.log(samples)
     share = np.exp(found - found.max())
     return DimensionEvidence(found, share / share.sum(), int(found.argmax()))
 
 
-def _log_evidence(variance: np.ndarray, k: int, n: int) -> float:
-    """The formula above but for its first term, from all D eigenvalues, decreasing."""
-    rows = len(variance)
-    kept, noise = variance[:k], variance[k:].sum() / (rows - k)
-    fitted = np.r_[kept, np.full(rows - k, noise)]
-    at_best = -0.5 * n * (rows * np.log(2.0 * np.pi * np.e) + np.log(fitted).sum())
-    half = 0.5 * (rows - np.arange(k))
-    uniform = np.sum(gammaln(half) - half * np.log(np.pi))
-    i, j = np.triu_indices(rows, 1, rows)
-    i, j = i[i < k], j[i < k]
-    curvature = n * (variance[i] - variance[j]) * (1.0 / fitted[j] - 1.0 / fitted[i])
-    directions = -0.5 * np.log(np.maximum(curvature / (2.0 * np.pi), np.pi**-2)).sum()
-    scales = 0.5 * k * np.log(4.0 * np.pi / n) + 0.5 * np.log(4.0 * np.pi / (n * (rows - k)))
-    return float(at_best + uniform + directions + scales)
+def _log_evidences(variance: np.ndarray, rows: int, n: int) -> np.ndarray:
+    """The formula above but for its first term, for each number of factors, from the eigenvalues that are not zero."""
+    rank = len(variance)
+    left = np.append(np.cumsum(variance[::-1])[::-1], 0.0)
+    found = np.empty(rank)
+    area = directions = 0.0  # of the first k, which further ones leave as they are
+    for k in range(rank):
+        kept, noise = variance[:k], left[k] / (rows - k)
+        at_best = -0.5 * n * (rows * np.log(2.0 * np.pi * np.e) + np.log(kept).sum() + (rows - k) * np.log(noise))
+        steep = n * (1.0 / noise - 1.0 / kept)
+        towards_noise = _direction((kept[:, None] - variance[k:]) * steep[:, None]).sum()
+        towards_nothing = (rows - rank) * _direction(kept * steep).sum()
+        scales = 0.5 * k * np.log(4.0 * np.pi / n) + 0.5 * np.log(4.0 * np.pi / (n * (rows - k)))
+        found[k] = at_best + area + directions + towards_noise + towards_nothing + scales
+        half = 0.5 * (rows - k)
+        area += gammaln(half) - half * np.log(np.pi)
+        directions += _direction(n * (kept - variance[k]) * (1.0 / variance[k] - 1.0 / kept)).sum()
+    return found
+
+
+def _direction(curvature: np.ndarray) -> np.ndarray:
+    """Log width of a peak of this curvature, at most that of all directions."""
+    return -0.5 * np.log(np.maximum(curvature / (2.0 * np.pi), np.pi**-2))
 
 
 def _rank(power: np.ndarray) -> int:
