@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
+import numpy as np
+from scipy.special import gammaln
 
 from ..state import Numbers, Switches
 from .bits import normals, uniforms
@@ -43,12 +44,14 @@ class Born(NamedTuple):
 
 def proposals(rate: Any, numbers: Numbers, switches: Switches) -> Proposals:
     """(1 - spike) Poisson(multiplier rate) + spike [one], restricted to 0 ... most, beside the prior Poisson(rate)."""
-    kappa = jnp.arange(switches.most + 1.0)
-    log_prior = kappa * jnp.log(rate) - gammaln(kappa + 1.0)
+    kappa = np.arange(switches.most + 1.0)
+    log_factorial = gammaln(kappa + 1.0)
+    log_prior = kappa * jnp.log(rate) - log_factorial
     wide = numbers.multiplier * rate
-    poisson = jnp.exp(kappa * jnp.log(wide) - wide - gammaln(kappa + 1.0))
-    weight = (1.0 - numbers.spike) * poisson + jnp.where(kappa == 1.0, numbers.spike, 0.0)
-    return Proposals(jnp.cumsum(weight) / weight.sum(), log_prior - jnp.log(weight))
+    poisson = jnp.exp(kappa * jnp.log(wide) - wide - log_factorial)
+    weight = (1.0 - numbers.spike) * poisson + (kappa == 1.0) * numbers.spike
+    cumulative = (np.tri(switches.most + 1) * weight).sum(1)
+    return Proposals(cumulative / cumulative[-1], log_prior - jnp.log(weight))
 
 
 def propose(seed: Any, rows: Any, law: Proposals, hyper: Hyper) -> Born:
@@ -83,17 +86,17 @@ def log_evidence(square: Any, energy: Any, noise: Any, samples: int) -> Any:
     return -0.5 * samples * jnp.log1p(gain) + 0.5 * noise * gain * energy / (1.0 + gain)
 
 
-def accepted(uniform: Any, law: Proposals, numbers: Any, evidences: Any) -> Any:
-    """Whether rows change their own factors; elementwise.
+def accepted(uniform: Any, law: Proposals, number: Any, evidence: Any) -> Any:
+    """(R,) whether rows change their own factors.
 
     A row that has more of them than can be proposed stays as it is: no move would lead back.
 
     Args:
-        uniform: random numbers in (0, 1).
+        uniform: (R,) random numbers in (0, 1).
         law: from `proposals`.
-        numbers: of own factors: now, and proposed.
-        evidences: from `log_evidence`: now, and proposed.
+        number: (2, R) of own factors: now, and proposed.
+        evidence: (2, R) from `log_evidence`: now, and proposed.
     """
     most = law.log_weight.shape[0] - 1
-    now, new = (law.log_weight[jnp.minimum(number, most)] for number in numbers)
-    return (jnp.log(uniform) < evidences[1] - evidences[0] + new - now) & (numbers[0] <= most)
+    worth = evidence + law.log_weight[jnp.minimum(number, most)]
+    return (jnp.log(uniform) < worth[1] - worth[0]) & (number[0] <= most)

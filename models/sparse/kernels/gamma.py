@@ -48,17 +48,18 @@ def _log_gammas(seed: Any, address: tuple[Any, Any, Any], shape: Any) -> Any:
     c = lax.rsqrt(9.0 * d)
 
     def body(carry: Any) -> Any:
-        again, value, waiting = carry
+        again, value = carry
         x = normal_of(uniforms(seed, *address, again))
         u = uniforms(seed, *address, again + 1)
         root = 1.0 + c * x
         v = jnp.where(root > 0.0, root, 1.0) ** 3
         log_v = jnp.log(v)
         good = (root > 0.0) & (jnp.log(u) < 0.5 * x * x + d * (1.0 - v + log_v))
-        return again + 2, jnp.where(waiting & good, log_v, value), waiting & ~good
+        return again + 2, jnp.where(jnp.isnan(value) & good, log_v, value)
 
-    # At least 95 % of the candidates are accepted: no more than a handful of rounds ever run.
-    start = (jnp.uint32(0), jnp.zeros_like(shape), jnp.ones(shape.shape, bool))
-    _, value, _ = lax.while_loop(lambda carry: carry[2].any() & (carry[0] < ROUNDS - 1), body, start)
+    # What waits is NaN: one array, so that one fused loop computes it. At least 95 % of the candidates are accepted:
+    # no more than a handful of rounds ever run.
+    start = (jnp.uint32(0), jnp.full_like(shape, jnp.nan))
+    _, value = lax.while_loop(lambda carry: jnp.isnan(carry[1]).any() & (carry[0] < ROUNDS - 1), body, start)
     boost = jnp.log(uniforms(seed, *address, ROUNDS)) / jnp.where(small, shape, 1.0)
     return value + jnp.log(d) + jnp.where(small, boost, 0.0)

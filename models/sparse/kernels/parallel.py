@@ -78,10 +78,10 @@ def replace_own(seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches:
     law = proposals(rate_of_own(state), numbers, switches)
     born = propose(seed, rows, law, hyper)
     samples, noise = state.factor.shape[1], state.noise[rows]
-    squares = [(each * each).sum(0) for each in (loading - shared, born.loading)]
-    evidences = [log_evidence(square, energy, noise, samples) for square in squares]
+    square = jnp.stack([(each * each).sum(0) for each in (loading - shared, born.loading)])
+    evidence = log_evidence(square, energy, noise, samples)
     u = uniforms(seed, "birth", 1, jnp.arange(rows.shape[0]))
-    accept = accepted(u, law, (own.sum(0), born.number), evidences)
+    accept = accepted(u, law, jnp.stack([own.sum(0), born.number]), evidence)
     keep = used(state) & ~(own & accept).any(1)
     return (*_arranged(hyper, keep, _Tried(rows, born, accept)), accept.sum())
 
@@ -96,24 +96,28 @@ def _rows(seed: Any, every: int, some: int) -> Any:
 def _arranged(hyper: Hyper, keep: Any, tried: _Tried) -> tuple[State, Any]:
     """The state with the factors kept, in their order, and then the born ones; whether they fit."""
     state = hyper.state
-    place = jnp.arange(keep.shape[0])
+    place, every = jnp.arange(keep.shape[0]), jnp.arange(state.noise.shape[0])
+    most = tried.born.loading.shape[0]
+    alive = (tried.accept & (jnp.arange(most)[:, None] < tried.born.number)).T.ravel()
     kept = keep.sum()
-    order = jnp.argsort(~keep, stable=True)
-    alive = tried.accept & (jnp.arange(tried.born.loading.shape[0])[:, None] < tried.born.number)  # (most, R)
-    alive = alive.T.ravel()
-    total = jnp.cumsum(alive)
-    count = kept + total[-1]
-    at = alive & (kept + total - 1 == place[:, None])  # (P, R most): which of the born goes to which place
+    count = kept + alive.sum()
+    old, new = place < kept, (place >= kept) & (place < count)
+    came = _first(keep, place.size)
+    which = _first(alive, place.size)[jnp.maximum(place - kept, 0)]
 
     def pick(each: Any) -> Any:
-        return jnp.where(at, jnp.broadcast_to(each, tried.born.loading.shape).T.ravel(), 0).sum(1)
+        return jnp.broadcast_to(each, (most, alive.size // most)).T.ravel()[which]
 
-    new = at.any(1)
-    where = new[:, None] & (jnp.arange(state.noise.shape[0]) == pick(tried.rows)[:, None])
-    old = place < kept
-    loading = jnp.where(old[:, None], state.loading[order], jnp.where(where, pick(tried.born.loading)[:, None], 0.0))
-    precision = jnp.where(old, state.precision[order], jnp.where(new, pick(hyper.born_precision), 1.0))
+    where = new[:, None] & (every == tried.rows[which // most][:, None])
+    loading = jnp.where(old[:, None], state.loading[came], jnp.where(where, pick(tried.born.loading)[:, None], 0.0))
+    precision = jnp.where(old, state.precision[came], jnp.where(new, pick(hyper.born_precision), 1.0))
     element = state.element
     if element.shape[0]:
-        element = jnp.where(where, pick(hyper.born_element)[:, None], element[order])
+        element = jnp.where(where, pick(hyper.born_element)[:, None], element[came])
     return state._replace(loading=loading, precision=precision, element=element, count=count), count <= place.size
+
+
+def _first(mask: Any, number: int) -> Any:
+    """(number,) the first places where a mask holds, in order; then anything."""
+    number = min(number, mask.size)
+    return lax.top_k(jnp.where(mask, -jnp.arange(mask.size), -mask.size), number)[1]
