@@ -1,6 +1,6 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
-`DiffusionTree`, an estimator, loads scikit-learn (the extra `sklearn`) when it is first asked for.
+`DiffusionTree` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`) when they are first asked for.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from .skills import skills
 from .softmax_regression import softmax_regression
 
 if TYPE_CHECKING:
+    from .sparse.estimator import NSFA as NSFA
     from .trees.estimator import DiffusionTree as DiffusionTree
 
 __all__ = [
@@ -42,4 +43,8 @@ def __getattr__(name: str) -> Any:
         from .trees.estimator import DiffusionTree
 
         return DiffusionTree
+    if name == "NSFA":
+        from .sparse.estimator import NSFA
+
+        return NSFA
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

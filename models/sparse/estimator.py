@@ -1,0 +1,278 @@
+"""Sparse factor models as an estimator of scikit-learn: which factors there are, and what each acts on."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import jax
+import numpy as np
+
+from .align import aligned, explained, match_factors, summarise_loadings
+from .chains import sample_posterior
+from .data import centred
+from .predict import Draw, factors_given, log_density, reconstruct, sample_predictive
+from .settings import family
+from .tables import read_table
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as problem:
+    raise ImportError(
+        "cavity.models.NSFA is an estimator of scikit-learn 1.6 or later, which was not found. "
+        "Install it with the extra: pip install 'cavity[sklearn]'."
+    ) from problem
+
+_ALIGNED = 50  # draws that a transformation averages over at most
+
+
+class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Nonparametric sparse factor analysis: as many factors as the data ask for, each acting on some features only.
+
+    y = mean + G x + noise with x ~ N(0, I) for every sample; most loadings G are exactly zero, by an Indian buffet
+    process over features, so that the number of factors is learned too. Finite and dense relatives are a word away.
+    Entries that are nan are missing, and are filled in by `reconstruct`. Tables of pandas, polars and AnnData keep
+    their names.
+
+    Args:
+        model: "nsfa", "nsfa_shared_noise", "sfa" (finite sparse), "fa", "afa" (a precision for each factor), "ppca",
+            "fokoue" (Student-t loadings), "bfrm": see `cavity.models.sparse.family`.
+        n_factors: how many, for models with a fixed number; with inference="messages" at most how many.
+        settings: {name: value} of `cavity.models.sparse.Settings` in place of the model's own, for chains.
+        known: (features, factors) prior probabilities of loadings of known factors, 0 and 1 allowed, which come first.
+        inference: "mcmc", draws from the posterior; or "messages", a variational posterior in a fraction of the time.
+        n_sweeps: of each chain, of which the first half is left out.
+        n_draws: kept of each chain, spread over its second half.
+        n_chains: chains from different starts, run at once.
+        center: whether the features' means are removed first; without, data are taken about zero.
+        scale: "none", "overall" (all divided by one number) or "feature" (each by its standard deviation): priors are
+            for data of about unit size.
+        random_state: an integer, for the same result each time; a RandomState, or None.
+        verbose: show progress.
+
+    Attributes:
+        components_: (factors, features) posterior mean loadings of the scaled data, the largest first; of draws after
+            alignment of their order and signs. components_sd_ and activity_: standard deviations, and probabilities of
+            not being zero. n_factors_: how many components.
+        presence_: (factors,) share of the draws that have each factor. n_factors_probability_: posterior of 0, 1, ...
+            factors, of chains.
+        factors_: (samples, factors) of the data that were fitted. mean_, scale_: (features,) of the data.
+            noise_variance_: (features,) of the scaled data.
+        sample_names_: names of samples, where the data had any. chains_: draws, for ArviZ and more. posterior_: what
+            `cavity.infer` gave.
+
+    Source: knowles2011nonparametric.
+    """
+
+    def __init__(
+        self,
+        model: str = "nsfa",
+        n_factors: int | None = None,
+        *,
+        settings: dict[str, Any] | None = None,
+        known: Any = None,
+        inference: str = "mcmc",
+        n_sweeps: int = 1000,
+        n_draws: int = 100,
+        n_chains: int = 2,
+        center: bool = True,
+        scale: str = "overall",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.n_factors = n_factors
+        self.settings = settings
+        self.known = known
+        self.inference = inference
+        self.n_sweeps = n_sweeps
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.center = center
+        self.scale = scale
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> NSFA:
+        """Learns from (samples, features); nan where missing. Returns itself.
+
+        Raises:
+            ValueError: data or settings that have no meaning; the message says which.
+        """
+        X = self._read(X, reset=True)
+        _check_settings(self)
+        _check_features(X, getattr(self, "feature_names_in_", None))
+        self._centre(X)
+        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        values = ((X - self.mean_) / self.scale_).T
+        if self.inference == "mcmc":
+            self._sample(values, key)
+        else:
+            self._pass_messages(values, key)
+        self.n_factors_ = len(self.components_)
+        self._n_features_out = self.n_factors_
+        self.factors_ = self._factors(values)
+        return self
+
+    def _centre(self, X: np.ndarray) -> None:
+        found = centred(X.T, {"feature": "row"}.get(self.scale, self.scale))
+        self.mean_, self.scale_ = found.mean, found.scale
+        if not self.center:
+            self.mean_ = np.zeros(X.shape[1])
+
+    def _sample(self, values: np.ndarray, key: Any) -> None:
+        changes = {} if self.settings is None else dict(self.settings)
+        if self.known is not None:
+            changes["known"] = self.known
+        settings = family(self.model, self.n_factors, **changes)
+        thin = max(1, self.n_sweeps // 2 // self.n_draws)
+        self.chains_ = sample_posterior(
+            values,
+            key,
+            self.n_draws,
+            settings,
+            chains=self.n_chains,
+            warmup=max(self.n_sweeps - thin * self.n_draws, 0),
+            thin=thin,
+            progress=bool(self.verbose),
+        )
+        self.n_factors_probability_ = self.chains_.summary.number_of_factors
+        self.noise_variance_ = 1.0 / self.chains_.summary.noise
+        draws = list(self.chains_.draws())
+        found = summarise_loadings([draw.loading for draw in draws])
+        self._describe(draws, found.mean, found.deviation, found.activity, found.presence)
+
+    def _pass_messages(self, values: np.ndarray, key: Any) -> None:
+        from .messages import fit_by_messages
+
+        found = fit_by_messages(values, key, self.model, self.n_factors, self.known)
+        self.posterior_, self.noise_variance_ = found.posterior, found.noise_variance
+        self._describe(found.draws, found.mean, found.deviation, found.activity, np.ones(found.mean.shape[1]))
+
+    def _describe(self, draws: list[Draw], mean: Any, deviation: Any, activity: Any, presence: Any) -> None:
+        kept = presence >= 0.5  # of a factor that most draws lack, the mean says nothing
+        order = np.argsort(-explained(mean), kind="stable")
+        order = order[kept[order]]
+        self.components_ = mean[:, order].T
+        self.components_sd_, self.activity_, self.presence_ = (
+            deviation[:, order].T,
+            activity[:, order].T,
+            presence[order],
+        )
+        self._draws = draws
+        self._few = draws[:: max(1, -(-len(draws) // _ALIGNED))]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(samples, factors) posterior means of the factors of samples, averaged over draws of the loadings."""
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        return self._factors(((X - self.mean_) / self.scale_).T)
+
+    def _factors(self, values: np.ndarray) -> np.ndarray:
+        total = np.zeros((self.n_factors_, values.shape[1]))
+        for draw in self._few:
+            match = match_factors(self.components_.T, draw.loading, least=0.3)
+            moved = aligned(match, draw.loading, factors_given(draw, values).mean).factor
+            total += 0.0 if moved is None else moved
+        return total.T / len(self._few)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """(samples, features) what factors (samples, factors) mean for the features, without noise."""
+        check_is_fitted(self)
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_factors_:
+            raise ValueError(f"Factors are (samples, {self.n_factors_}); found the shape {X.shape}.")
+        return X @ self.components_ * self.scale_ + self.mean_
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """(samples, features) posterior means of samples without noise, their missing entries among them."""
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        return reconstruct(self._few, ((X - self.mean_) / self.scale_).T).T * self.scale_ + self.mean_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """(samples,) log density of samples, averaged over draws; missing entries are marginalised."""
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        found = log_density(self._few, ((X - self.mean_) / self.scale_).T)
+        return found - ~np.isnan(X) @ np.log(self.scale_)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density of samples."""
+        return float(np.mean(self.score_samples(X)))
+
+    def sample(self, n_samples: int = 1) -> np.ndarray:
+        """(n_samples, features) draws from the predictive distribution."""
+        check_is_fitted(self)
+        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        return sample_predictive(self._draws, n_samples, key).T * self.scale_ + self.mean_
+
+    def _read(self, X: Any, reset: bool) -> np.ndarray:
+        """(samples, features) of any table; names of features are kept, and compared afterwards."""
+        annotated = all(hasattr(X, name) for name in ("X", "obs_names", "var_names"))
+        if not annotated:
+            if reset:
+                self.sample_names_ = _names_of_rows(X)
+            return validate_data(
+                self,
+                X,
+                dtype=np.float64,
+                ensure_all_finite="allow-nan",
+                reset=reset,
+                ensure_min_samples=2 if reset else 1,
+            )
+        table = read_table(X)
+        if not reset:
+            expected = getattr(self, "feature_names_in_", None)
+            if expected is not None and table.features is not None and list(expected) != list(table.features):
+                raise ValueError("The features of this table are not those that were fitted, or not in their order.")
+            if table.values.shape[1] != self.n_features_in_:
+                raise ValueError(f"{self.n_features_in_} features were fitted; found {table.values.shape[1]}.")
+            return table.values
+        found = validate_data(self, table.values, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        if table.features is not None:
+            self.feature_names_in_ = np.array(table.features, dtype=object)
+        self.sample_names_ = None if table.samples is None else np.array(table.samples, dtype=object)
+        return found
+
+
+def _names_of_rows(X: Any) -> np.ndarray | None:
+    if not (hasattr(X, "columns") and hasattr(X, "index")):
+        return None
+    return np.array([str(name) for name in X.index], dtype=object)
+
+
+def _check_features(X: np.ndarray, names: Any) -> None:
+    """Columns and rows that the model could not use, by the names that the user knows."""
+    seen = ~np.isnan(X)
+    if (empty := np.flatnonzero(~seen.any(axis=1))).size:
+        raise ValueError(f"Sample {empty[0]} has no entry that is not missing: it says nothing. Leave it out.")
+    for i, (column, there) in enumerate(zip(X.T, seen.T, strict=True)):
+        name = i if names is None else repr(str(names[i]))
+        if not there.any():
+            raise ValueError(f"Feature {name} has no entry that is not missing. Leave it out.")
+        if there.sum() > 1 and np.ptp(column[there]) == 0.0:
+            raise ValueError(f"All entries of feature {name} are {column[there][0]:.6g}: there is nothing to explain.")
+
+
+def _check_settings(model: NSFA) -> None:
+    if model.inference not in ("mcmc", "messages"):
+        raise ValueError(f"inference= is 'mcmc' or 'messages'; found {model.inference!r}.")
+    if model.scale not in ("none", "overall", "feature"):
+        raise ValueError(f"scale= is 'none', 'overall' or 'feature'; found {model.scale!r}.")
+    for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1)):
+        value = getattr(model, name)
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+            raise ValueError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    if model.n_sweeps < 2 * model.n_draws:
+        raise ValueError(
+            f"Chains of n_sweeps={model.n_sweeps} sweeps, of which the first half is left out, have no {model.n_draws} "
+            f"draws to keep. Take n_sweeps={2 * model.n_draws} or more, or fewer n_draws."
+        )
