@@ -16,10 +16,10 @@ class Draw(NamedTuple):
     """A matrix and the weights that it was drawn with.
 
     Attributes:
-        matrix: (rows, features) booleans, independent given the weights: `P(matrix[n, k]) = weights[k]`, but for
-            features that are there because some row has them (see the construction).
+        matrix: (rows, features) booleans; column k has ones with probability `weights[k]`, independently, unless a
+            construction leaves out empty columns, and then given that it is not empty.
         weights: (features,) probabilities.
-        missed: the expected number of features that rows have beyond these, given the weights: 0 unless the
+        missed: the expected number of features that the rows have beyond these, given the weights: 0 unless the
             construction was truncated.
     """
 

@@ -125,7 +125,7 @@ class LaplaceSlab:
     Raises:
         ModelError: a scale that is not a finite number above zero.
 
-    Source: park2008bayesian.
+    Source: park2008bayesian, michael1976generating.
     """
 
     scale: float = 1.0

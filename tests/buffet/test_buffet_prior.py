@@ -134,6 +134,27 @@ def test_conditionals_of_the_finite_prior_are_ratios_of_probabilities():
         assert np.isclose(odds / (1.0 + odds), prior.conditional(off[:, column].sum(), 5), rtol=1e-12)
 
 
+@pytest.mark.parametrize("prior", [IndianBuffet(2.0), IndianBuffet(2.0, 3.0)], ids=str)
+def test_a_gibbs_sampler_of_the_conditionals_leaves_the_prior(prior):
+    """Row by row: features that others have by their conditional, and a new Poisson number of those that none has."""
+    random, rows = np.random.default_rng(0), 10
+    matrix, features, ones = np.zeros((rows, 0), dtype=bool), [], []
+    for sweep in range(3200):
+        for row in range(rows):
+            others = matrix.sum(axis=0) - matrix[row]
+            matrix, others = matrix[:, others > 0], others[others > 0]
+            matrix[row] = random.random(len(others)) < prior.conditional(others, rows)
+            alone = np.zeros((rows, random.poisson(prior.new_feature_rate(rows))), dtype=bool)
+            alone[row] = True
+            matrix = np.concatenate([matrix, alone], axis=1)
+        if sweep >= 200:
+            features.append(matrix.shape[1])
+            ones.append(matrix.sum())
+    for found, wanted in ((features, prior.expected_features(rows)), (ones, prior.expected_ones(rows))):
+        batches = np.reshape(found, (30, 100)).mean(axis=1)
+        assert abs(batches.mean() - wanted) < 4.0 * batches.std(ddof=1) / np.sqrt(30)
+
+
 def test_left_ordered_form():
     matrix = np.array([[0, 1, 0, 1, 0], [1, 0, 0, 1, 0], [0, 1, 0, 1, 1]])
     found = left_ordered(matrix)
