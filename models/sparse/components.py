@@ -1,23 +1,47 @@
-"""Principal components as starting loadings: how many are evident, rotated to be sparse, known factors first."""
+"""Principal components as starting loadings: as many as are evident, rotated to be sparse, known factors first."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.linalg import svds
 
 from .data import Data
+from .ppca import ppca_evidence
 from .settings import Settings
 
 MOST = 64  # components to start from, where the number of factors is not given
 EVIDENT = 3.0  # standard errors that a loading of a sparse start is from 0
 
 
-def components(data: Data, settings: Settings, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(factors, rows) loadings and (rows,) noise precisions to start from; what they are, see `start.first_state`.
+class Components(NamedTuple):
+    """Where to start.
 
-    Source: horn1965rationale, kaiser1958varimax.
+    Attributes:
+        loading: (factors, rows).
+        noise: (rows,) precisions.
+    """
+
+    loading: np.ndarray
+    noise: np.ndarray
+
+
+def components(data: Data, settings: Settings) -> Components:
+    """Loadings and noise to start from.
+
+    Rows are taken in units of their standard deviations. Where the number of factors is not given it is that of the
+    largest evidence for principal components, which is rather too large than too small: chains lose factors much faster
+    than they find them. Sparse loadings are rotated by varimax, and those within 3 standard errors of 0 are left out.
+    Known factors are the first components of the rows that probably have them.
+
+    Args:
+        data, settings: the problem.
+
+    Returns:
+        The loadings, known factors first, and noise of the variance that they leave.
+
+    Source: minka2000automatic, kaiser1958varimax.
     """
     seen = data.seen
     number = np.maximum(seen.sum(axis=1), 1)
@@ -26,14 +50,11 @@ def components(data: Data, settings: Settings, random: np.random.Generator) -> t
     known, fitted = _known(unit, seen, settings)
     left = np.where(seen, unit - fitted, 0.0)
     if settings.factors is None:
-        shuffled = random.permuted(left, axis=1)
-        most = min(MOST, min(left.shape))
-        above = _leading(left, most)[1] > _leading(shuffled, most)[1]
-        free = int(np.argmin(np.append(above, False)))
+        free = min(MOST, ppca_evidence(left).best) if min(left.shape) > 2 and np.ptp(left, axis=1).any() else 0
     else:
         free = settings.factors - len(known)
     loading = np.zeros((free, data.shape[0]))
-    factor = random.standard_normal((free, data.shape[1]))
+    factor = np.zeros((free, data.shape[1]))
     some = min(free, *left.shape)
     for _ in range(3 if not seen.all() else 1):
         side, power, other = _leading(left, some)
@@ -46,7 +67,7 @@ def components(data: Data, settings: Settings, random: np.random.Generator) -> t
         loading = np.where(np.abs(loading) * np.sqrt(number * noise) > EVIDENT, loading, 0.0)
     if settings.factors is None:
         loading = loading[(loading != 0.0).any(axis=1)]
-    return np.concatenate([known, loading]) * sd, noise / sd**2
+    return Components(np.concatenate([known, loading]) * sd, noise / sd**2)
 
 
 def _known(values: np.ndarray, seen: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...engine import native
 from ...engine.monte_carlo import Kernel, Together
+from .components import Components, components
 from .data import Data, numbers_of, observed_of, switches_of
 from .kernels.parallel import parallel
 from .kernels.serial import serial
@@ -103,11 +104,16 @@ class Sampler:
         values = np.where(self.data.held_out, self.data.values, 0.0)
         return hashlib.sha256(b"".join([repr(words).encode(), values.tobytes(), *parts])).hexdigest()
 
+    @functools.cached_property
+    def _principal(self) -> Components | None:
+        return components(self.data, self.settings) if self.settings.start == "components" else None
+
     # transitions ------------------------------------------------------------------------------------------------------
 
     def init(self, key: Any) -> Walk:
         """A state to start from."""
-        return Walk(first_state(self.data, self.settings, self.switches, self.numbers, key), np.array(0), np.array(0))
+        start = first_state(self.data, self.settings, self.switches, self.numbers, self._principal, key)
+        return Walk(start, np.array(0), np.array(0))
 
     def step(self, key: Any, walk: Walk) -> Walk:
         """One sweep of one chain."""

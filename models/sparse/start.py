@@ -10,7 +10,7 @@ import numpy as np
 from ...engine.keys import generator
 from ..buffet.prior import BetaBernoulli, IndianBuffet
 from ..buffet.sample import sample_finite, sample_restaurant
-from .components import components
+from .components import Components
 from .data import Data
 from .settings import Settings
 from .state import Numbers, State, Switches
@@ -25,18 +25,18 @@ class _Hyper(NamedTuple):
     noise_rate: float
 
 
-def first_state(data: Data, settings: Settings, switches: Switches, numbers: Numbers, key: Any) -> State:
+def first_state(
+    data: Data, settings: Settings, switches: Switches, numbers: Numbers, principal: Components | None, key: Any
+) -> State:
     """A state to start a chain from, as `settings.start` says.
 
-    "components": as many principal components of the rows (each in units of its standard deviation) as have more power
-    than those of the same rows with their samples shuffled, or as many as there are factors; where loadings are sparse,
-    rotated by varimax and without those within 3 standard errors of 0. Known factors are the first components of the
-    rows that probably have them. Factors are drawn given these loadings, so that chains differ. "prior": everything is
-    drawn from the prior. "empty": no loading.
+    "components": principal components; factors are drawn given these loadings, by which chains differ. "prior":
+    everything is drawn from the prior. "empty": no loading.
 
     Args:
         data, settings: the problem.
         switches, numbers: of `data.py`.
+        principal: of `components`, where chains start from there.
         key: a key of `jax.random`.
 
     Returns:
@@ -49,8 +49,8 @@ def first_state(data: Data, settings: Settings, switches: Switches, numbers: Num
     if settings.start == "prior":
         hyper = _drawn_hyper(settings, switches, hyper, random)
     openness = np.zeros(0)
-    if settings.start == "components":
-        loading, noise = components(data, settings, random)
+    if principal is not None:
+        loading, noise = principal
     else:
         noise = np.ones(data.shape[0]) / np.mean(data.filled[data.seen] ** 2)
         free = 0 if settings.factors is None else settings.factors - switches.known
