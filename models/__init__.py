@@ -9,6 +9,7 @@ from .diffusion_tree import diffusion_tree
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
+from .indian_buffet import indian_buffet
 from .logistic_regression import logistic_regression
 from .mixture import mixture
 from .multinomial_probit import multinomial_probit
@@ -27,6 +28,7 @@ __all__ = [
     "gamma_estimation",
     "heteroskedastic_gp",
     "heteroskedastic_regression",
+    "indian_buffet",
     "logistic_regression",
     "mixture",
     "multinomial_probit",

@@ -14,6 +14,7 @@ ARGUMENTS = {
     "gamma_estimation": (),
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
+    "indian_buffet": (3,),
     "logistic_regression": (2,),
     "mixture": (3, 2),
     "multinomial_probit": (2, 3),
