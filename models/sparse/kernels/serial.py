@@ -122,7 +122,7 @@ def serial(key: Any, state: State, observed: Observed, numbers: Numbers, bound: 
         proposed=None,
     )
     # A number of rows that the compiler does not know: it would unroll a loop over few.
-    rows = _over_rows(switches)(given, rows, jnp.where(bound < 0, 0, every))
+    rows = _over_rows(switches)(given, rows, jnp.where(bound < 0, 0, every), bound)
     state = _compact(state, rows, switches) if births else state._replace(loading=rows.loading.T)
     state = state._replace(factor=draw_factors(seed, state, values))
     state = state._replace(missing=draw_missing(seed, state, observed))
@@ -154,7 +154,7 @@ def _over_rows(switches: Switches) -> Any:
     counted, births = switches.sparsity in ("buffet", "finite"), switches.sparsity == "buffet"
 
     @native
-    def over_rows(given: Given, rows: Rows, number: Any) -> Rows:
+    def over_rows(given: Given, rows: Rows, number: Any, bound: Any) -> Rows:
         free = jnp.arange(rows.ones.shape[0]) >= switches.known
         none = jnp.zeros((), int)
         rows = rows._replace(fits=jnp.ones((), bool), accepted=none, proposed=none)
@@ -171,7 +171,7 @@ def _over_rows(switches: Switches) -> Any:
                 odds = jnp.where(free, log_odds, odds)
             if births:
                 moves = (others > 0.0) | ~free  # all else belongs to births and deaths
-            new = _sites(given, rows, d, old, odds, moves)
+            new = _sites(given, rows, d, old, odds, moves, bound)
             rows = rows._replace(ones=others + (new != 0.0))
             if given.births is not None:
                 return _replace_own(given, given.births, rows, d, new, free)
@@ -182,7 +182,7 @@ def _over_rows(switches: Switches) -> Any:
     return over_rows
 
 
-def _sites(given: Given, rows: Rows, d: Any, old: Any, odds: Any, moves: Any) -> Any:
+def _sites(given: Given, rows: Rows, d: Any, old: Any, odds: Any, moves: Any, bound: Any) -> Any:
     """(P,) new loadings of row d, one after another given the others."""
     places = jnp.arange(old.shape[0])
     noise, cross = row(given.noise, d), row(rows.cross, d)
@@ -198,7 +198,8 @@ def _sites(given: Given, rows: Rows, d: Any, old: Any, odds: Any, moves: Any) ->
         new = jnp.where(row(gain, k) + 0.5 * height * height > 0.0, (height + row(error, k)) * row(spread, k), 0.0)
         return jnp.where((places == k) & moves, new, loading)
 
-    return lax.fori_loop(0, rows.count, body, old)
+    # Chains of one batch share the loop over factors that a chain may have had before the sweep; the other is short.
+    return lax.fori_loop(bound, rows.count, body, lax.fori_loop(0, bound, body, old))
 
 
 def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any, free: Any) -> Rows:
