@@ -138,13 +138,12 @@ def _births(seed: Any, hyper: Hyper, numbers: Numbers, switches: Switches) -> Bi
 
 
 def _given_odds(hyper: Hyper, observed: Observed, switches: Switches) -> Any:
-    """(D, P) prior log odds of all loadings whose odds do not depend on other rows; None where there are no such."""
+    """(D, P) prior log odds of loadings whose odds do not depend on other rows; None where there are no such, or where
+    all are infinite."""
     shape = hyper.state.loading.shape
-    free = jnp.zeros(shape)
+    free = jnp.full(shape, jnp.inf)
     if switches.sparsity == "hierarchical":
         free = jnp.broadcast_to(hyper.log_odds[:, None], shape)
-    elif switches.sparsity == "none":
-        free = jnp.full(shape, jnp.inf)
     elif not switches.known:
         return None
     return jnp.concatenate([observed.log_odds, free[switches.known :]]).T
@@ -152,32 +151,37 @@ def _given_odds(hyper: Hyper, observed: Observed, switches: Switches) -> Any:
 
 def _over_rows(switches: Switches) -> Any:
     counted, births = switches.sparsity in ("buffet", "finite"), switches.sparsity == "buffet"
+    # Only what changes is carried from row to row: an argument that is handed on as it came is as good as unread.
+    changing = Rows._fields if births else ("loading", "ones") if counted else ("loading",)
 
     @native
     def over_rows(given: Given, rows: Rows, number: Any, bound: Any) -> Rows:
-        free = jnp.arange(rows.ones.shape[0]) >= switches.known
+        free = jnp.arange(rows.power.shape[0]) >= switches.known
         none = jnp.zeros((), int)
         rows = rows._replace(fits=jnp.ones((), bool), accepted=none, proposed=none)
 
-        def body(d: Any, rows: Rows) -> Rows:
-            old = row(rows.loading, d)
-            others = rows.ones - (old != 0.0)
-            odds = 0.0 if given.odds is None else row(given.odds, d)
+        def body(d: Any, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            now = rows._replace(**dict(zip(changing, carry, strict=True)))
+            old = row(now.loading, d)
+            others = now.ones - (old != 0.0)
+            odds = jnp.inf if given.odds is None else row(given.odds, d)
             moves = free | True
             if counted:
                 beyond = given.noise.shape[0] - 1.0 - others
                 has, has_not = (others, beyond + given.pseudo) if births else (others + given.pseudo, beyond + 1.0)
-                log_odds = jnp.log(has) - jnp.log(has_not)
-                odds = jnp.where(free, log_odds, odds)
+                odds = jnp.where(free, jnp.log(has) - jnp.log(has_not), odds)
             if births:
                 moves = (others > 0.0) | ~free  # all else belongs to births and deaths
-            new = _sites(given, rows, d, old, odds, moves, bound)
-            rows = rows._replace(ones=others + (new != 0.0))
-            if given.births is not None:
-                return _replace_own(given, given.births, rows, d, new, free)
-            return rows._replace(loading=put(rows.loading, d, new))
+            new = _sites(given, now, d, old, odds, moves, bound)
+            now = now._replace(ones=others + (new != 0.0))
+            if given.births is None:
+                now = now._replace(loading=put(now.loading, d, new))
+            else:
+                now = _replace_own(given, given.births, now, d, new, free)
+            return tuple(getattr(now, name) for name in changing)
 
-        return lax.fori_loop(0, number, body, rows)
+        last = lax.fori_loop(0, number, body, tuple(getattr(rows, name) for name in changing))
+        return rows._replace(**dict(zip(changing, last, strict=True)))
 
     return over_rows
 
