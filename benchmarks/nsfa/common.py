@@ -77,7 +77,9 @@ class Run(NamedTuple):
 
     @property
     def zeros(self):
-        """The share of the loadings that are exactly zero, over draws; nan without factors."""
+        """The share of the loadings that are exactly zero, over draws; nan without factors or where none was kept."""
+        if "loading" not in self.found.chains.draws:
+            return np.nan
         chains, draws = self.found.shape
         each = [self.found.loading(chain, draw) for chain in range(chains) for draw in range(draws)]
         return float(np.mean([np.mean(loading == 0.0) for loading in each if loading.size] or [np.nan]))

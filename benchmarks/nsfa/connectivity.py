@@ -32,19 +32,15 @@ PAPERS = {
 }
 
 
-class Errors(list):
-    """Scores of estimates: in the model's scale, in unit factors, one to one, and the F1 of active loadings."""
-
-    def add(self, problem, loading, factor):
-        truth, found = unit_factors(problem.loading, problem.factor), unit_factors(loading, factor)
-        self.append(
-            (
-                reconstruction_error(problem.loading, loading),
-                reconstruction_error(truth.loading, found.loading),
-                reconstruction_error(truth.loading, found.loading, one_to_one=True),
-                support_scores(problem.loading, (loading != 0.0).astype(float)).f1,
-            )
-        )
+def errors_of(problem, loading, factor):
+    """Of an estimate: in the model's scale, in unit factors, one to one, and the F1 of active loadings."""
+    truth, found = unit_factors(problem.loading, problem.factor), unit_factors(loading, factor)
+    return (
+        reconstruction_error(problem.loading, loading),
+        reconstruction_error(truth.loading, found.loading),
+        reconstruction_error(truth.loading, found.loading, one_to_one=True),
+        support_scores(problem.loading, (loading != 0.0).astype(float)).f1,
+    )
 
 
 def error_of_signal(problem, reconstruction):
@@ -56,9 +52,8 @@ def error_of_signal(problem, reconstruction):
 def by_chain(problem, settings, seed, sweeps):
     """Errors over the last ten sweeps, that of the signal and numbers of factors over the last half, and the run."""
     run = common.sample(problem.values, settings, seed, sweeps, sweeps // 2)
-    errors = Errors()
-    for draw in range(sweeps // 2 - 10, sweeps // 2):
-        errors.add(problem, run.found.loading(0, draw), run.found.factor(0, draw))
+    late = range(sweeps // 2 - 10, sweeps // 2)
+    errors = [errors_of(problem, run.found.loading(0, draw), run.found.factor(0, draw)) for draw in late]
     signal = error_of_signal(problem, run.found.summary.reconstruction)
     return (*np.mean(errors, axis=0), signal), run.factors[0], run
 
@@ -73,12 +68,13 @@ def errors_of_all(problems, sizes, sweeps, seed):
         speed[name] = float(np.median([run[2].warm for run in runs]))
         print(f"{name}: error {common.middle(errors[name][:, 0])}, K {common.middle(counts[name].mean(1))}", flush=True)
     for size in sizes:
-        found, signal = Errors(), []
+        found = []
         for number, problem in enumerate(problems):
             components = sparse_pca.sparse_components(problem.values, size, seed=seed + number)
-            found.add(problem, components.loading, components.factor)
-            signal.append(error_of_signal(problem, components.loading @ components.factor + components.mean[:, None]))
-        errors[f"sparse PCA, K = {size}"] = np.column_stack([found, signal])
+            signal = components.loading @ components.factor + components.mean[:, None]
+            scores = errors_of(problem, components.loading, components.factor)
+            found.append((*scores, error_of_signal(problem, signal)))
+        errors[f"sparse PCA, K = {size}"] = np.array(found)
     return errors, counts, speed
 
 

@@ -12,13 +12,13 @@ def masks(shape, number, seed, share=0.1):
     return np.array([held_out_mask(shape, share, jax.random.fold_in(jax.random.key(seed), i)) for i in range(number)])
 
 
-def compare(values, models, hidden, seed, sweeps, last=100):
+def compare(values, models, hidden, seed, sweeps, last=100, keep="all"):
     """{model: {what: (splits,)}} of the last sweeps of a chain: score, single, factors, zeros, warm, cpu."""
     found = {}
     for name, settings in models.items():
         runs = []
         for number, mask in enumerate(hidden):
-            run = common.sample(values, settings, seed + number, sweeps, last, held_out=mask)
+            run = common.sample(values, settings, seed + number, sweeps, last, held_out=mask, keep=keep)
             runs.append(
                 {
                     "score": run.score, "single": run.single, "factors": float(run.factors.mean()),
