@@ -9,7 +9,7 @@ from jax import lax
 
 from ....engine.native import put, row
 from ..state import Observed, State, Switches
-from .bits import normals, uniforms
+from .bits import normals, uniforms, whole
 from .factors import Sums
 
 
@@ -31,36 +31,41 @@ def draw_columns(
         bound: at least the number of factors.
         switches: of the model.
     """
-    rows = jnp.arange(state.loading.shape[1])
+    number = state.loading.shape[1]
+    rows = jnp.arange(whole(number))
+    noise, cross, loading, element, known = (
+        jnp.pad(each, [(0, 0)] * (each.ndim - 1) + [(0, whole(number) - number)], constant_values=1.0)
+        for each in (state.noise, sums.cross, state.loading, state.element, observed.log_odds)
+    )
 
     def body(k: Any, loading: Any) -> Any:
         old, power = row(loading, k), row(jnp.diagonal(sums.gram), k)
-        rest = row(sums.cross, k) - row(sums.gram, k) @ loading + power * old
+        rest = row(cross, k) - row(sums.gram, k) @ loading + power * old
         slab = row(state.precision, k)
         if switches.slab != "gaussian":
-            slab = slab * row(state.element, k)
-        precision = state.noise * power + slab
-        height = state.noise * rest
+            slab = slab * row(element, k)
+        precision, height = noise * power + slab, noise * rest
         new = (height + jnp.sqrt(precision) * normals(seed, "loading", k, rows)) / precision
-        odds = _prior_log_odds(k, log_odds, observed, switches)
+        chosen = rows < number
+        odds = _prior_log_odds(k, log_odds, known, switches)
         if odds is not None:
             u = uniforms(seed, "switch", k, rows)
             gain = jnp.log(jnp.sqrt(slab / precision) * (1.0 - u) / u) + 0.5 * height * height / precision
-            new = jnp.where(gain + odds > 0.0, new, 0.0)
+            chosen &= gain + odds > 0.0
         valid = k < state.count
         if switches.sparsity == "buffet":
-            valid &= (new != 0.0).any() | (k < switches.known)
-        return put(loading, k, jnp.where(valid, new, old))
+            valid &= chosen.any() | (k < switches.known)
+        return put(loading, k, jnp.where(valid, jnp.where(chosen, new, 0.0), old))
 
-    return lax.fori_loop(0, bound, body, state.loading)
+    return lax.fori_loop(0, bound, body, loading)[:, :number]
 
 
-def _prior_log_odds(k: Any, log_odds: Any, observed: Observed, switches: Switches) -> Any:
+def _prior_log_odds(k: Any, log_odds: Any, known: Any, switches: Switches) -> Any:
     """Of factor k: one number or one for each row; None where all loadings are active."""
     if switches.sparsity == "none" and not switches.known:
         return None
     free = jnp.inf if switches.sparsity == "none" else row(log_odds, k)
     if not switches.known:
         return free
-    given = row(observed.log_odds, jnp.minimum(k, switches.known - 1))
+    given = row(known, jnp.minimum(k, switches.known - 1))
     return jnp.where(k < switches.known, given, free)

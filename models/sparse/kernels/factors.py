@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..state import Observed, State
-from .bits import normals
+from .bits import normals, whole
 
 
 class Sums(NamedTuple):
@@ -35,13 +36,17 @@ def filled(observed: Observed, missing: Any) -> Any:
     """(D, N) the data, with drawn values where they are missing."""
     if observed.row.shape[0] == 0:
         return observed.values
-    return observed.values.at[observed.row, observed.sample].set(missing, mode="promise_in_bounds", unique_indices=True)
+    values = observed.values.ravel()  # scatters of two indices are several times slower
+    place = observed.row.astype(jnp.int64) * observed.values.shape[1] + observed.sample
+    values = values.at[place].set(missing, mode="promise_in_bounds", unique_indices=True)
+    return values.reshape(observed.values.shape)
 
 
 def sums_of(values: Any, factor: Any) -> Sums:
     """Sums over samples, of complete data."""
-    # Y times X^T and not X times Y^T: of the two, this is the one for which XLA's CPU back end copies nothing.
-    return Sums((values @ factor.T).T, factor @ factor.T, (values * values).sum(1))
+    # Row by row, without another array of the size of Y: fresh memory of that size costs more than all the sums.
+    square = lax.map(lambda row: (row * row).sum(), values)
+    return Sums(factor @ values.T, factor @ factor.T, square)
 
 
 def energies(sums: Sums, loading: Any) -> Any:
@@ -67,21 +72,30 @@ def draw_factors(seed: Any, state: State, values: Any) -> Any:
     return jnp.where(used(state)[:, None], drawn, 0.0)
 
 
-def fitted_missing(state: State, observed: Observed) -> Any:
-    """(M,) `g x` at the missing entries."""
-
-    def body(k: Any, total: Any) -> Any:
-        return total + state.loading[k, observed.row] * state.factor[k, observed.sample]
-
-    return lax.fori_loop(0, state.count, body, jnp.zeros(observed.row.shape))
-
-
 def draw_missing(seed: Any, state: State, observed: Observed) -> Any:
     """(M,) values of the missing entries given all else."""
-    if observed.row.shape[0] == 0:
+    number = observed.row.shape[0]
+    if not number:
         return state.missing
-    error = normals(seed, "missing", 0, jnp.arange(observed.row.shape[0]))
-    return fitted_missing(state, observed) + error / jnp.sqrt(state.noise[observed.row])
+    root = jnp.sqrt(state.noise)
+    error = normals(seed, "missing", 0, jnp.arange(whole(number)))
+    scaled = _fitted(error, state.loading * root, state.factor, observed)
+    return scaled / root[observed.row]
+
+
+def _fitted(start: Any, loading: Any, factor: Any, observed: Observed) -> Any:
+    """(M,) `start + g x` at the missing entries; `start` may be longer."""
+    number, places = observed.row.shape[0], loading.shape[0]
+    extra = start.shape[0] - number
+    row, sample = (jnp.pad(each, (0, extra)) for each in (observed.row, observed.sample))
+    several = math.gcd(places, 8)  # factors at once: longer sums go to a library, shorter ones read `start` more often
+    loading, factor = loading.T, factor.T
+
+    def body(block: Any, total: Any) -> Any:
+        g, x = (lax.dynamic_slice_in_dim(each, several * block, several, 1) for each in (loading, factor))
+        return total + (g[row] * x[sample]).sum(1)
+
+    return lax.fori_loop(0, places // several, body, start)[:number]
 
 
 def log_likelihood(state: State, observed: Observed) -> Any:
@@ -98,7 +112,7 @@ def log_likelihood(state: State, observed: Observed) -> Any:
     energy = energies(sums_of(filled(observed, state.missing), state.factor), state.loading)
     number = jnp.full(energy.shape, float(samples))
     if observed.row.shape[0]:
-        residual = state.missing - fitted_missing(state, observed)
+        residual = _fitted(-state.missing, state.loading, state.factor, observed)
         energy -= jax.ops.segment_sum(residual * residual, observed.row, energy.shape[0])
         number -= jax.ops.segment_sum(jnp.ones(residual.shape), observed.row, energy.shape[0])
     return 0.5 * (number * jnp.log(state.noise / (2.0 * jnp.pi)) - state.noise * energy).sum()

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .bits import ROUNDS, STREAMS, normal_of, uniforms
+from .bits import ROUNDS, STREAMS, normal_of, uniforms, whole
 
 
 def log_gammas(seed: Any, shapes: dict[str, Any]) -> dict[str, Any]:
@@ -33,8 +33,12 @@ def log_gammas(seed: Any, shapes: dict[str, Any]) -> dict[str, Any]:
         places.append(place.ravel())
         indices.append(index.ravel())
         flat.append(table.ravel())
-    address = (jnp.concatenate(streams), jnp.concatenate(places), jnp.concatenate(indices))
-    drawn = _log_gammas(seed, address, jnp.concatenate(flat))
+    size = sum(shape.size for shape in flat)
+    streams, places, indices, flat = (
+        jnp.pad(jnp.concatenate(each), (0, whole(size) - size), constant_values=1)
+        for each in (streams, places, indices, flat)
+    )
+    drawn = _log_gammas(seed, (streams, places, indices), flat)
     found, start = {}, 0
     for stream, shape in shapes.items():
         found[stream] = drawn[start : start + shape.size].reshape(shape.shape)
