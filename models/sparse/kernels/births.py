@@ -67,7 +67,7 @@ def propose(seed: Any, rows: Any, law: Proposals, hyper: Hyper) -> Born:
     index = jnp.arange(several)
     number = (uniforms(seed, "birth", 0, index)[:, None] > law.cumulative[:-1]).sum(1)
     place = jnp.arange(most)[:, None]
-    size = normals(seed, "born", place, index) / jnp.sqrt(hyper.born_precision * hyper.born_element)
+    size = normals(seed, "born loading", place, index) / jnp.sqrt(hyper.born_precision * hyper.born_element)
     return Born(number, jnp.where(place < number, size, 0.0))
 
 
