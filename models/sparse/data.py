@@ -165,9 +165,11 @@ def switches_of(settings: Settings, data: Data) -> Switches:
 def numbers_of(settings: Settings, rows: int) -> Numbers:
     """Numbers that no compilation depends on."""
     priors, a = settings.priors, np.array
+    # A slab precision that is kept is the mean of its prior: births take it from there.
+    precision = priors.precision if isinstance(settings.precision, str) else (settings.precision, 1.0)
     hierarchy = settings.hierarchy or (10.0, 0.75, float(rows), min(5.0 / rows, 0.5))
     return Numbers(
-        mass_prior=a(priors.mass), concentration_prior=a(priors.concentration), precision_prior=a(priors.precision),
+        mass_prior=a(priors.mass), concentration_prior=a(priors.concentration), precision_prior=a(precision),
         precision_rate_prior=a(priors.precision_rate), noise_prior=a(priors.noise),
         noise_rate_prior=a(priors.noise_rate), element=a(settings.element), hierarchy=a(hierarchy),
         multiplier=np.array(float(settings.multiplier)), spike=np.array(float(settings.spike)),
