@@ -14,7 +14,8 @@ from jax import lax
 
 STREAMS = (
     "active", "inactive", "precision", "precision_rate", "noise", "noise_rate", "mass", "concentration", "element",
-    "other element", "open", "switch", "loading", "rows", "birth", "born", "born element", "born loading", "factor", "missing",
+    "other element", "open", "switch", "loading", "rows", "birth", "born", "born element", "born loading",
+    "factor", "missing",
 )  # fmt: skip
 ROUNDS = 255  # the last of the draws that one address has
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
