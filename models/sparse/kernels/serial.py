@@ -163,7 +163,7 @@ def _over_rows(switches: Switches) -> Any:
         def body(d: Any, carry: tuple[Any, ...]) -> tuple[Any, ...]:
             now = rows._replace(**dict(zip(changing, carry, strict=True)))
             old = row(now.loading, d)
-            others = now.ones - (old != 0.0)
+            others = now.ones - (old != 0.0) if counted else jnp.zeros_like(old)  # XLA fails on unread ones
             odds = jnp.inf if given.odds is None else row(given.odds, d)
             moves = free | True
             if counted:
