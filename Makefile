@@ -17,7 +17,7 @@ help:
 	@echo "make check  the same without the tests"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
 	@echo "make bench  the benchmarks (minutes; tables and json in benchmarks/results)"
-	@echo "make experiments  tables and figures of the literature on NCVMP and trees (hours; data in CAVITY_DATA)"
+	@echo "make experiments  tables and figures of the literature on NCVMP, trees and factors (hours; data in CAVITY_DATA)"
 	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
 
 $(BIN)/python:
@@ -47,10 +47,12 @@ bench: $(VENV)/.installed-bench
 	@for script in skills logistic mixture pca overhead chains clutter gamma_shape lda; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 # Modules beside the experiments that these import.
-SHARED := benchmarks/ncvmp/common.py $(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py)
+SHARED := benchmarks/ncvmp/common.py \
+	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py) \
+	$(addprefix benchmarks/nsfa/,common.py sets.py c_kernels.py sparse_pca.py)
 
 experiments: $(VENV)/.installed-bench
-	@for script in $(filter-out $(SHARED),$(wildcard benchmarks/ncvmp/*.py benchmarks/trees/*.py)); do $(BIN)/python $$script || exit 1; done
+	@for script in $(filter-out $(SHARED),$(wildcard benchmarks/ncvmp/*.py benchmarks/trees/*.py benchmarks/nsfa/*.py)); do $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis
