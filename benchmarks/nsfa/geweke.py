@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cavity.models.buffet import IndianBuffet, sample_restaurant
+from cavity.engine.native import Kernel
 from cavity.models.sparse.data import Data, numbers_of, switches_of
 from cavity.models.sparse.kernels.parallel import parallel
 from cavity.models.sparse.kernels.serial import serial
@@ -36,14 +36,15 @@ VARIANTS = {
 PAPERS = {"parallel": "3 by the prior", "serial": "3.0034", "delete own factors first": "1.21"}
 
 
-def prior(random, seed, chains):
+def prior(random, chains):
     """States of chains, stacked, and their data (chains, rows, samples)."""
-    loading = np.zeros((chains, PLACES, ROWS))
-    counts = np.zeros(chains, int)
-    for chain in range(chains):
-        active = sample_restaurant(IndianBuffet(MASS), ROWS, jax.random.fold_in(jax.random.key(seed), chain)).matrix
-        counts[chain] = active.shape[1]
-        loading[chain, : counts[chain]] = active.T * random.standard_normal(active.T.shape)
+    active, counts = np.zeros((chains, PLACES, ROWS), bool), np.zeros(chains, int)
+    for row in range(ROWS):
+        old = random.random((chains, PLACES)) < active.sum(axis=2) / (row + 1.0)
+        after = counts + random.poisson(MASS / (row + 1.0), chains)
+        new = (np.arange(PLACES) >= counts[:, None]) & (np.arange(PLACES) < after[:, None])
+        active[:, :, row], counts = old | new, after
+    loading = active * random.standard_normal(active.shape)
     factor = random.standard_normal((chains, PLACES, SAMPLES)) * (np.arange(PLACES) < counts[:, None])[:, :, None]
     values = np.einsum("ckd,ckn->cdn", loading, factor) + random.standard_normal((chains, ROWS, SAMPLES))
     one = np.ones(chains)
@@ -69,21 +70,24 @@ def by_sampler(changes, seed, chains, steps):
     kernel = serial if settings.sweep == "serial" else parallel
     none = np.zeros(0, int)
 
-    def one(key, state, values, bound):
-        of_sweep, of_values = jax.random.split(key)
-        outcome = kernel(of_sweep, state, Observed(values, none, none, np.zeros((0, ROWS))), numbers, bound, switches)
-        new = jax.tree.map(lambda a, b: a.astype(b.dtype), outcome.state, state)
-        fit = jnp.einsum("kd,kn->dn", new.loading, new.factor)
-        values = fit + jax.random.normal(of_values, fit.shape)
-        return new, values, outcome.fits, statistics(new.loading, values, jnp)
+    def sweep(key, state, values, numbers, bound):
+        outcome = kernel(key, state, Observed(values, none, none, np.zeros((0, ROWS))), numbers, bound, switches)
+        return jax.tree.map(lambda a, b: a.astype(b.dtype), outcome.state, state), outcome.fits
+
+    def renew(key, loading, factor):
+        fit = jnp.einsum("kd,kn->dn", loading, factor)
+        values = fit + jax.random.normal(key, fit.shape)
+        return values, statistics(loading, values, jnp)
 
     with jax.enable_x64(True):
-        step = jax.jit(jax.vmap(one, in_axes=(0, 0, 0, None), out_axes=(0, 0, 0, 1)))
-        state, values = prior(np.random.default_rng(seed), seed, chains)
+        sweeps = Kernel(jax.vmap(sweep, in_axes=(0, 0, 0, None, None)))
+        renewals = Kernel(jax.vmap(renew, out_axes=(0, 1)))
+        state, values = prior(np.random.default_rng(seed), chains)
         total, fits = 0.0, True
         for key in jax.random.split(jax.random.key(seed), steps):
-            keys = jax.random.split(key, chains)
-            state, values, fit, found = step(keys, state, values, np.max(state.count))
+            keys = jax.random.split(key, 2 * chains)
+            state, fit = sweeps(keys[:chains], state, values, numbers, np.max(state.count))
+            values, found = renewals(keys[chains:], state.loading, state.factor)
             total, fits = total + np.asarray(found), fits and bool(np.all(fit))
     if not fits:
         raise SystemExit(f"A chain needed more than {PLACES} factors.")
@@ -141,7 +145,7 @@ def main():
     arguments = common.options(__doc__).parse_args()
     chains, steps, plain = (100, 100, 2000) if arguments.quick else (200, 500, 100_000)
     random = np.random.default_rng(arguments.seed)
-    draws, values = prior(random, arguments.seed + 1, chains * steps)
+    draws, values = prior(random, chains * steps)
     independent = statistics(draws.loading, values)
     exact = independent.mean(axis=1)
     exact[:2] = MASS * np.sum(1.0 / np.arange(1, ROWS + 1)), MASS * ROWS
