@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 
 Show = Callable[..., None]  # show(done, total) or show(done, total, note)
@@ -27,7 +28,8 @@ def progress_bar(progress: bool | Show | None, unit: str) -> Iterator[Show]:
         with contextlib.suppress(ImportError), make(unit) as show:
             yield show
             return
-    yield lambda done, total, note="": _line(done, total, unit, note)
+    start = time.monotonic()
+    yield lambda done, total, note="": _line(done, total, unit, f"{_rate(done, start)} {note}")
 
 
 @contextlib.contextmanager
@@ -50,12 +52,16 @@ def _rich(unit: str) -> Iterator[Show]:
     from rich.progress import Progress  # pyright: ignore[reportMissingImports]
 
     with Progress() as bar:
-        task = bar.add_task(unit)
+        task, start = bar.add_task(unit), time.monotonic()
 
         def show(done: int, total: int, note: str = "") -> None:
-            bar.update(task, completed=done, total=total, description=f"{unit} {note}")
+            bar.update(task, completed=done, total=total, description=f"{unit} {_rate(done, start)} {note}")
 
         yield show
+
+
+def _rate(done: int, start: float) -> str:
+    return f"{done / max(time.monotonic() - start, 1e-9):.3g}/s"
 
 
 def _line(done: int, total: int, unit: str, note: str) -> None:

@@ -117,7 +117,7 @@ def run(
         warmup: transitions before the first kept one.
         thin: transitions per kept draw.
         progress: True shows a bar (of tqdm or rich where installed), False none, None one on a terminal; or a function
-            that is called with the number of rounds done and their total.
+            that is called with the number of sweeps done and their total.
         checkpoint: a file that is written now and then, and that a run with the same key, chains, warmup and thin
             goes on from; `draws` may be larger than when it was written. It holds arrays, nothing that runs.
         every: seconds between two checkpoints.
@@ -153,7 +153,7 @@ def run(
         )
     used = now.seconds[-1].copy() if now.seconds else np.zeros(chains)
     walk = _walk(kernel, now.states, used)
-    with progress_bar(progress, "round") as show:
+    with progress_bar(progress, "sweep") as show:
         for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
             walk.step(key_of)
             kept = i >= warmup and (i - warmup + 1) % thin == 0
