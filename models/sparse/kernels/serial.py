@@ -224,11 +224,11 @@ def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any,
         return accepted(row(births.uniform, d), births.law, jnp.stack([number, new]), evidence)
 
     accept = lax.cond(some, decide, lambda: jnp.zeros((), bool))
-    fits = (free & (own | (rows.ones == 0.0))).sum() >= new
-    accept = accept & fits
+    enough = (free & (own | (rows.ones == 0.0))).sum() >= new
+    fits, accept = rows.fits & (enough | ~accept), accept & enough
     rows = rows._replace(
         ones=jnp.where(own & accept, 0.0, rows.ones),
-        fits=rows.fits & (fits | ~some),
+        fits=fits,
         accepted=rows.accepted + accept,
         proposed=rows.proposed + some,
     )
