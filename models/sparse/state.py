@@ -110,7 +110,7 @@ class Outcome(NamedTuple):
         fits: () whether P sufficed. Where not, the caller pads the OLD state and repeats the sweep with the same key:
             draws belong to (key, factor) and not to P, so that padding changes nothing but rounding, and no outcome is
             favoured.
-        accepted, proposed: () births and deaths in this sweep.
+        accepted, proposed: () births and deaths in this sweep: moves that change something, or would.
     """
 
     state: State

@@ -37,12 +37,12 @@ def parallel(key: Any, state: State, observed: Observed, numbers: Numbers, bound
     hyper = draw_hyper(seed, state, energies(sums, state.loading), numbers, switches, tried)
     state = hyper.state
     state = state._replace(loading=draw_columns(seed, state, sums, hyper.log_odds, observed, bound, switches))
-    fits, changed = jnp.bool_(True), jnp.int64(0)
+    fits, changed, proposed = jnp.bool_(True), jnp.int64(0), jnp.int64(0)
     if tried:
-        state, fits, changed = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
+        state, fits, changed, proposed = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
     state = state._replace(factor=draw_factors(seed, state, values))
     state = state._replace(missing=draw_missing(seed, state, observed))
-    return Outcome(state, fits, changed, jnp.int64(tried))
+    return Outcome(state, fits, changed, proposed)
 
 
 class _Tried(NamedTuple):
@@ -53,7 +53,9 @@ class _Tried(NamedTuple):
     accept: Any
 
 
-def replace_own(seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches: Switches) -> tuple[State, Any, Any]:
+def replace_own(
+    seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches: Switches
+) -> tuple[State, Any, Any, Any]:
     """Births and deaths in rows chosen at random: new factors stand last, none is left empty.
 
     The values of X that belong to the new factors are yet to be drawn.
@@ -65,7 +67,7 @@ def replace_own(seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches:
         numbers, switches: of the model.
 
     Returns:
-        The state; whether P suffices; how many moves were accepted.
+        The state; whether P suffices; how many moves that would change something were accepted, and proposed.
     """
     state = hyper.state
     rows = _rows(seed, state.noise.shape[0], hyper.born_precision.shape[1])
@@ -83,7 +85,8 @@ def replace_own(seed: Any, hyper: Hyper, sums: Sums, numbers: Numbers, switches:
     u = uniforms(seed, "birth", 1, jnp.arange(rows.shape[0]))
     accept = accepted(u, law, jnp.stack([own.sum(0), born.number]), evidence)
     keep = used(state) & ~(own & accept).any(1)
-    return (*_arranged(hyper, keep, _Tried(rows, born, accept)), accept.sum())
+    some = own.any(0) | (born.number > 0)
+    return (*_arranged(hyper, keep, _Tried(rows, born, accept)), (accept & some).sum(), some.sum())
 
 
 def _rows(seed: Any, every: int, some: int) -> Any:
