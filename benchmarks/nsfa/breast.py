@@ -28,13 +28,10 @@ PAPERS = {
 
 
 def models(sizes, rates):
-    """The finite models at these numbers of factors, Fokoue's at these rates, and the nonparametric ones."""
-    finite = {"FA": "fa", "AFA": "afa", "SFA": "sfa", "BFRM-like": "bfrm"}
-    found = {
-        f"{name}, K = {size}": family(model, size)
-        for name, model in finite.items()
-        for size in (sizes if model != "bfrm" else sizes[1:3])
-    }
+    """SFA at these numbers of factors, other finite models at the first of them, Fokoue's at these rates, and NSFA."""
+    few = {"FA": sizes[:3], "AFA": sizes[:3], "SFA": sizes, "BFRM-like": sizes[1:3]}
+    names = {"FA": "fa", "AFA": "afa", "SFA": "sfa", "BFRM-like": "bfrm"}
+    found = {f"{name}, K = {size}": family(names[name], size) for name, some in few.items() for size in some}
     found |= {f"Fokoue d = {rate:g}, K = 20": family("fokoue", 20, element=(1.0, rate)) for rate in rates}
     return found | common.NONPARAMETRIC
 

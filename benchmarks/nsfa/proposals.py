@@ -89,7 +89,7 @@ def picture(counts, truth=16):
 
 def main():
     arguments = common.options(__doc__).parse_args()
-    sweeps, chains = (400, 2) if arguments.quick else (3000, 8)
+    sweeps, chains = (400, 2) if arguments.quick else (1500, 8)
     problem = sets.regulated(sets.connectivity(arguments), np.random.default_rng((arguments.seed, 0)))
     found, counts = experiment(problem, arguments.seed, sweeps, chains)
     rows = []
