@@ -134,6 +134,8 @@ def sample_posterior(
         ModelError: settings that do not fit the data, or an argument out of range.
         DataError: bad data, see `Data`; a checkpoint of another run, other data or another model.
     """
+    if settings is not None and not isinstance(settings, Settings):
+        raise ModelError(f"settings= is a Settings, such as family('nsfa'); found {settings!r}.")
     if keep not in ("all", "summaries"):
         raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
     if isinstance(data, Data):

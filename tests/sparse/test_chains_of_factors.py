@@ -153,6 +153,7 @@ def test_arviz_reads_what_was_sampled(long):
     ("options", "words"),
     [
         ({"keep": "some"}, "keep="),
+        ({"settings": {"sparsity": "finite"}}, "settings="),
         ({"chains": 0}, "chains="),
         ({"thin": 1.5}, "thin="),
         ({"settings": Settings(known=np.full((3, 1), 0.5))}, "12 rows"),
