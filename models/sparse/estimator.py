@@ -11,6 +11,7 @@ import numpy as np
 from .align import aligned, explained, match_factors, summarise_loadings
 from .chains import sample_posterior
 from .data import centred
+from .messages import fit_by_messages
 from .predict import Draw, factors_given, log_density, reconstruct, sample_predictive
 from .settings import family
 from .tables import read_table
@@ -150,8 +151,6 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._describe(draws, found.mean, found.deviation, found.activity, found.presence)
 
     def _pass_messages(self, values: np.ndarray, key: Any) -> None:
-        from .messages import fit_by_messages
-
         found = fit_by_messages(values, key, self.model, self.n_factors, self.known)
         self.posterior_, self.noise_variance_ = found.posterior, found.noise_variance
         self._describe(found.draws, found.mean, found.deviation, found.activity, np.ones(found.mean.shape[1]))

@@ -97,7 +97,9 @@ def test_fitting_with_gaps_again_and_in_other_units(table):
     np.testing.assert_array_equal(first.components_, again.components_)
     other = quick().fit(100.0 * gaps + 5.0)
     np.testing.assert_allclose(other.components_, first.components_, atol=1e-6)
-    assert other.score(100.0 * table.test + 5.0) == pytest.approx(first.score(table.test) - 24 * np.log(100.0), abs=1e-5)
+    assert other.score(100.0 * table.test + 5.0) == pytest.approx(
+        first.score(table.test) - 24 * np.log(100.0), abs=1e-5
+    )
     copy = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(copy.transform(table.test), first.transform(table.test))
 
@@ -111,7 +113,7 @@ class Annotated:
 
 def test_names_are_kept(table):
     genes, tumours = [f"gene {i}" for i in range(24)], [f"tumour {i}" for i in range(100)]
-    model = quick(inference="messages", n_factors=4).fit(Annotated(table.train, tumours, genes))
+    model = quick(inference="messages").fit(Annotated(table.train, tumours, genes))
     assert model.feature_names_in_.tolist() == genes
     assert model.sample_names_.tolist() == tumours
     shuffled = Annotated(table.test, tumours[:50], genes[::-1])
@@ -119,11 +121,34 @@ def test_names_are_kept(table):
         model.transform(shuffled)
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(table.train, index=tumours, columns=genes)
-    other = quick(inference="messages", n_factors=4).fit(frame)
+    other = quick(inference="messages").fit(frame)
     assert other.feature_names_in_.tolist() == genes
     assert other.sample_names_.tolist() == tumours
     out = other.set_output(transform="pandas").transform(frame)
     assert out.index.tolist() == tumours
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inference", ["mcmc", "messages"])
+@pytest.mark.parametrize("model", ["sfa", "fa", "afa", "ppca", "fokoue"])
+def test_relatives(table, model, inference):
+    """Every relative describes the data better than independent features do."""
+    fitted = quick(model=model, n_factors=4, inference=inference).fit(table.train)
+    independent = -0.5 * np.log(2.0 * np.pi * np.e * table.train.var(axis=0)).sum()
+    assert fitted.score(table.test) > independent + 1.0
+    assert fitted.transform(table.test).shape == (50, fitted.n_factors_)
+    assert fitted.reconstruct(table.test).shape == table.test.shape
+
+
+@pytest.mark.slow
+def test_probabilities_of_all_loadings_by_messages(table):
+    known = np.where(table.loading != 0.0, 0.5, 0.0)
+    model = quick(inference="messages", known=known).fit(table.train)
+    assert model.n_factors_ == 3
+    match = match_factors(table.loading, model.components_.T)
+    assert (model.activity_[match.index].T[known == 0.0] == 0.0).all()
+    with pytest.raises(ValueError, match="4 of them"):
+        quick(inference="messages", known=known, n_factors=4).fit(table.train)
 
 
 def test_known_factors_come_first(table):
