@@ -215,31 +215,26 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> np.ndarray:
         """(samples, features) of any table; names of features are kept, and compared afterwards."""
+        rules: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2 if reset else 1}
         annotated = all(hasattr(X, name) for name in ("X", "obs_names", "var_names"))
         if not annotated:
+            values: Any = validate_data(self, X, reset=reset, **rules)
             if reset:
                 self.sample_names_ = _names_of_rows(X)
-            return validate_data(
-                self,
-                X,
-                dtype=np.float64,
-                ensure_all_finite="allow-nan",
-                reset=reset,
-                ensure_min_samples=2 if reset else 1,
-            )
-        table = read_table(X)
-        if not reset:
-            expected = getattr(self, "feature_names_in_", None)
-            if expected is not None and table.features is not None and list(expected) != list(table.features):
-                raise ValueError("The features of this table are not those that were fitted, or not in their order.")
-            if table.values.shape[1] != self.n_features_in_:
-                raise ValueError(f"{self.n_features_in_} features were fitted; found {table.values.shape[1]}.")
-            return table.values
-        found = validate_data(self, table.values, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
-        if table.features is not None:
-            self.feature_names_in_ = np.array(table.features, dtype=object)
-        self.sample_names_ = None if table.samples is None else np.array(table.samples, dtype=object)
-        return found
+            return values
+        table: Any = read_table(X)
+        if reset:
+            values = validate_data(self, table.values, **rules)
+            if table.features is not None:
+                self.feature_names_in_ = np.array(table.features, dtype=object)
+            self.sample_names_ = None if table.samples is None else np.array(table.samples, dtype=object)
+            return values
+        expected, found = getattr(self, "feature_names_in_", None), table.features
+        if expected is not None and found is not None and list(expected) != list(found):
+            raise ValueError("The features of this table are not those that were fitted, or not in their order.")
+        if table.values.shape[1] != len(self.mean_):
+            raise ValueError(f"{len(self.mean_)} features were fitted; found {table.values.shape[1]}.")
+        return table.values
 
 
 def _names_of_rows(X: Any) -> np.ndarray | None:
