@@ -50,6 +50,7 @@ from .factors.multinomial import multinomial
 from .factors.negative_binomial import negative_binomial
 from .factors.ordered import ordered_logistic, ordered_probit
 from .factors.poisson import poisson
+from .factors.spike_and_slab import spike_and_slab
 from .factors.student_t import student_t
 from .factors.truncated_gamma import truncated_gamma
 from .factors.truncated_gaussian import truncated_gaussian
@@ -67,6 +68,6 @@ __all__ = [
     "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels",
     "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial",
     "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power",
-    "probit", "real", "simplex", "softmax", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
+    "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
     "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "wishart",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from .coupled import coupled_site
 from .expectations import better_by_ep, no_moments, not_independent
 from .expressions import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
 from .graph import Block, Gate, Graph, LinearTerm
+from .inner_products import in_turn
 from .known import known_in, latent_names, ungathered
 from .linear import element_of, linear_form
 from .logic import constraint_blocks, ep_or_power, let_block
@@ -306,10 +307,14 @@ def _energy(graph: Graph, block: Block, method: Method, known) -> Block:
     if method.bound is not None and not any(method.bound in LINKS[name].bounds for name in names):
         offers = "; ".join(f"{name}: {', '.join(LINKS[name].bounds)}" for name in sorted(names)) or "no link in it"
         raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. It offers {offers}.")
-    plain = _not_conjugate(block, known) + curved(block.args.values(), known)
+    turns = in_turn(block)
+    others = [arg for edge, arg in block.args.items() if not turns or edge != "mean"]
+    plain = _not_conjugate(block, known) + curved(others, known)
     if not links and not plain:
         why = (
-            "gated: the expected log density is weighted by the gate's probabilities"
+            f"an inner product: conjugate, the elements of {' and '.join(turns)} taking turns"
+            if turns
+            else "gated: the expected log density is weighted by the gate's probabilities"
             if block.gates
             else _why_vmp(block, known)
         )

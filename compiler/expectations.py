@@ -12,10 +12,11 @@ from ..factors.errors import UnsupportedError
 from ..factors.moments import BY_KIND
 from .expressions import Apply, Expr, Gather, Let, Random, parents
 from .polynomial import monomials, powers
+from .sums import dependent
 
 Known = Callable[[Expr], bool]
 _LOGIC = ("and", "or", "not", "xor", "equal")
-_CASTS = {("real", "positive"), ("real", "unit"), ("unit", "boolean")}  # (wanted, found)
+_CASTS = {("real", "sparse"), ("real", "positive"), ("real", "unit"), ("unit", "boolean")}  # (wanted, found)
 
 
 def no_moments(exprs: Iterable[tuple[Expr, str]], known: Known) -> Expr | None:
@@ -116,6 +117,8 @@ def _silent_vector(expr: Apply, known: Known) -> Expr | None:
         vector, number = expr.args if expr.args[0].domain.kind == "vector" else expr.args[::-1]
         number = 1.0 / number if expr.op == "divide" else number
         return expr if _shared(expr, known) else no_moments(((vector, "vector"), (number, "real")), known)
+    if expr.op == "stack" and "over" in dict(expr.options) and dependent(expr.args[0], expr.option("over"), known):
+        return expr
     if expr.op == "stack":
         return no_moments(((arg, "real") for arg in expr.args), known)
     return expr
@@ -134,7 +137,7 @@ def _silent_real(expr: Apply, known: Known) -> Expr | None:
 def _silent_atom(atom: Expr, known: Known) -> Expr | None:
     if not isinstance(atom, Apply):
         kind = atom.domain.kind
-        return _silent(atom, kind, known) if kind in ("real", "positive", "unit") else atom
+        return _silent(atom, kind, known) if kind in ("real", "sparse", "positive", "unit") else atom
     if atom.op == "dot":
         return no_moments(((arg, "vector") for arg in atom.args), known)
     if atom.op in ("exp", "sum"):

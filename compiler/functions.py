@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..factors.errors import ModelError
 from .expressions import Apply, Expr, Plate, is_data
 from .operators import apply, matmul
 from .polynomial import coordinate
-from .signatures import CLASSES, classes
+from .signatures import CLASSES, NUMERIC, classes
 
 
 def dot(left: Any, right: Any) -> Expr:
@@ -63,7 +64,7 @@ def softmax(value: Any, over: Plate) -> Expr:
 def _vector_link(op: str, name: str, value: Any, over: Plate) -> Expr:
     (value,) = _with_node(name, value)
     _check_over(name, value, over)
-    if value.domain.kind not in ("real", "positive", "unit", "count"):
+    if value.domain.kind not in NUMERIC:
         raise ModelError(
             f"`{name}` takes a real expression over the plate '{over.name}'; found '{value}' ({value.domain})."
         )
@@ -101,13 +102,25 @@ def min(left: Any, right: Any) -> Expr:
     return -max(-left, -right)
 
 
-def stack(*values: Any) -> Expr:
+def stack(*values: Any, over: Plate | None = None) -> Expr:
     """A vector of the given numbers, in this order; its plates are the union of theirs.
 
-    `values`: numeric expressions, at least one of them; the others may be numbers. ModelError when one is a vector or
-    discrete.
+    `values`: numeric expressions, at least one of them; the others may be numbers. With `over`, a plate of declared
+    size, the vector of a single variable's elements along that plate. ModelError when one is a vector or discrete, or
+    the value has no such plate.
     """
-    return apply("stack", *_with_node("stack", *values))
+    values = _with_node("stack", *values)
+    if over is None:
+        return apply("stack", *values)
+    if len(values) != 1:
+        raise ModelError(f"`stack` over a plate takes a single value; found {len(values)}. Stack them without `over=`.")
+    _check_over("stack", values[0], over)
+    if over.size is None:
+        raise ModelError(
+            f"`stack` over plate '{over.name}' makes a vector of unknown dimension. Give the plate a size: "
+            f"m.plate('{over.name}', 8)."
+        )
+    return dataclasses.replace(apply("stack", *values, over=over), domain=domains.vector(over.size))
 
 
 def element(vector: Any, position: int) -> Expr:

@@ -14,7 +14,7 @@ from ..factors.domains import Domain
 from ..factors.errors import ModelError
 from ..factors.factor import Switch, Term
 from .expressions import Apply, Constant, Expr, Gather, Plate, is_data, over_text, parents, union_plates
-from .signatures import ARITHMETIC, result_domain
+from .signatures import ARITHMETIC, NUMERIC, result_domain
 
 
 def wrap(value: Any, other: Expr) -> Expr:
@@ -64,7 +64,7 @@ def _constant_domain(array: np.ndarray) -> Domain:
     return domains.positive if array.size and (array > 0).all() else domains.real
 
 
-def apply(op: str, *operands: Any, **options: Any) -> Expr:
+def apply(op: str, *operands: Any, **options: Any) -> Apply:
     """The node of `op` on `operands`: plates by union, domain by rule; ModelError where the operation has none."""
     args = wrap_all(operands)
     plates = union_plates(*(arg.plates for arg in args))
@@ -295,7 +295,7 @@ def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
 
 
 def _is_numeric_node(value: Any) -> bool:
-    return isinstance(value, Expr) and value.domain.kind in ("real", "positive", "unit", "count")
+    return isinstance(value, Expr) and value.domain.kind in NUMERIC
 
 
 def _is_exp(value: Any) -> bool:

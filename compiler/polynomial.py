@@ -176,7 +176,7 @@ def _logarithm(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
 def _stacked(stack: Expr, other: Expr, known: Callable[[Expr], bool]) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
     stack = unnamed(stack)
-    if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)):
+    if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)) or "over" in dict(stack.options):
         return None
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
 
@@ -239,7 +239,7 @@ def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
     """The parts of expressions whose moments are not linear in the statistics of what is random in them.
 
     Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over
-    a plate, which couple the elements of one variable that are updated together.
+    a plate, or vectors made of it, which couple the elements of one variable that are updated together.
     """
     found: dict[str, None] = {}
     stack = list(exprs)
@@ -249,7 +249,9 @@ def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]
-            if node.op in ("power", "log", "max", "sum") or (node.op == "divide" and not known(node.args[1])):
+            couples = node.op == "sum" or (node.op == "stack" and "over" in dict(node.options))
+            bends = node.op in ("power", "log", "max") or (node.op == "divide" and not known(node.args[1]))
+            if couples or bends:
                 found[str(node)] = None
             elif node.domain.kind in ("real", "vector"):
                 found |= {f"{arg} as a real number": None for arg in random if _is_positive(arg)}

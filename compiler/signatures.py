@@ -8,7 +8,7 @@ from ..factors import domains
 from ..factors.domains import Domain
 from ..factors.errors import ModelError
 
-NUMERIC = frozenset({"real", "positive", "unit", "count"})
+NUMERIC = frozenset({"real", "sparse", "positive", "unit", "count"})
 ARITHMETIC = frozenset(
     {
         "add",
@@ -28,6 +28,7 @@ ARITHMETIC = frozenset(
 )
 CLASSES = frozenset({"category", "boolean"})
 _ABOVE_ZERO = frozenset({"positive", "unit"})
+_ANY_SIGN = frozenset({"real", "sparse"})
 
 Refuse = Callable[..., ModelError]
 """Makes the error: `refuse(what the operation takes, hint)`."""
@@ -67,7 +68,7 @@ def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     _scalars(operands, refuse)
     if kinds == {"count"}:
         return domains.count
-    return domains.positive if kinds & _ABOVE_ZERO and "real" not in kinds else domains.real
+    return domains.positive if kinds & _ABOVE_ZERO and not kinds & _ANY_SIGN else domains.real
 
 
 def classes(domain: Domain, refuse: Refuse) -> int:
@@ -147,7 +148,9 @@ def _sum(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if operands[0].kind == "vector":
         return operands[0]
     _scalars(operands, refuse)
-    return domains.positive if operands[0].kind in _ABOVE_ZERO else operands[0]
+    if operands[0].kind in _ABOVE_ZERO:
+        return domains.positive
+    return domains.real if operands[0].kind == "sparse" else operands[0]
 
 
 def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:

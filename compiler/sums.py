@@ -53,13 +53,18 @@ def _sum(expr: Expr, over: Plate) -> Apply:
 
 def _check_elements(expr: Apply, atom: Expr, over: Plate, known: Callable[[Expr], bool]) -> None:
     """The elements along the plate must be different variables, which are independent."""
-    own = [variable for variable in polynomial.variables(atom) if not known(variable)]
-    if all(over in set(variable.plates) for variable in own) and not _repeats(atom, over, known):
+    if not dependent(atom, over, known):
         return
     raise UnsupportedError(
         f"'{expr}' sums '{atom}' over plate '{over.name}', whose elements share random variables, so they are "
         "dependent. Take what they share out of the sum, or write it as an inner product of vectors (cv.dot)."
     )
+
+
+def dependent(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:
+    """Whether the elements of an expression along a plate may share random variables."""
+    own = [variable for variable in polynomial.variables(expr) if not known(variable)]
+    return not all(over in set(variable.plates) for variable in own) or _repeats(expr, over, known)
 
 
 def _repeats(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:

@@ -14,7 +14,7 @@ from .expressions import Constant, Expr, Plate, is_data, union_plates
 from .values import EVENT_NDIM, ValueProblem, check, convert, numeric_array
 
 _ACCEPTED = {
-    "real": {"real"},
+    "real": {"real", "sparse"},
     "positive": {"positive"},
     "unit": {"unit"},
     "boolean": {"boolean"},

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from ..compiler.expressions import Apply, Let, Plate, Random, inside, parents
 from ..compiler.graph import Block, Graph
 from ..compiler.known import ungathered
-from ..factors.families import FOR_DOMAIN, Gamma
-from ..factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Unit, Vector
+from ..factors.families import FOR_DOMAIN, Gamma, Gaussian
+from ..factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
 from .evaluate import Scope
 
 
@@ -42,6 +42,8 @@ def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
     match variable.domain.kind:
         case "real":
             return first, rest[0] - 0.5
+        case "sparse":
+            return first, rest[0], rest[1] - 0.5
         case "vector":
             return first, rest[0] - 0.5 * jnp.eye(first.shape[-1])
         case "positive":
@@ -56,7 +58,7 @@ def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> t
 
     Without a start that has moments no sweep has any.
     """
-    if variable.domain.kind not in ("real", "positive"):
+    if variable.domain.kind not in ("real", "sparse", "positive"):
         return naturals
     sound = family_of(variable).from_naturals(naturals).is_proper()
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
@@ -101,6 +103,8 @@ def placeholder(variable: Random | Let, scope: Scope) -> Any:
     match BY_KIND[variable.domain.kind]:
         case t if t is Real:
             return Real(zeros, ones)
+        case t if t is Sparse:
+            return Sparse(0.5 * ones, zeros, ones)
         case t if t is Positive:
             return Positive(ones, zeros)
         case t if t is Unit:
@@ -135,19 +139,34 @@ def multiplied(graph: Graph) -> tuple[str, ...]:
                     if all(sides):
                         found |= sides[0] | sides[1]
     return tuple(
-        name for name in graph.latent if name in found and graph.latent[name].domain.kind in ("real", "vector")
+        name
+        for name in graph.latent
+        if name in found and graph.latent[name].domain.kind in ("real", "sparse", "vector")
     )
 
 
 def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
-    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays."""
+    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays.
+
+    One that may be zero is as likely active as not: from the prior alone most would never be.
+    """
+    if variable.domain.kind == "sparse":
+        slab = Gaussian(*naturals[1:])
+        linear, half = _moved(slab, key)
+        return -Gaussian(linear, half).log_partition(), linear, half
     family = family_of(variable)
     belief = family.from_naturals(naturals)
+    if variable.domain.kind == "real":
+        return _moved(belief, key)
     draw = belief.sample(key)
     draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
-    if variable.domain.kind == "real":
-        return (-2.0 * naturals[1] * draw, naturals[1])
     return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
+
+
+def _moved(belief: Gaussian, key: Any) -> tuple[Any, Any]:
+    draw = belief.sample(key)
+    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
+    return belief.precision * draw, belief.negative_half_precision
 
 
 def exchangeable_gates(graph: Graph) -> tuple[tuple[Random, Plate], ...]:
@@ -205,6 +224,8 @@ def stats_from_moments(moments: Any) -> tuple[Any, ...]:
     """Expected statistics from moments: the same numbers, except that Gaussians keep variances."""
     if isinstance(moments, Real):
         return moments.mean, moments.mean**2 + moments.variance
+    if isinstance(moments, Sparse):
+        return moments.probability, moments.mean, moments.mean**2 + moments.variance
     if isinstance(moments, Vector):
         return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
     return tuple(moments)

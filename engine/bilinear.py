@@ -1,72 +1,156 @@
-"""Inner products of two random vectors under Gaussian noise, summed over plates without a matrix for every pair.
+"""Inner products of two vectors under Gaussian noise, summed over plates without a matrix for every pair.
 
 The sum over rows and columns of tau E(y - w.x)^2 is a contraction of the factors' own arrays: E[w w'] is summed over
 its plate before it meets E[x x']. What is left per pair is one matrix product with the data. It is the same energy as
-the general rule, in another order of summation.
+the general rule, in another order of summation. Where entries are missing, or elements are updated in turn, the sums
+over the plates of one side are by row: the Gram form (`Gram`).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 
-from ..compiler.expressions import Apply, Random, unnamed
+from ..compiler.expressions import Plate, Random
 from ..compiler.graph import Block, Graph
+from ..compiler.inner_products import Side, sides
 from ..factors.quadrature import HALF_LOG_2PI
 from .evaluate import Scope, known, moments
-from .placed import Placed
+from .placed import Placed, mapped, to_event
+from .present import present
+from .rows import within
 
 
-def inner_product(block: Block) -> tuple[Random, Random] | None:
-    """The two vectors of a Gaussian block whose mean is nothing but their inner product."""
-    if block.kind != "energy" or block.factor.name != "gaussian" or block.gates:
-        return None
-    mean = unnamed(block.args["mean"])
-    if isinstance(mean, Apply) and mean.op == "dot":
-        left, right = mean.args
-        if isinstance(left, Random) and isinstance(right, Random) and left is not right:
-            return left, right
-    return None
+class Gram(NamedTuple):
+    """What the data say of one side of an inner product, by row: sums over the rest of w y E x, w E x x' and w y^2.
+
+    The weight w is the presence of an entry, times the precision where that varies over the rest; `outside` is the
+    precision where it does not, else None. The rows may lack plates that nothing varies over.
+    """
+
+    linear: Placed
+    square: Placed
+    constant: Placed
+    outside: Placed | None
+
+
+def second_moments(side: Side, scope: Scope) -> tuple[Placed, Placed]:
+    """E x and E x x' of one side, elements along a plate being independent."""
+    if side.over is None:
+        found = moments(side.expr, scope, "vector")
+        outer = mapped(lambda x: x.covariance + jnp.outer(x.mean, x.mean), found)
+        return Placed(found.value.mean, found.plates), outer
+    found = to_event(moments(side.expr, scope, "real"), side.over)
+    outer = mapped(lambda x: jnp.outer(x.mean, x.mean) + jnp.diag(x.variance), found)
+    return Placed(found.value.mean, found.plates), outer
+
+
+def gram(block: Block, own: Side, other: Side, scope: Scope) -> Gram:
+    """The Gram form of a block for the side `own`, by blocks of rows where it is cut into these."""
+    rows = scope.rows.get(block)
+    if rows is None:
+        return _gram(block, own, other, scope)
+
+    def one(number: Any) -> Any:
+        return _gram(block, own, other, within(scope, rows, number))
+
+    first = one(0)
+
+    def more(total: Any, number: Any) -> Any:
+        found = one(number)
+        summed = [_added(a, b) for a, b in zip(total, found[:3], strict=True)]
+        return summed, None
+
+    summed, _ = jax.lax.scan(more, list(first[:3]), jnp.arange(1, rows.number))
+    linear, square, constant = summed
+    return Gram(linear, square, constant, first.outside)
+
+
+def _added(a: Placed, b: Placed) -> Placed:
+    return Placed(a.value + b.value, a.plates)
+
+
+def _gram(block: Block, own: Side, other: Side, scope: Scope) -> Gram:
+    rows = tuple(plate for plate in own.expr.plates if plate in set(block.plates))
+    tau, out = moments(block.args["precision"], scope, "positive"), moments(block.out, scope)
+    weights = [] if (mask := present(block, scope)) is None else [(mask.value, mask.plates, "")]
+    inside = not set(tau.plates) <= set(rows)
+    weights += [(tau.value.mean, tau.plates, "")] if inside else []
+    mean, square = second_moments(other, scope)
+    seen = (out.value.mean, out.plates, "")
+    return Gram(
+        _contracted(block, scope, [*weights, seen, (mean.value, mean.plates, "i")], rows, "i"),
+        _contracted(block, scope, [*weights, (square.value, square.plates, "ij")], rows, "ij"),
+        _contracted(block, scope, [*weights, (out.value.mean**2 + out.value.variance, out.plates, "")], rows, ""),
+        None if inside else Placed(tau.value.mean, tau.plates),
+    )
+
+
+def _contracted(
+    block: Block, scope: Scope, operands: list[tuple[Any, tuple, str]], kept: tuple[Plate, ...], event: str
+) -> Placed:
+    """The sum of a product over the plates of the block that are not kept; kept ones that nothing varies over lack."""
+    letters = {plate: chr(ord("a") + i) for i, plate in enumerate(block.plates)}
+    seen = set().union(*(plates for _, plates, _ in operands))
+    result = tuple(plate for plate in kept if plate in seen)
+    spec = ",".join("".join(letters[plate] for plate in plates) + event for _, plates, event in operands)
+    repeats = math.prod(scope.sizes[plate.name] for plate in block.plates if plate not in seen | set(kept))
+    spec = f"{spec}->{''.join(letters[plate] for plate in result)}{event}"
+    return Placed(repeats * jnp.einsum(spec, *(array for array, _, _ in operands), optimize="optimal"), result)
 
 
 def bilinear_energy(block: Block, scope: Scope) -> Any | None:
-    """The block's energy where the pattern applies and no entry is missing, else None."""
-    pair = inner_product(block)
-    if (
-        pair is None
-        or any(known(vector, scope) for vector in pair)
-        or block.where
-        or f"{block.out.name} present" in scope.data
-    ):
+    """The block's energy where the pattern applies, else None."""
+    pair = sides(block)
+    if pair is None or scope.window is not None:
         return None
-    left, right = (moments(vector, scope, "vector") for vector in pair)
+    random = [not known(side.expr, scope) for side in pair]
+    if not all(random) and all(side.over is None for side in pair):
+        return None
+    if block.where or f"{block.out.name} present" in scope.data:
+        first = next((i for i, side in enumerate(pair) if side.over is not None and random[i]), 0)
+        return _by_row(block, pair[first], pair[1 - first], scope)
+    (left, left_square), (right, right_square) = (second_moments(side, scope) for side in pair)
     out, tau = moments(block.out, scope), moments(block.args["precision"], scope, "positive")
-    letters = {plate: chr(ord("a") + i) for i, plate in enumerate(block.plates)}
 
     def total(*operands: tuple[Any, tuple, str]) -> Any:
-        spec = ",".join("".join(letters[plate] for plate in plates) + event for _, plates, event in operands)
-        seen = set().union(*(plates for _, plates, _ in operands))
-        repeats = math.prod(scope.sizes[plate.name] for plate in block.plates if plate not in seen)
-        return repeats * jnp.einsum(spec + "->", *(array for array, _, _ in operands), optimize="optimal")
+        return _contracted(block, scope, list(operands), (), "").value
 
     weight = (tau.value.mean, tau.plates, "")
     square = (out.value.mean**2 + out.value.variance, out.plates, "")
     cross = total(
-        weight,
-        (out.value.mean, out.plates, ""),
-        (left.value.mean, left.plates, "i"),
-        (right.value.mean, right.plates, "i"),
+        weight, (out.value.mean, out.plates, ""), (left.value, left.plates, "i"), (right.value, right.plates, "i")
     )
-    seconds = total(weight, (_second(left), left.plates, "ij"), (_second(right), right.plates, "ij"))
+    seconds = total(
+        weight, (left_square.value, left_square.plates, "ij"), (right_square.value, right_square.plates, "ij")
+    )
     constant = total((0.5 * tau.value.log - HALF_LOG_2PI, tau.plates, ""))
     return constant - 0.5 * (total(weight, square) - 2.0 * cross + seconds)
 
 
-def _second(vector: Placed) -> Any:
-    mean = vector.value.mean
-    return vector.value.covariance + mean[..., :, None] * mean[..., None, :]
+def _by_row(block: Block, own: Side, other: Side, scope: Scope) -> Any:
+    """The energy in the Gram form, in which a mask costs no more than one matrix product."""
+    mean, square = second_moments(own, scope)
+    tau, found = moments(block.args["precision"], scope, "positive"), gram(block, own, other, scope)
+    mask = present(block, scope)
+    assert mask is not None
+    count = _contracted(
+        block, scope, [(mask.value, mask.plates, ""), (0.5 * tau.value.log - HALF_LOG_2PI, tau.plates, "")], (), ""
+    )
+
+    def residual(y, b, a, m, s):
+        return y - 2.0 * jnp.dot(b, m) + jnp.sum(a * s)
+
+    total = mapped(residual, found.constant, found.linear, found.square, mean, square)
+    if found.outside is not None:
+        total = mapped(jnp.multiply, found.outside, total)
+    alike = math.prod(
+        scope.sizes[p.name] for p in own.expr.plates if p in set(block.plates) and p not in set(total.plates)
+    )
+    return count.value - 0.5 * alike * jnp.sum(total.value)
 
 
 def shared_precision(graph: Graph) -> frozenset[str]:
@@ -88,7 +172,9 @@ def _plain(block: Block, variable: Any, graph: Graph) -> bool:
     """A block whose message to the variable has a precision without plates."""
     if block.out is variable and block.constant:
         return variable.name not in graph.given and not block.args["precision"].plates
-    pair = inner_product(block)
-    if pair is None or variable not in set(pair) or block.where or block.out.name in graph.missing:
+    pair = sides(block) or ()
+    if variable not in {side.expr for side in pair if side.over is None} or block.where:
+        return False
+    if block.out.name in graph.missing or not all(isinstance(side.expr, Random) for side in pair):
         return False
     return not set(block.args["precision"].plates) & set(variable.plates)

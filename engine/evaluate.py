@@ -21,7 +21,7 @@ from ..factors import LINKS
 from ..factors.errors import UnsupportedError
 from ..factors.factor import VECTOR_LINKS
 from ..factors.families import FOR_DOMAIN
-from ..factors.moments import BY_KIND, Boolean, Positive, Real, Unit, Vector
+from ..factors.moments import BY_KIND, Boolean, Positive, Real, Sparse, Unit, Vector
 from ..factors.scalars import as_real, power_of
 from .joint import direction_value, member_moments, together
 from .pages import Pages
@@ -104,6 +104,8 @@ def value(expr: Expr, scope: Scope) -> Placed:
     if expr.op in _OVER:
         return _over(expr, value(expr.args[0], scope), scope)
     args = [value(arg, scope) for arg in expr.args]
+    if expr.op == "stack" and "over" in dict(expr.options):
+        return along(args[0], expr, scope)
     return mapped(point_function(expr), *args, order=expr.plates)
 
 
@@ -114,6 +116,14 @@ def _over(expr: Apply, found: Placed, scope: Scope) -> Placed:
         return mapped(_OVER[expr.op], to_event(found, over), order=expr.plates)
     times = scope.sizes[over.name] if expr.op == "sum" else 1
     return mapped(lambda x: times * x if expr.op == "sum" else x, found, order=expr.plates)
+
+
+def along(found: Placed, expr: Apply, scope: Scope) -> Placed:
+    """The elements along a plate as an event; what is the same along the plate is repeated."""
+    over = expr.option("over")
+    if over in set(found.plates):
+        return to_event(found, over)
+    return mapped(lambda x: jax.tree.map(lambda a: jnp.broadcast_to(a, (scope.sizes[over.name],)), x), found)
 
 
 def point_function(expr: Apply) -> Any:
@@ -194,6 +204,8 @@ def _cast(found: Any, kind: str, expr: Expr) -> Any:
         return found
     if kind == "unit" and isinstance(found, Boolean):
         return found
+    if kind == "real" and isinstance(found, Sparse):
+        return Real(found.mean, found.variance)
     if kind == "real" and isinstance(found, (Positive, Unit)):
         return as_real(found)
     raise UnsupportedError(

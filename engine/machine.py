@@ -15,14 +15,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..compiler.expressions import Plate, Random
 from ..compiler.graph import Block, Graph
+from ..compiler.inner_products import in_turn
 from ..factors.moments import Vector
 from . import tables
 from .beliefs import (
     family_of,
     first_element,
     shape_of,
-    stats_from_moments,
 )
 from .bilinear import shared_precision
 from .energy import block_energy, energy_and_gradient
@@ -36,6 +37,8 @@ from .rows import Rows, rows_of
 from .settle import settle
 from .start import constant_of
 from .state import Fixed, Naturals, State, Sweep, add, spread, subtract
+from .steps import distance, trust_in
+from .turns import messages_in_turn
 
 
 @dataclasses.dataclass
@@ -97,7 +100,8 @@ class Machine:
         """Variables that these touch, those with most elements first: the first ones need no place in the state."""
         touched = {name for block in self.energies for name in block.latent} | set(self.partners)
         order = [name for name in self.graph.order if name in touched]
-        return tuple(sorted(order, key=lambda name: -math.prod(self.plates_shape(name))))
+        # Elements that take turns read each other, so they always have a place there.
+        return tuple(sorted(order, key=lambda name: (name in self.turns, -math.prod(self.plates_shape(name)))))
 
     @cached_property
     def with_ep(self) -> frozenset[str]:
@@ -125,7 +129,7 @@ class Machine:
         found, updated = [], set()
         for name in self.moving:
             mine = [block for block in self.energies if name in block.latent]
-            reads_itself = any(block.method.name == "ncvmp" for block in mine)
+            reads_itself = name in self.turns or any(block.method.name == "ncvmp" for block in mine)
             readers = {other for block in mine for other in block.latent}
             alone = name not in self.with_ep and name not in self.partners
             if alone and not reads_itself and not (readers & updated):
@@ -194,10 +198,15 @@ class Machine:
             evidence = evidence_parts(self, fixed, scope, seen_beliefs, seen, state.messages, energies=known)
         proper = proper & self.all_proper(run.beliefs, run.beliefs)
         watched = [name for name in before if name not in self.transient] or list(before)
-        residual = self._residual(
-            before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
+        residual = distance(
+            self.graph, before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
         )
         return Sweep(State(run.moving, messages), residual, evidence, proper, floored)
+
+    @cached_property
+    def turns(self) -> dict[str, Plate]:
+        """Variables whose elements meet in an inner product, with the plate along which they take turns."""
+        return {name: over for block in self.energies for name, over in in_turn(block).items()}
 
     def _update(
         self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any, messages: Any = None
@@ -205,25 +214,38 @@ class Machine:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
         others = self._partner_energies(name, fixed, run.beliefs, messages)
-        target = self.pull(name, mine, scope, run.moments, run.moments[name], others, run.energies)
+        target = self._target(run, name, mine, fixed, scope, others)
         if any(block.method.name == "ncvmp" for block in mine):
-            rate = step * _trust(name, self.graph, run.beliefs[name], target, run.moving[name])
+            rate = step * trust_in(self.graph.latent[name].domain.kind, run.beliefs[name], target, run.moving[name])
             # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
             # is not t.
             target = jax.tree.map(
                 lambda t, o: spread(rate, t) * t + spread(1.0 - rate, o) * o, target, run.moving[name]
             )
-        constant = (
-            jax.tree.map(jnp.subtract, run.beliefs[name], run.moving[name])
-            if name in self.with_ep
-            else fixed.constant[name]
-        )
+        constant = self._unmoved(run, name, fixed)
         run.moving[name] = target
         run.beliefs[name] = add(constant, target)
         found = self.moments_of(name, run.beliefs[name])
         if name in run.starts:
             found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
         run.moments[name] = settle(found, always)
+
+    def _unmoved(self, run: _Run, name: str, fixed: Fixed) -> tuple[Any, ...]:
+        """What a variable's belief is without its moving part."""
+        return subtract(run.beliefs[name], run.moving[name]) if name in self.with_ep else fixed.constant[name]
+
+    def _target(
+        self, run: _Run, name: str, blocks: tuple[Block, ...], fixed: Fixed, scope: Scope, others: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """What the moving part of a variable's belief should be: the messages of these energies."""
+        meeting = tuple(block for block in blocks if name in in_turn(block))
+        apart = tuple(block for block in blocks if block not in meeting)
+        found = self.pull(name, apart, scope, run.moments, run.moments[name], others, run.energies)
+        if not meeting:
+            return found
+        rest, variable = add(self._unmoved(run, name, fixed), found), self.graph.latent[name]
+        assert isinstance(variable, Random)
+        return add(found, messages_in_turn(variable, self.turns[name], meeting, rest, scope.with_moments(run.moments)))
 
     def _partner_energies(self, name: str, fixed: Fixed, beliefs: Naturals, messages: Any) -> list[Any]:
         """The energies of the blocks with messages that have the variable for a parameter, as functions of a scope."""
@@ -353,25 +375,6 @@ class Machine:
             proper = proper & jnp.all(family_of(self.graph.latent[name]).from_naturals(naturals).is_proper())
         return proper
 
-    def _residual(
-        self, before: Naturals, after: Naturals, seen: dict[str, Any], found: dict[str, Any], names: list[str]
-    ) -> Any:
-        """The largest change of a belief in its own standard deviations.
-
-        That is the square root of the symmetric divergence (new - old) . (E new - E old).
-        """
-        worst = jnp.zeros(())
-        for name in names:
-            plates = len(self.graph.latent[name].plates)
-            total = 0.0
-            for a, b, s, t in zip(
-                before[name], after[name], stats_from_moments(seen[name]), stats_from_moments(found[name]), strict=True
-            ):
-                product = (b - a) * (t - s)
-                total = total + product.sum(axis=tuple(range(plates, product.ndim)))
-            worst = jnp.maximum(worst, jnp.max(jnp.where(jnp.isfinite(total), jnp.abs(total), jnp.inf)))
-        return jnp.sqrt(worst)
-
     def plates_shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a latent variable's plates."""
         return shape_of(self.graph.latent[name], self.scope({}))
@@ -380,18 +383,3 @@ class Machine:
 def _same(moments: dict[str, Any], others: dict[str, Any]) -> bool:
     """Whether these are the very same moments."""
     return all(others[name] is own for name, own in moments.items())
-
-
-def _trust(name: str, graph: Graph, belief: tuple[Any, ...], target: tuple[Any, ...], current: tuple[Any, ...]) -> Any:
-    """By element, the part of an NCVMP step that multiplies no precision by more than a million.
-
-    The start may be so vague that the full step is meaningless.
-    """
-    if graph.latent[name].domain.kind not in ("real", "vector"):
-        return 1.0
-    old, change = belief[1], target[1] - current[1]
-    if graph.latent[name].domain.kind == "vector":
-        old, change = (jnp.diagonal(matrix, axis1=-2, axis2=-1) for matrix in (old, change))
-    growth = change / jnp.where(old < 0, old, -1.0)
-    growth = growth.max(-1) if graph.latent[name].domain.kind == "vector" else growth
-    return jnp.minimum(1.0, 1e6 / jnp.maximum(growth, 1e-300))

@@ -42,6 +42,17 @@ class Marginal:
         return np.sqrt(self.variance)
 
     @property
+    def probability(self) -> np.ndarray:
+        """P(x is true) of a boolean, the probabilities of a category, and P(x is not zero) of a spike and slab."""
+        found = self._array(lambda: getattr(self.family, "probability", np.nan))
+        if found.shape != self.mean.shape:
+            raise UnsupportedError(
+                f"{self.name!r} has a {type(self.family).__name__} marginal, which tells of no probability. Those of "
+                "booleans, categories and spike-and-slab variables do."
+            )
+        return found
+
+    @property
     def covariance(self) -> np.ndarray:
         """The covariance matrix of a vector, shaped plates + (D, D)."""
         return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]

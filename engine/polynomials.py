@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from ..compiler.expressions import Apply, Expr, Gather, Let, Random
 from ..compiler.join import with_directions
 from ..compiler.polynomial import monomials, powers, variables
-from ..compiler.sums import unrolled
+from ..compiler.sums import dependent, unrolled
 from ..factors.errors import UnsupportedError
 from ..factors.moments import Real, Vector
 from ..factors.scalars import LogNormalNumber, covariance, expectation, larger, log_of, number_of
-from .evaluate import Scope, known, moments, value
+from .evaluate import Scope, along, known, moments, value
 from .placed import Placed, mapped, to_event
 
 Powers = dict[tuple, int]  # atoms by key, with their exponents
@@ -90,6 +90,15 @@ def _covariance(numbers: dict, left: Powers, right: Powers) -> Any:
 
 def stack_moments(expr: Apply, scope: Scope) -> Placed:
     """Mean and covariance of a vector of numbers; Cov(a, b) = (Var(a + b) - Var(a - b)) / 4 where they share some."""
+    if "over" in dict(expr.options):
+        over = expr.option("over")
+        if dependent(expr.args[0], over, lambda e: known(e, scope)):
+            raise UnsupportedError(
+                f"'{expr}' makes a vector of elements over plate '{over.name}' that share random variables, so they "
+                "are dependent. Stack variables of that plate alone, and add what they share outside."
+            )
+        found = along(moments(expr.args[0], scope, "real"), expr, scope)
+        return mapped(lambda x: Vector(x.mean, jnp.diag(x.variance)), found)
     apart = [{v for v in variables(arg) if not known(v, scope)} for arg in expr.args]
     own = [moments(arg, scope, "real") for arg in expr.args]
     pairs = [(i, j) for j in range(len(own)) for i in range(j) if apart[i] & apart[j]]

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..compiler.expressions import Constant
+from ..compiler.expressions import Constant, Random
 from ..compiler.graph import Graph
-from .bilinear import inner_product, shared_precision
+from ..compiler.inner_products import sides
+from .bilinear import shared_precision
 
 
 class Pair(NamedTuple):
@@ -30,8 +31,8 @@ def pairs(graph: Graph) -> tuple[Pair, ...]:
     """All pairs that a rotation serves."""
     found = []
     for block in graph.blocks:
-        vectors = inner_product(block)
-        if vectors is None or not {v.name for v in vectors} <= shared_precision(graph):
+        vectors = [side.expr for side in sides(block) or () if isinstance(side.expr, Random) and side.over is None]
+        if len(vectors) < 2 or not {v.name for v in vectors} <= shared_precision(graph):
             continue
         a, b = (vector.name for vector in vectors)
         left, right = _isotropic(graph, a), _isotropic(graph, b)

@@ -25,6 +25,7 @@ from .beliefs import (
 from .evaluate import Scope
 from .joint import given_places
 from .kinds import KINDS
+from .principal import begun, components, undecided
 from .state import Fixed, Naturals, State, add, spread, subtract
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def start(machine: Machine, fixed: Fixed, data: dict[str, Any], key: Any) -> tup
     scope = machine.scope(data)
     beliefs, moments = dict(fixed.constant), {}
     multiply, below = multiplied(machine.graph), divisors(machine.graph)
+    centres = components(machine, scope, jax.random.fold_in(key, 3000))
     for i, (name, variable) in enumerate(machine.graph.latent.items()):
         own = tuple(block for block in machine.energies if block.out is variable or _joins(machine, block, name))
         if own:
@@ -86,7 +88,9 @@ def start(machine: Machine, fixed: Fixed, data: dict[str, Any], key: Any) -> tup
             beliefs[name] = proper(variable, pulled, scope)
         if name in below and name in machine.moving:
             beliefs[name] = divisible(beliefs[name], below[name])
-        if name in multiply:
+        if name in centres:
+            beliefs[name] = begun(variable, centres[name])
+        elif name in multiply:
             beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
         moments[name] = (
             machine.moments_of(name, beliefs[name])
@@ -96,6 +100,7 @@ def start(machine: Machine, fixed: Fixed, data: dict[str, Any], key: Any) -> tup
     selectors = [gate.selector for block in machine.energies for gate in block.gates]
     chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
     starts = {name: moments[name] for name in machine.moving if name in chosen}
+    starts |= {name: placeholder(machine.graph.latent[name], scope) for name in undecided(machine, centres)}
     for i, (selector, _) in enumerate(exchangeable_gates(machine.graph)):
         data_of = machine.graph.partly.get(selector.name)
         starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)

@@ -22,7 +22,7 @@ from .predictive import predictive
 
 Array = Any
 _DISCRETE = frozenset({"boolean", "category", "count"})
-_SCALARS = frozenset({"real", "positive", "unit"})
+_SCALARS = frozenset({"real", "sparse", "positive", "unit"})
 MOST_SCALARS = 2
 
 

@@ -12,9 +12,10 @@ _EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2, "matrix": 2}
 class Domain:
     """A set of values.
 
-    `kind` is one of real, positive, unit, boolean, count, category, simplex, vector, posdef, matrix, index. `size` is
-    the number of classes (category, simplex) or the dimension (vector, posdef): an integer, or a plate whose size is
-    known later; of a matrix the pair of rows and columns. `plate` is the plate that an index points into.
+    `kind` is one of real, sparse (a real number that may be exactly zero), positive, unit, boolean, count, category,
+    simplex, vector, posdef, matrix, index. `size` is the number of classes (category, simplex) or the dimension
+    (vector, posdef): an integer, or a plate whose size is known later; of a matrix the pair of rows and columns.
+    `plate` is the plate that an index points into.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Domain:
 
 
 real = Domain("real")
+sparse = Domain("sparse")
 positive = Domain("positive")
 unit = Domain("unit")
 boolean = Domain("boolean")

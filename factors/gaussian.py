@@ -60,6 +60,11 @@ def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any 
     `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when
     none or several of the three are given.
     """
+    return Term(factor, {"mean": mean, "precision": given_precision("gaussian", variance, precision, sd)})
+
+
+def given_precision(builder: str, variance: Any, precision: Any, sd: Any) -> Any:
+    """The precision of a term, from the one of these three that was given."""
     given = {
         name: value
         for name, value in (("variance", variance), ("precision", precision), ("sd", sd))
@@ -68,17 +73,15 @@ def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any 
     if len(given) != 1:
         found = ", ".join(given) or "none of them"
         raise ModelError(
-            f"gaussian() needs exactly one of variance=, precision=, sd=; found {found}. "
-            "Write for example cv.gaussian(0.0, variance=1.0)."
+            f"{builder}() needs exactly one of variance=, precision=, sd=; found {found}. "
+            f"Write for example cv.{builder}(0.0, variance=1.0)."
         )
     ((name, value),) = given.items()
-    value = _checked_positive(name, value)
-    if name != "precision":
-        value = 1.0 / (value if name == "variance" else value**2)
-    return Term(factor, {"mean": mean, "precision": value})
+    value = _checked_positive(builder, name, value)
+    return value if name == "precision" else 1.0 / (value if name == "variance" else value**2)
 
 
-def _checked_positive(name: str, value: Any) -> Any:
+def _checked_positive(builder: str, name: str, value: Any) -> Any:
     """Checks numbers here, before they are inverted, so that the error speaks of what the user wrote."""
     import numpy as np
 
@@ -90,6 +93,6 @@ def _checked_positive(name: str, value: Any) -> Any:
         array = np.asarray(value, dtype=float)
         if not np.all(array > 0) or not np.all(np.isfinite(array)):
             bad = array.ravel()[~((array.ravel() > 0) & np.isfinite(array.ravel()))][0]
-            raise ModelError(f"gaussian(): {name} must be positive and finite, found {bad:g}. Give {name} > 0.")
+            raise ModelError(f"{builder}(): {name} must be positive and finite, found {bad:g}. Give {name} > 0.")
         return array if array.ndim else float(array)
     return value

@@ -16,6 +16,14 @@ class Real(NamedTuple):
     variance: Array
 
 
+class Sparse(NamedTuple):
+    """P(x is not zero), E x and Var x."""
+
+    probability: Array
+    mean: Array
+    variance: Array
+
+
 class Positive(NamedTuple):
     """E x and E log x."""
 
@@ -71,6 +79,7 @@ class Count(NamedTuple):
 
 BY_KIND = {
     "real": Real,
+    "sparse": Sparse,
     "positive": Positive,
     "unit": Unit,
     "boolean": Boolean,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .families import Beta, Gamma
-from .moments import Boolean, Category, Count, Positive, Real, Unit
+from .moments import Boolean, Category, Count, Positive, Real, Sparse, Unit
 from .special import lgamma, log_sigmoid
 
 Array = Any
@@ -79,6 +79,23 @@ def _real(moments: Real) -> tuple[Array, Array, Any]:
         return Real(one / sd, two / sd**2)
 
     return moments.mean + sd * z, weights, gradient
+
+
+def _sparse(moments: Sparse) -> tuple[Array, Array, Any]:
+    """The zero, then the slab's points."""
+    p = moments.probability
+    share = jnp.where(p > 0.0, p, 1.0)
+    mean = moments.mean / share
+    variance = (moments.variance - (1.0 - p) * mean * moments.mean) / share
+    points, weights, slope = _real(Real(mean, variance))
+
+    def gradient(values):
+        slab = slope(values[1:])
+        linear = slab.mean - 2.0 * mean * slab.variance
+        height = weights @ (values[1:] - linear * points - slab.variance * points**2)
+        return Sparse(height - values[0], linear + 2.0 * moments.mean * slab.variance, slab.variance)
+
+    return jnp.append(0.0, points), jnp.append(1.0 - p, p * weights), gradient
 
 
 def stretched(centre: Array, low: Array, high: Array, left: Array, right: Array) -> tuple[Array, Array]:
@@ -183,6 +200,7 @@ def _count(moments: Count) -> tuple[Array, Array, Any]:
 
 _SCALAR: dict[str, Callable[[Any], tuple[Array, Array, Any]]] = {
     "real": _real,
+    "sparse": _sparse,
     "positive": _positive,
     "unit": _unit,
     "boolean": _boolean,

@@ -13,6 +13,7 @@ from .indian_buffet import indian_buffet
 from .logistic_regression import logistic_regression
 from .mixture import mixture
 from .multinomial_probit import multinomial_probit
+from .nsfa import nsfa
 from .ordinal_regression import ordinal_regression
 from .poisson_regression import poisson_regression
 from .probit_regression import probit_regression
@@ -32,6 +33,7 @@ __all__ = [
     "logistic_regression",
     "mixture",
     "multinomial_probit",
+    "nsfa",
     "ordinal_regression",
     "poisson_regression",
     "probit_regression",

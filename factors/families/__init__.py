@@ -15,6 +15,7 @@ from .gamma import Gamma
 from .gaussian import Gaussian
 from .point import Point
 from .poisson import Poisson
+from .spike_and_slab import SpikeAndSlab
 from .vector_gaussian import VectorGaussian
 from .wishart import Wishart
 
@@ -45,6 +46,7 @@ __all__ = [
     "Gaussian",
     "Point",
     "Poisson",
+    "SpikeAndSlab",
     "VectorGaussian",
     "Wishart",
 ]

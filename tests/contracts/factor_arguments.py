@@ -17,6 +17,7 @@ from cavity.factors.families import (
     Gamma,
     Gaussian,
     Poisson,
+    SpikeAndSlab,
     VectorGaussian,
     Wishart,
 )
@@ -69,6 +70,7 @@ POINTS = {
     "ordered_logistic": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
     "ordered_probit": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
     "poisson": lambda r: {"out": float(r.integers(6)), "rate": positive(r)},
+    "spike_and_slab": lambda r: {"out": r.normal(), "probability": r.uniform(0.1, 0.9), "precision": positive(r)},
     "student_t": lambda r: {"out": r.normal(), "dof": 3 + positive(r), "mean": r.normal(), "scale": positive(r)},
     "truncated_gamma": lambda r: {
         "out": r.uniform(0.6, 2.9),
@@ -114,6 +116,12 @@ def unit(r):
     return Beta.from_parameters(a=1 + positive(r), b=1 + positive(r))
 
 
+def spike_and_slab(r):
+    return SpikeAndSlab.from_parameters(
+        probability=r.uniform(0.1, 0.9), slab_mean=r.normal(), slab_variance=positive(r)
+    )
+
+
 # factor -> beliefs over the edges in which it is conjugate; the others are fixed at a point
 BELIEFS = {
     "beta": lambda r: {"out": unit(r)},
@@ -144,6 +152,7 @@ BELIEFS = {
     "truncated_gaussian": lambda r: {},
     "uniform": lambda r: {},
     "poisson": lambda r: {"out": Poisson.from_parameters(rate=positive(r)), "rate": gamma(r)},
+    "spike_and_slab": lambda r: {"out": spike_and_slab(r), "probability": unit(r), "precision": gamma(r)},
     "vector_gaussian": lambda r: {"out": vector_gaussian(r), "mean": vector_gaussian(r), "precision": wishart(r)},
     "wishart": lambda r: {"out": wishart(r), "rate": wishart(r)},
 }
@@ -183,7 +192,8 @@ KIND_OF_OUT = {
     "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector",
     "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category",
     "ordered_probit": "category", "isotropic_gaussian": "vector",
-    "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real", "uniform": "real",
+    "spike_and_slab": "sparse", "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real",
+    "uniform": "real",
 }  # fmt: skip
 
 

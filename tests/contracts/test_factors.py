@@ -68,6 +68,15 @@ TEXTBOOK = {
     ("isotropic_gaussian", "precision"): lambda b, p: (-0.5 * np.trace(mean_square(b["out"], b["mean"])), 1.5),
     ("poisson", "out"): lambda b, p: (b["rate"].moments().log,),
     ("poisson", "rate"): lambda b, p: (-1.0, b["out"].mean()),
+    ("spike_and_slab", "out"): lambda b, p: (
+        b["probability"].moments().log
+        - b["probability"].moments().log_complement
+        + 0.5 * (b["precision"].moments().log - np.log(2 * np.pi)),
+        0.0,
+        -0.5 * b["precision"].mean(),
+    ),
+    ("spike_and_slab", "probability"): lambda b, p: (b["out"].probability, 1 - b["out"].probability),
+    ("spike_and_slab", "precision"): lambda b, p: (-0.5 * b["out"].expected_stats()[2], 0.5 * b["out"].probability),
     ("vector_gaussian", "out"): lambda b, p: (b["precision"].mean() @ b["mean"].mean(), -0.5 * b["precision"].mean()),
     ("vector_gaussian", "mean"): lambda b, p: (b["precision"].mean() @ b["out"].mean(), -0.5 * b["precision"].mean()),
     ("vector_gaussian", "precision"): lambda b, p: (-0.5 * mean_square(b["out"], b["mean"]), 0.5),
@@ -246,7 +255,8 @@ def test_expected_log_gamma_of_a_gamma_variable():
 # The outcome's family holds the density itself.
 OWN_FAMILY = {
     "beta", "beta_of_mean", "bernoulli", "between", "categorical", "dirichlet", "dirichlet_of_mean", "gamma",
-    "gaussian", "isotropic_gaussian", "ordered_logistic", "ordered_probit", "poisson", "vector_gaussian", "wishart",
+    "gaussian", "isotropic_gaussian", "ordered_logistic", "ordered_probit", "poisson", "spike_and_slab",
+    "vector_gaussian", "wishart",
 }  # fmt: skip
 # (mean, variance) of the prediction where it is not matched in the family's statistics
 MATCHED = {

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,37 @@ EXPONENTIAL = [family for family in ALL if issubclass(family, ExponentialFamily)
 PLATES, SIZE = (4,), 3
 laws = settings(max_examples=5, deadline=None, derandomize=True, database=None)
 each_family = pytest.mark.parametrize("family", EXPONENTIAL, ids=lambda family: family.__name__)
+
+
+class SpikeSlab:
+    """SciPy's methods for a Gaussian number that is zero with some probability; densities are probabilities there."""
+
+    def __init__(self, p, mean, variance):
+        self.p, self.slab = p, scipy.stats.norm(mean, np.sqrt(variance))
+
+    def logpdf(self, x):
+        return np.where(x == 0.0, np.log1p(-self.p), np.log(self.p) + self.slab.logpdf(x))
+
+    def entropy(self):
+        return scipy.stats.bernoulli(self.p).entropy() + self.p * self.slab.entropy()
+
+    def mean(self):
+        return self.p * self.slab.mean()
+
+    def var(self):
+        return self.p * (self.slab.var() + self.slab.mean() ** 2) - self.mean() ** 2
+
+    def cdf(self, x):
+        return self.p * self.slab.cdf(x) + (1.0 - self.p) * (x >= 0.0)
+
+    def ppf(self, levels):
+        return np.array([self.quantile(level) for level in levels])
+
+    def quantile(self, level):
+        if self.cdf(-1e-12) < level <= self.cdf(0.0):
+            return 0.0
+        reach = np.abs(self.slab.mean()) + 40.0 * self.slab.std()
+        return scipy.optimize.brentq(lambda x: self.cdf(x) - level, -reach, reach, xtol=1e-14, rtol=1e-14)
 
 
 # Random instances ----------------------------------------------------------------------------------------------------
@@ -60,6 +92,11 @@ STRATEGIES = {
     "Categorical": lambda p, k, w: {"probability": probabilities((*p, k), w)},
     "Wishart": lambda p, k, w: {"dof": positives(p, w).map(lambda x: x + k - 1.0), "scale": matrices(p, k, w)},
     "Poisson": lambda p, k, w: {"rate": positives(p, w)},
+    "SpikeAndSlab": lambda p, k, w: {
+        "probability": positives(p, w).map(lambda odds: odds / (1.0 + odds)),
+        "slab_mean": reals(p),
+        "slab_variance": positives(p, w),
+    },
 }
 
 # name -> usual parameters of one element -> the SciPy distribution
@@ -73,6 +110,7 @@ SCIPY = {
     "Categorical": lambda probability: scipy.stats.multinomial(1, probability),
     "Wishart": lambda dof, scale: scipy.stats.wishart(dof, scale),
     "Poisson": lambda rate: scipy.stats.poisson(rate),
+    "SpikeAndSlab": lambda probability, slab_mean, slab_variance: SpikeSlab(probability, slab_mean, slab_variance),
 }
 
 

@@ -18,6 +18,7 @@ from cavity.factors.families import (
     Gamma,
     Point,
     Poisson,
+    SpikeAndSlab,
     Wishart,
     gamma_functions,
 )
@@ -37,6 +38,8 @@ from cavity.factors.families import (
         ("Wishart", (-np.eye(2), -1.5)),
         ("Wishart", (np.diag([-1.0, 1.0]), 1.0)),
         ("Poisson", (np.inf,)),
+        ("SpikeAndSlab", (0.0, 1.0, 0.5)),
+        ("SpikeAndSlab", (np.nan, 1.0, -0.5)),
     ],
 )
 def test_improper_is_seen(name, naturals):
@@ -52,6 +55,19 @@ def test_certain_boolean(logit):
     assert q.log_density(jnp.asarray(logit > 0)) == 0.0
     assert q.is_proper()
     assert np.isfinite(jax.grad(lambda x: Bernoulli(x).entropy())(q.logit))
+    assert np.all(np.isfinite(q.fisher_solve(q.expected_stats())))
+
+
+@pytest.mark.parametrize("offset", [1e12, -1e12])
+def test_certain_zero_and_certain_slab(offset):
+    q = SpikeAndSlab(jnp.asarray(offset), jnp.asarray(3.0), jnp.asarray(-1.0))
+    slab = scipy.stats.norm(1.5, np.sqrt(0.5))
+    assert q.probability == (offset > 0)
+    assert q.mean() == (1.5 if offset > 0 else 0.0)
+    np.testing.assert_allclose(q.variance(), 0.5 if offset > 0 else 0.0)
+    np.testing.assert_allclose(q.entropy(), slab.entropy() if offset > 0 else 0.0, rtol=1e-12)
+    np.testing.assert_allclose(q.quantile([0.1, 0.5, 0.9]), slab.ppf([0.1, 0.5, 0.9]) if offset > 0 else 0.0)
+    assert np.all((np.asarray(q.sample(jax.random.key(0), (5,))) != 0.0) == (offset > 0))
     assert np.all(np.isfinite(q.fisher_solve(q.expected_stats())))
 
 

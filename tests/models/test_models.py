@@ -18,6 +18,7 @@ ARGUMENTS = {
     "logistic_regression": (2,),
     "mixture": (3, 2),
     "multinomial_probit": (2, 3),
+    "nsfa": (4,),
     "ordinal_regression": (2, 4),
     "poisson_regression": (2,),
     "probit_regression": (2,),
