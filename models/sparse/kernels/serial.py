@@ -40,6 +40,7 @@ class Given(NamedTuple):
         error: (D, P) normal random numbers.
         seed: (2,) of random numbers that are made where they are used.
         births: of an Indian buffet process, or None.
+        free: (P,) places of factors that are not known.
     """
 
     values: Any
@@ -50,7 +51,8 @@ class Given(NamedTuple):
     threshold: Any
     error: Any
     seed: Any
-    births: Births | None
+    births: Births | None = None
+    free: Any = None
 
 
 class Rows(NamedTuple):
@@ -103,7 +105,7 @@ def serial(key: Any, state: State, observed: Observed, numbers: Numbers, bound: 
     threshold, error = jnp.log(u / (1.0 - u)), normals(seed, "loading", places, index)
     pseudo = state.concentration if births else state.mass / state.count
     odds = _given_odds(hyper, observed, switches)
-    given = Given(values, sums.square, state.noise, odds, pseudo, threshold, error, seed, None)
+    given = Given(values, sums.square, state.noise, odds, pseudo, threshold, error, seed)
     if births:
         given = given._replace(births=_births(seed, hyper, numbers, switches))
     element = None if switches.slab == "gaussian" else state.element.T
@@ -121,8 +123,10 @@ def serial(key: Any, state: State, observed: Observed, numbers: Numbers, bound: 
         accepted=None,
         proposed=None,
     )
-    # A number of rows that the compiler does not know: it would unroll a loop over few.
-    rows = _over_rows(switches)(given, rows, jnp.where(bound < 0, 0, every), bound)
+    # The compiler must know neither the number of rows, for it would unroll a loop over few, nor that no factor may be
+    # free, for it would leave out what is read only then.
+    number, known = jnp.where(bound < 0, 0, every), jnp.where(bound < 0, 0, switches.known)
+    rows = _over_rows(switches)(given._replace(free=places >= known), rows, number, bound)
     state = _compact(state, rows, switches) if births else state._replace(loading=rows.loading.T)
     state = state._replace(factor=draw_factors(seed, state, values))
     state = state._replace(missing=draw_missing(seed, state, observed))
@@ -156,7 +160,6 @@ def _over_rows(switches: Switches) -> Any:
 
     @native
     def over_rows(given: Given, rows: Rows, number: Any, bound: Any) -> Rows:
-        free = jnp.arange(rows.power.shape[0]) >= switches.known
         none = jnp.zeros((), int)
         rows = rows._replace(fits=jnp.ones((), bool), accepted=none, proposed=none)
 
@@ -165,19 +168,19 @@ def _over_rows(switches: Switches) -> Any:
             old = row(now.loading, d)
             others = now.ones - (old != 0.0) if counted else jnp.zeros_like(old)  # XLA fails on unread ones
             odds = jnp.inf if given.odds is None else row(given.odds, d)
-            moves = free | True
+            moves = None
             if counted:
                 beyond = given.noise.shape[0] - 1.0 - others
                 has, has_not = (others, beyond + given.pseudo) if births else (others + given.pseudo, beyond + 1.0)
-                odds = jnp.where(free, jnp.log(has) - jnp.log(has_not), odds)
+                odds = jnp.where(given.free, jnp.log(has) - jnp.log(has_not), odds)
             if births:
-                moves = (others > 0.0) | ~free  # all else belongs to births and deaths
+                moves = (others > 0.0) | ~given.free  # all else belongs to births and deaths
             new = _sites(given, now, d, old, odds, moves, bound)
             now = now._replace(ones=others + (new != 0.0))
             if given.births is None:
                 now = now._replace(loading=put(now.loading, d, new))
             else:
-                now = _replace_own(given, given.births, now, d, new, free)
+                now = _replace_own(given, given.births, now, d, new, given.free)
             return tuple(getattr(now, name) for name in changing)
 
         last = lax.fori_loop(0, number, body, tuple(getattr(rows, name) for name in changing))
@@ -200,7 +203,7 @@ def _sites(given: Given, rows: Rows, d: Any, old: Any, odds: Any, moves: Any, bo
         rest = row(cross, k) - (loading * beside).sum() + row(loading, k) * row(rows.power, k)
         height = noise * rest * row(spread, k)  # in standard deviations
         new = jnp.where(row(gain, k) + 0.5 * height * height > 0.0, (height + row(error, k)) * row(spread, k), 0.0)
-        return jnp.where((places == k) & moves, new, loading)
+        return jnp.where(places == k if moves is None else (places == k) & moves, new, loading)
 
     # Chains of one batch share the loop over factors that a chain may have had before the sweep; the other is short.
     return lax.fori_loop(bound, rows.count, body, lax.fori_loop(0, bound, body, old))
