@@ -18,6 +18,8 @@ from .sampler import Sampler
 from .settings import Settings
 from .summary import Summary, summarise
 
+TOGETHER = 500_000  # entries of the data beyond which chains are faster one after the other
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FactorChains:
@@ -106,7 +108,7 @@ def sample_posterior(
     thin: int = 1,
     held_out: Any = None,
     keep: str = "all",
-    together: bool = True,
+    together: bool | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
@@ -125,7 +127,8 @@ def sample_posterior(
         chains, warmup, thin, progress, checkpoint, every: as in `cavity.engine.monte_carlo.run`.
         held_out: (rows, samples) booleans: entries to predict and not to see; see `held_out_mask`.
         keep: "all", or "summaries", for data whose loadings are too large to keep for every draw.
-        together: whether chains sweep at once or one after the other.
+        together: whether chains sweep at once or one after the other; None: at once where the data are small enough for
+            the processor's caches, which is faster only there.
 
     Returns:
         The draws, and sums over them.
@@ -143,6 +146,8 @@ def sample_posterior(
     else:
         data = Data(data, held_out)
     sampler = Sampler(data, settings, keep)
+    if together is None:
+        together = data.values.size <= TOGETHER
     found = run(
         sampler.kernel(together and chains > 1), key, draws, chains=chains, warmup=warmup, thin=thin,
         progress=progress, checkpoint=checkpoint, every=every,
