@@ -59,7 +59,7 @@ from .factors.user import factor
 from .factors.vector_gaussian import vector_gaussian
 from .factors.wishart import wishart
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "CavityError", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
