@@ -274,7 +274,7 @@ class Comparison(NamedTuple):
         return {
             name: self.against(name, mean, self.error[name])
             for name, mean in self.expected.items()
-            if self.error[name] + self.chain_error[name] > 0.0
+            if self.error[name] + self.chain_error[name] > 1e-9 or abs(self.found[name] - mean) > 1e-9  # else constant
         }
 
     def against(self, name, exact, error=0.0):
