@@ -25,6 +25,8 @@ def log_gammas(seed: Any, shapes: dict[str, Any]) -> dict[str, Any]:
 
     Source: marsaglia2000simple.
     """
+    if not shapes:
+        return {}
     streams, places, indices, flat = [], [], [], []
     for stream, shape in shapes.items():
         table = shape if shape.ndim == 2 else shape[:, None]
