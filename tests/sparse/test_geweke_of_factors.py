@@ -59,7 +59,7 @@ CASES = {
     ),
     "dense": Case(PLAIN._replace(sparsity="none", precision="factor", noise="row"), factors=2),
     "dense student_t": Case(PLAIN._replace(sparsity="none", slab="student_t", noise="shared"), factors=2),
-    "known": Case(PLAIN._replace(known=2, precision="factor"), rows=3, known=KNOWN),
+    "known": Case(PLAIN._replace(known=2, precision="factor"), rows=3, known=KNOWN, places=32),
     "known, finite": Case(
         PLAIN._replace(sparsity="finite", known=2, precision="factor"), rows=3, factors=4, known=KNOWN
     ),
