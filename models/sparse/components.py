@@ -12,7 +12,7 @@ from .ppca import ppca_evidence
 from .settings import Settings
 
 MOST = 64  # components to start from, where the number of factors is not given
-EVIDENT = 3.0  # standard errors that a loading of a sparse start is from 0
+SURPLUS = 1.5  # components for each one that the evidence asks for, then
 
 
 class Components(NamedTuple):
@@ -30,10 +30,11 @@ class Components(NamedTuple):
 def components(data: Data, settings: Settings) -> Components:
     """Loadings and noise to start from.
 
-    Rows are taken in units of their standard deviations. Where the number of factors is not given it is that of the
-    largest evidence for principal components, which is rather too large than too small: chains lose factors much faster
-    than they find them. Sparse loadings are rotated by varimax, and those within 3 standard errors of 0 are left out.
-    Known factors are the first components of the rows that probably have them.
+    Rows are taken in units of their standard deviations. Where the number of factors is not given it is 1.5 times that
+    of the largest evidence for principal components: chains lose factors much faster than they find them. Sparse
+    loadings are rotated by varimax, and those within `sqrt(2 log rows)` standard errors of 0 are left out, which the
+    largest of so many normal numbers hardly exceeds. Known factors are the first components of the rows that probably
+    have them.
 
     Args:
         data, settings: the problem.
@@ -41,7 +42,7 @@ def components(data: Data, settings: Settings) -> Components:
     Returns:
         The loadings, known factors first, and noise of the variance that they leave.
 
-    Source: minka2000automatic, kaiser1958varimax.
+    Source: minka2000automatic, kaiser1958varimax, donoho1994ideal.
     """
     seen = data.seen
     number = np.maximum(seen.sum(axis=1), 1)
@@ -50,7 +51,8 @@ def components(data: Data, settings: Settings) -> Components:
     known, fitted = _known(unit, seen, settings)
     left = np.where(seen, unit - fitted, 0.0)
     if settings.factors is None:
-        free = min(MOST, ppca_evidence(left).best) if min(left.shape) > 2 and np.ptp(left, axis=1).any() else 0
+        evident = ppca_evidence(left).best if min(left.shape) > 2 and np.ptp(left, axis=1).any() else 0
+        free = min(MOST, int(np.ceil(SURPLUS * evident)))
     else:
         free = settings.factors - len(known)
     loading = np.zeros((free, data.shape[0]))
@@ -64,7 +66,8 @@ def components(data: Data, settings: Settings) -> Components:
     noise = 1.0 / np.maximum(rest, 1e-3)
     if settings.sparsity != "none" and some:
         loading[:some] = _varimax(loading[:some])
-        loading = np.where(np.abs(loading) * np.sqrt(number * noise) > EVIDENT, loading, 0.0)
+        least = np.sqrt(2.0 * np.log(len(left)))
+        loading = np.where(np.abs(loading) * np.sqrt(number * noise) > least, loading, 0.0)
     if settings.factors is None:
         loading = loading[(loading != 0.0).any(axis=1)]
     return Components(np.concatenate([known, loading]) * sd, noise / sd**2)

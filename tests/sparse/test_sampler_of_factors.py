@@ -116,13 +116,15 @@ def test_known_factors_must_fit():
 def test_components_find_planted_factors_and_their_rows():
     loading, values = planted()
     state = Sampler(Data(values)).init(KEY).state
-    assert int(state.count) == 3
+    count = int(state.count)
+    assert 3 <= count <= 5  # more than there are, as chains lose factors faster than they find them
     assert state.loading.shape == (16, ROWS)
-    agree = np.abs(np.corrcoef(np.vstack([loading.T, state.loading[:3]]))[:3, 3:])
+    agree = np.abs(np.corrcoef(np.vstack([loading.T, state.loading[:count]]))[:3, 3:])
     np.testing.assert_array_less(0.99, agree.max(axis=1))
-    np.testing.assert_allclose(np.mean(1.0 / state.noise), 0.09, rtol=0.3)
+    # As much as principal components in excess leave of a variance of 0.09.
+    np.testing.assert_allclose(np.mean(1.0 / state.noise), 0.09 * (1.0 - count / len(loading)), rtol=0.3)
     np.testing.assert_allclose(state.loading.T @ state.factor, values, atol=1.6)
-    np.testing.assert_array_equal(state.loading[3:], 0.0)
+    np.testing.assert_array_equal(state.loading[count:], 0.0)
 
 
 def test_known_factors_start_where_they_probably_are():
@@ -131,7 +133,7 @@ def test_known_factors_start_where_they_probably_are():
     state = Sampler(Data(values), Settings(known=known)).init(KEY).state
     np.testing.assert_array_equal(state.loading[0] != 0.0, known[:, 0] > 0.5)
     assert abs(np.corrcoef(state.loading[0], loading[:, 2])[0, 1]) > 0.99
-    assert int(state.count) == 3
+    assert 3 <= int(state.count) <= 4
 
 
 def test_the_prior_start_is_the_prior():
@@ -192,7 +194,8 @@ def test_padding_comes_and_goes(settings):
     state = Sampler(Data(planted()[1]), settings).init(KEY).state
     more = padded(state, 32, settings)
     assert more.loading.shape == (32, ROWS)
-    np.testing.assert_array_equal(more.precision[3:], state.precision[0] if settings.precision == "shared" else (
+    unused = more.precision[int(state.count) :]
+    np.testing.assert_array_equal(unused, state.precision[0] if settings.precision == "shared" else (
         4.0 if settings.precision == 4.0 else 1.0
     ))  # fmt: skip
     for ours, theirs in zip(padded(more, 16, settings), state, strict=True):
