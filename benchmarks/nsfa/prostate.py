@@ -4,7 +4,7 @@ The data of Yu et al. (2004) cannot be had: these are a draw of the model with 1
 only. A tenth of the entries is held out. The papers ran 1000 sweeps; NSFA had a median of 12 factors, was better than
 any finite model, SFA slightly worse than AFA, and 1000 sweeps of NSFA took just under 8 hours (28.8 s a sweep).
 
-    python benchmarks/nsfa/prostate.py [--sweeps 300] [--quick] [--seed 0] [--out DIR]
+    python benchmarks/nsfa/prostate.py [--sweeps 200] [--quick] [--seed 0] [--out DIR]
 """
 
 import common
@@ -23,10 +23,10 @@ PAPERS = {"NSFA": "median K 12, best; 28,800 ms/sweep"}
 
 def main():
     parser = common.options(__doc__)
-    parser.add_argument("--sweeps", type=int, default=300, help="of each chain")
+    parser.add_argument("--sweeps", type=int, default=200, help="of each chain")
     arguments = parser.parse_args()
-    sweeps, rows, splits = (60, 1000, 1) if arguments.quick else (arguments.sweeps, 12557, 3)
-    sizes, last = ((12,), 20) if arguments.quick else ((5, 10, 12, 20), sweeps // 3)
+    sweeps, rows, splits = (60, 1000, 1) if arguments.quick else (arguments.sweeps, 12557, 2)
+    sizes, last = ((12,), 20) if arguments.quick else ((8, 12, 20), sweeps // 2)
     problem = sets.prostate(np.random.default_rng(arguments.seed), rows)
     active = (problem.loading != 0.0).sum(axis=0)
     print(f"{rows} x 171, active genes of the factors: {active}")
