@@ -3,7 +3,8 @@
 100 genes, 23 arrays (the papers say 24; the public copy has 23). Genes are taken about their means and all divided by
 the overall standard deviation. Ten masks, the last 100 sweeps for predictions. The papers run 3000 sweeps and found
 that sparsity gains nothing here, that too many factors hurt, which automatic relevance and sparsity alleviate, that
-about five are best, and that NSFA has a median of four. The reference runs are those of the authors' program, on three other masks.
+about five are best, and that NSFA has a median of four. The reference runs are those of the authors' program, on three
+other masks.
 
     python benchmarks/nsfa/ecoli.py --data DIR [--sweeps 1000] [--quick] [--seed 0] [--out DIR]
 """
