@@ -7,6 +7,11 @@ from typing import Any
 from ..factors.errors import UnsupportedError
 
 BLUE, ORANGE, GREY = "#33658a", "#d1603d", "#8a8f98"
+INK, PALE = "#4a4f58", "#dfe5ea"
+COLOURS = (
+    BLUE, ORANGE, "#6a994e", "#7b5e9e", "#b8892b", "#4aa3a2",
+    "#c2698f", "#5c6b1e", "#8c4a32", "#3d4f9f", "#d9a514", "#2f7d5b",
+)  # fmt: skip
 
 
 def new_figure(width: float, height: float, constrained: bool = True) -> Any:

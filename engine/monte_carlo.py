@@ -22,6 +22,7 @@ import numpy as np
 from ..factors.errors import DataError, ModelError
 from .archive import write_archive
 from .bar import progress_bar
+from .keys import words_of
 from .to_arviz import as_arviz
 
 FORMAT, VERSION = "cavity chains", 1
@@ -126,14 +127,14 @@ def run(
         The draws of all chains.
 
     Raises:
-        ModelError: a count out of range.
+        ModelError: a count out of range, or a key that is none.
         DataError: a checkpoint of another run.
     """
     for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
     plan = {
-        "key": np.asarray(jax.random.key_data(key)).tolist(),
+        "key": words_of(key).tolist(),
         "chains": int(chains),
         "warmup": int(warmup),
         "thin": int(thin),

@@ -10,7 +10,7 @@ import scipy.special
 
 from ..factors.errors import DataError, UnsupportedError
 from ..factors.families import Point
-from .figure import BLUE, GREY, ORANGE, clean, new_figure
+from .figure import BLUE, COLOURS, GREY, ORANGE, clean, new_figure
 from .graph_plot import plot_graph
 from .marginal import Marginal
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _CURVES = 6  # up to so many elements have their densities drawn, more are a forest of intervals
 _SHOWN = 40
 _EVENT_AXES = {"vector": ["coordinate"], "simplex": ["value"], "posdef": ["row", "column"]}
-_COLOURS = (BLUE, ORANGE, "#6a994e", "#7b5e9e", "#b8892b", "#4aa3a2")
 
 
 def plot_posterior(posterior: Posterior, names: Sequence[str] = (), interval: float = 0.9) -> Any:
@@ -115,7 +114,7 @@ def _draw_probabilities(axes: Any, probability: np.ndarray, values: tuple[str, .
             shown[:, k],
             bottom=bottoms[:, k],
             width=1.0,
-            color=_COLOURS[k % len(_COLOURS)],
+            color=COLOURS[k % len(COLOURS)],
             label=value,
         )
     axes.set(xlabel="element", ylabel="probability of each value", ylim=(0, 1))
@@ -142,8 +141,8 @@ def _draw_densities(axes: Any, marginal: Marginal, interval: float) -> int:
         x = points[:, k]
         middle, density = 0.5 * (x[1:] + x[:-1]), np.diff(levels) / np.maximum(np.diff(x), 1e-300)
         inside = (middle >= low[k]) & (middle <= high[k])
-        axes.plot(middle, density, color=_COLOURS[k], linewidth=1.3, label=label)
-        axes.fill_between(middle[inside], density[inside], color=_COLOURS[k], alpha=0.2, linewidth=0)
+        axes.plot(middle, density, color=COLOURS[k], linewidth=1.3, label=label)
+        axes.fill_between(middle[inside], density[inside], color=COLOURS[k], alpha=0.2, linewidth=0)
     axes.set(xlabel="value", yticks=[])
     axes.set_ylim(bottom=0)
     axes.spines["left"].set_visible(False)
