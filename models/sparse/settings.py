@@ -95,17 +95,25 @@ class Settings:
     start: str = "components"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "learn", frozenset([self.learn] if isinstance(self.learn, str) else self.learn))
+        object.__setattr__(self, "learn", _names(self.learn))
         _one_of("sparsity", self.sparsity, SPARSITIES)
         _one_of("slab", self.slab, SLABS)
         _one_of("sweep", self.sweep, SWEEPS)
         _one_of("start", self.start, ("components", "prior", "empty"))
         for name, words in (("precision", ("factor", "shared")), ("noise", ("row", "shared"))):
             value = getattr(self, name)
-            if value not in words and not 0.0 < _number(value) < np.inf:
+            if isinstance(value, str) and value in words:
+                continue
+            if not 0.0 < _number(value) < np.inf:
                 raise ModelError(f"{name}= is {words[0]!r}, {words[1]!r} or a positive number; found {value!r}.")
-        if unknown := sorted(self.learn - set(LEARNABLE)):
-            raise ModelError(f"What can be learned is {', '.join(LEARNABLE)}; asked: {', '.join(map(str, unknown))}.")
+            object.__setattr__(self, name, float(value))
+            if f"{name}_rate" in self.learn:
+                raise ModelError(
+                    f"{name}_rate, the rate of the prior of {name}, cannot be learned where {name}={value!r} is kept. "
+                    f"Leave it out of learn=, or take {name}={words[0]!r}."
+                )
+        if unknown := sorted(map(str, self.learn - set(LEARNABLE))):
+            raise ModelError(f"What can be learned is {', '.join(LEARNABLE)}; asked: {', '.join(unknown)}.")
         if not isinstance(self.priors, Priors):
             raise ModelError(f"priors= is a Priors, such as Priors(noise=(1.0, 1.0)); found {self.priors!r}.")
         self._check_numbers()
@@ -118,6 +126,7 @@ class Settings:
         for name, value in positive.items():
             if not 0.0 < _number(value) < np.inf:
                 raise ModelError(f"{name}= is a positive number; found {value!r}.")
+            object.__setattr__(self, name, float(value))
         if not 0.0 <= _number(self.spike) < 1.0:
             raise ModelError(f"spike= is a probability below 1; found {self.spike!r}.")
         if np.shape(self.element) != (2,) or not all(0.0 < _number(each) < np.inf for each in self.element):
@@ -166,7 +175,7 @@ def family(name: str, factors: int | None = None, **changes: Any) -> Settings:
         changes: any argument of `Settings` in place of the model's own.
 
     Raises:
-        ModelError: an unknown name.
+        ModelError: an unknown name, or changes that are no arguments of `Settings`.
 
     Source: knowles2011nonparametric, knowles2012thesis.
     """
@@ -182,11 +191,17 @@ def family(name: str, factors: int | None = None, **changes: Any) -> Settings:
     }
     if name not in own:
         raise ModelError(f"Models are {', '.join(own)}; asked: {name!r}.")
+    known = [field.name for field in dataclasses.fields(Settings)]
+    if unknown := sorted(set(changes) - set(known)):
+        raise ModelError(f"Settings are {', '.join(known)}; asked: {', '.join(unknown)}.")
     arguments: dict[str, Any] = own[name] | {"factors": factors} | changes
     return Settings(**arguments)
 
 
 def _number(value: Any) -> float:
+    """The value as a number; NaN for what is none, words and truth values among them."""
+    if isinstance(value, (str, bytes, bool, np.bool_)):
+        return float("nan")
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -200,8 +215,15 @@ def _four(value: Any) -> tuple[float, float, float, float]:
     return a, m, s, r
 
 
+def _names(learn: Any) -> frozenset[str]:
+    try:
+        return frozenset([learn] if isinstance(learn, str) else learn)
+    except TypeError:
+        raise ModelError(f"learn= is a set of names, of {', '.join(LEARNABLE)}; found {learn!r}.") from None
+
+
 def _one_of(name: str, value: Any, words: tuple[str, ...]) -> None:
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         raise ModelError(f"{name}= is one of {', '.join(words)}; found {value!r}.")
 
 
