@@ -100,10 +100,15 @@ def centred(values: Any, scale: str = "none") -> Centred:
     _check(values)
     mean = np.nanmean(values, axis=1)
     left = values - mean[:, None]
-    square = np.nanmean(left**2, axis=1 if scale == "row" else None) if scale != "none" else np.ones(())
-    size = np.sqrt(np.broadcast_to(square, mean.shape))
-    size = np.where(size > 0.0, size, 1.0)  # rows with a single entry
+    size = sizes(left, scale)
     return Centred(left / size[:, None], mean, size)
+
+
+def sizes(values: np.ndarray, scale: str) -> np.ndarray:
+    """(rows,) what `centred` divides by: roots of mean squares, 1 where these are 0, as of a row with one entry."""
+    square = np.nanmean(values**2, axis=1 if scale == "row" else None) if scale != "none" else np.ones(())
+    size = np.sqrt(np.broadcast_to(square, len(values)))
+    return np.where(size > 0.0, size, 1.0)
 
 
 def held_out_mask(shape: tuple[int, int], share: float, key: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from .align import aligned, explained, match_factors, summarise_loadings
 from .chains import sample_posterior
-from .data import centred
+from .data import sizes
 from .messages import fit_by_messages
 from .predict import Draw, factors_given, log_density, reconstruct, sample_predictive
 from .settings import family
@@ -48,8 +49,8 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_draws: kept of each chain, spread over its second half.
         n_chains: chains from different starts, run at once.
         center: whether the features' means are removed first; without, data are taken about zero.
-        scale: "none", "overall" (all divided by one number) or "feature" (each by its standard deviation): priors are
-            for data of about unit size.
+        scale: "none", "overall" (all divided by one number) or "feature" (each by its own), roots of mean squares about
+            what was removed: priors are for data of about unit size.
         random_state: an integer, for the same result each time; a RandomState, or None.
         verbose: show progress.
 
@@ -123,10 +124,8 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _centre(self, X: np.ndarray) -> None:
-        found = centred(X.T, {"feature": "row"}.get(self.scale, self.scale))
-        self.mean_, self.scale_ = found.mean, found.scale
-        if not self.center:
-            self.mean_ = np.zeros(X.shape[1])
+        self.mean_ = np.nanmean(X, axis=0) if self.center else np.zeros(X.shape[1])
+        self.scale_ = sizes((X - self.mean_).T, {"feature": "row"}.get(self.scale, self.scale))
 
     def _sample(self, values: np.ndarray, key: Any) -> None:
         changes = {} if self.settings is None else dict(self.settings)
@@ -261,6 +260,16 @@ def _check_settings(model: NSFA) -> None:
         raise ValueError(f"inference= is 'mcmc' or 'messages'; found {model.inference!r}.")
     if model.scale not in ("none", "overall", "feature"):
         raise ValueError(f"scale= is 'none', 'overall' or 'feature'; found {model.scale!r}.")
+    settings = {} if model.settings is None else model.settings
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"settings= is {{name: value}} of cavity.models.sparse.Settings; found {settings!r}.")
+    if settings and model.inference == "messages":
+        raise ValueError(
+            f"settings= are of chains; inference='messages' would not use {', '.join(map(str, settings))}. Leave them "
+            "out, or take inference='mcmc'."
+        )
+    if "factors" in settings:
+        raise ValueError(f"settings= holds factors, here n_factors=; found factors={settings['factors']!r}.")
     for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1)):
         value = getattr(model, name)
         if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:

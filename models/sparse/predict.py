@@ -63,7 +63,7 @@ def factors_given(draw: Draw, samples: Any) -> Factors:
         The Gaussians; a sample without any entry has N(0, I).
 
     Raises:
-        DataError: other rows than the draw has, or infinite entries.
+        DataError: other rows than the draw has, no samples, or infinite entries.
     """
     found = _weights(draw, samples)
     inverse = np.linalg.inv(found.root)
@@ -185,10 +185,10 @@ def _checked(samples: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
         found = np.array(np.ma.getdata(samples), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"Samples are a table of numbers; these could not be read as such: {error}.") from None
-    if found.ndim != 2 or len(found) != rows:
+    if found.ndim != 2 or len(found) != rows or not found.shape[1]:
         raise DataError(
-            f"Samples are a table (rows, samples) with the {rows} rows of the loadings; found shape {found.shape}."
-            + (" Give one sample as values[:, None]." if found.ndim == 1 else "")
+            f"Samples are a table (rows, samples) with the {rows} rows of the loadings and a sample at least; found "
+            f"shape {found.shape}." + (" Give one sample as values[:, None]." if found.ndim == 1 else "")
         )
     seen = ~(np.isnan(found) | masked)
     if np.isinf(found[seen]).any():

@@ -173,12 +173,22 @@ def test_known_factors_come_first(table):
         ({"model": "sfa"}, "needs factors="),
         ({"n_factors": 5}, "learns their number"),
         ({"settings": {"noise": -1.0}}, "positive number"),
+        ({"settings": {"alpha": 1.0}}, "asked: alpha"),
+        ({"settings": {"factors": 3}}, "n_factors="),
+        ({"settings": 3}, "name: value"),
+        ({"settings": {"mass": 2.0}, "inference": "messages"}, "would not use mass"),
         ({"known": np.zeros((3, 1))}, "each of the 24 rows"),
     ],
 )
 def test_settings_without_meaning(table, change, message):
     with pytest.raises(ValueError, match=message):
         quick(**change).fit(table.train)
+
+
+def test_units_are_about_what_is_removed(table):
+    model = quick(center=False, n_sweeps=2, n_draws=1).fit(table.train)
+    assert (model.mean_ == 0.0).all()
+    assert model.scale_ == pytest.approx(np.full(24, np.sqrt(np.mean(table.train**2))))
 
 
 def test_data_without_meaning(table):
