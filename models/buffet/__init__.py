@@ -2,7 +2,6 @@
 
 from .ordering import LeftOrdered, left_ordered
 from .prior import BetaBernoulli, IndianBuffet, harmonic
-from .random import generator
 from .sample import Draw, sample_beta_process, sample_finite, sample_restaurant, sample_stick_breaking
 from .update import draw_concentration, draw_finite_mass, draw_mass
 
@@ -14,7 +13,6 @@ __all__ = [
     "draw_concentration",
     "draw_finite_mass",
     "draw_mass",
-    "generator",
     "harmonic",
     "left_ordered",
     "sample_beta_process",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.keys import generator
 from ...engine.slice_sampling import slice_draw
 from .checks import counts_of, positive, whole
 from .prior import BetaBernoulli, IndianBuffet, harmonic
-from .random import generator
 
 
 def draw_mass(

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 from scipy.special import exp1, gammaln
 
+from ...engine.keys import generator
 from ...factors.errors import DataError, ModelError
 from ..buffet.checks import positive
-from ..buffet.random import generator
 
 LEAST = 1e-150  # values below have a square that is no double; at 0 a horseshoe's precision has no proper law
 SERIES = 50.0  # from here on the asymptotic series of E1 is exact to rounding
