@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.figure import BLUE, GREY, ORANGE, clean, new_figure
+from ...engine.figure import BLUE, COLOURS, GREY, INK, ORANGE, PALE, clean, new_figure
 from ...factors.errors import DataError
 from .align import block_order
 
-_COLOURS = (BLUE, ORANGE, "#6a994e", "#7b5e9e", "#b8892b", "#4aa3a2", "#c2698f", "#5c6b1e")
-_INK, _PALE = "#4a4f58", "#dfe5ea"
 _NAMED = 100  # rows or samples beyond which names are left out: they could not be read
 _FACTORS = 24  # panels of factors that are drawn
 
@@ -150,11 +148,9 @@ def plot_factors(
         if along is None:
             axes.bar(place, values, width=0.8, color=colours, linewidth=0)
             if deviation is not None:
-                axes.vlines(place, values - spread, values + spread, color=_INK, linewidth=0.6)
+                axes.vlines(place, values - spread, values + spread, color=INK, linewidth=0.6)
         else:
-            axes.fill_between(
-                place[order], (values - spread)[order], (values + spread)[order], color=_PALE, linewidth=0
-            )
+            axes.fill_between(place[order], (values - spread)[order], (values + spread)[order], color=PALE, linewidth=0)
             axes.plot(place[order], values[order], color=BLUE if groups is None else GREY, linewidth=1.0)
             axes.scatter(place, values, c=colours, s=float(np.clip(900.0 / n, 4.0, 16.0)), linewidths=0, zorder=3)
         axes.set_ylabel(name, fontsize=8, rotation=0, ha="right", va="center")
@@ -264,15 +260,15 @@ def plot_scores(
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         reach = 1.5 * (high - low)
         inside = values[(values >= low - reach) & (values <= high + reach)]
-        axes.hlines(place, inside.min(), inside.max(), color=_INK, linewidth=0.9, zorder=1)
-        axes.barh(place, high - low, 0.55, left=low, color=_PALE, edgecolor=_INK, linewidth=0.9, zorder=2)
+        axes.hlines(place, inside.min(), inside.max(), color=INK, linewidth=0.9, zorder=1)
+        axes.barh(place, high - low, 0.55, left=low, color=PALE, edgecolor=INK, linewidth=0.9, zorder=2)
         axes.vlines(middle, place - 0.275, place + 0.275, color=ORANGE, linewidth=1.8, zorder=3)
         apart = 0.16 * np.sin(2.4 * np.arange(len(values)))  # so that equal scores do not hide one another
         axes.scatter(values, place + apart, s=11, color=BLUE, alpha=0.75, linewidths=0, zorder=4)
     axes.set_yticks(range(len(scores)), list(scores), fontsize=9)
     axes.set_ylim(len(scores) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=_PALE, linewidth=0.7)
+    axes.grid(axis="x", color=PALE, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.set_xlabel(label, fontsize=9)
     axes.set_title(title, fontsize=10)
@@ -288,10 +284,10 @@ def _trace(chains: list[np.ndarray], warmup: int, truth: float | None, label: st
             np.arange(1, len(chain) + 1), chain, drawstyle="steps-mid", color=_colour(i), linewidth=0.9, alpha=0.85
         )
     if warmup:
-        trace.axvspan(0.5, warmup + 0.5, color=_PALE, alpha=0.6, linewidth=0, zorder=0)
+        trace.axvspan(0.5, warmup + 0.5, color=PALE, alpha=0.6, linewidth=0, zorder=0)
     for axes in (clean(trace), clean(share)):
         if truth is not None:
-            axes.axhline(truth, color=_INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
+            axes.axhline(truth, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
     share.tick_params(axis="y", labelleft=False)
     trace.set_xlim(0.5, max(map(len, chains)) + 0.5)
     trace.set_xlabel("sweep", fontsize=9)
@@ -330,7 +326,7 @@ def _labels(names: Sequence[Any] | None, n: int, what: str, prefix: str = "") ->
 
 
 def _colour(i: int) -> str:
-    return _COLOURS[i % len(_COLOURS)]
+    return COLOURS[i % len(COLOURS)]
 
 
 def _coloured(groups: Sequence[Any] | None, n: int) -> tuple[list[str], dict[str, str]]:
@@ -362,4 +358,4 @@ def _diverging() -> Any:
 def _sequential() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("activity", ["#ffffff", _PALE, _INK, "#1c1f24"])
+    return LinearSegmentedColormap.from_list("activity", ["#ffffff", PALE, INK, "#1c1f24"])

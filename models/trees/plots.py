@@ -7,16 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.figure import BLUE, ORANGE, clean, new_figure
+from ...engine.figure import BLUE, COLOURS, INK, PALE, clean, new_figure
 from ...factors.errors import DataError
 from .predict import FittedTree, log_predictive
 from .tree import ORIGIN, Tree
 
-_COLOURS = (
-    BLUE, ORANGE, "#6a994e", "#7b5e9e", "#b8892b", "#4aa3a2",
-    "#c2698f", "#5c6b1e", "#8c4a32", "#3d4f9f", "#d9a514", "#2f7d5b",
-)  # fmt: skip
-_INK, _PALE = "#4a4f58", "#dfe5ea"
 _NAMED = 400  # leaves beyond which names are left out: they could not be read
 _AXIS = {"time": "divergence time", "depth": "depth, $-\\log(1 - t)$"}
 _MASSES = np.array([0.99, 0.95, 0.8, 0.6, 0.4, 0.2, 0.05])
@@ -100,7 +95,7 @@ def plot_tree_on_scatter(
     size = float(np.clip(1500.0 / tree.n_leaves, 4.0, 28.0))
     kind = BLUE if groups is None else [colours[leaf] for leaf in range(tree.n_leaves)]
     axes.scatter(*locations[: tree.n_leaves, :2].T, s=size, c=kind, zorder=3, linewidths=0)
-    axes.plot(*locations[tree.top, :2], marker="o", color="white", markeredgecolor=_INK, markersize=6, zorder=4)
+    axes.plot(*locations[tree.top, :2], marker="o", color="white", markeredgecolor=INK, markersize=6, zorder=4)
     axes.set_aspect("equal", adjustable="datalim")
     _draw_legend(axes, legend)
     axes.set_title(title, fontsize=10)
@@ -186,7 +181,7 @@ def plot_density(
     axes.contourf(first, second, density, levels=[*_levels(density), np.inf], colors=shades)
     kinds, legend = _colours_of(groups, len(data))
     size = float(np.clip(1200.0 / len(data), 3.0, 20.0))
-    axes.scatter(*points.T, s=size, c=_INK if groups is None else kinds, linewidths=0.3, edgecolors="white", zorder=3)
+    axes.scatter(*points.T, s=size, c=INK if groups is None else kinds, linewidths=0.3, edgecolors="white", zorder=3)
     axes.set(xlabel=f"column {columns[0]}", ylabel=f"column {columns[1]}")
     _draw_legend(axes, legend)
     axes.set_title(title, fontsize=10)
@@ -204,18 +199,18 @@ def _shade(share: float) -> tuple[float, ...]:
     """Between a pale grey and the ink."""
     from matplotlib.colors import to_rgb
 
-    pale, ink = np.array(to_rgb(_PALE)), np.array(to_rgb(BLUE)) * 0.75
+    pale, ink = np.array(to_rgb(PALE)), np.array(to_rgb(BLUE)) * 0.75
     return tuple(pale + share * (ink - pale))
 
 
 def _cycle(n: int) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(n)]
+    return [COLOURS[i % len(COLOURS)] for i in range(n)]
 
 
 def _colours_of(groups: Sequence[Any] | None, n: int) -> tuple[list[str], dict[str, str]]:
     """The colour of each of n points, and that of each group in the order of appearance."""
     if groups is None:
-        return [_INK] * n, {}
+        return [INK] * n, {}
     groups = [str(group) for group in groups]
     if len(groups) != n:
         raise DataError(f"Groups are one label for each of the {n} leaves; found {len(groups)}.")
@@ -231,7 +226,7 @@ def _branch_colours(tree: Tree, groups: Sequence[Any] | None) -> tuple[list[str]
     for node in tree.order:
         if tree.children[node]:
             below = {colours[child] for child in tree.children[node]}
-            colours[node] = below.pop() if len(below) == 1 else _INK
+            colours[node] = below.pop() if len(below) == 1 else INK
     return colours, legend
 
 
@@ -292,7 +287,7 @@ def _draw_support(
         )
     axes.scatter(
         across[points], down[points], s=float(np.clip(2.2 * pitch, 3.0, 22.0)), zorder=3, clip_on=False,
-        c=[_shade(share) for share in support[points]], edgecolors=_INK, linewidths=0.5,
+        c=[_shade(share) for share in support[points]], edgecolors=INK, linewidths=0.5,
     )  # fmt: skip
     size = min(6.5, 0.5 * pitch)
     room = 72.0 * axes.figure.get_figwidth() * 0.75 / across.max()  # points along the axis for each unit
@@ -301,7 +296,7 @@ def _draw_support(
         if size > 3.0 and (across[node] - above) * room > 2.4 * size + 4.0:
             axes.annotate(
                 f"{support[node]:.2f}", (across[node], down[node]), xytext=(-3.5, 1.0), textcoords="offset points",
-                ha="right", va="bottom", fontsize=size, color=_INK,
+                ha="right", va="bottom", fontsize=size, color=INK,
             )  # fmt: skip
 
 
