@@ -49,7 +49,7 @@ bench: $(VENV)/.installed-bench
 # Modules beside the experiments that these import.
 SHARED := benchmarks/ncvmp/common.py \
 	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py) \
-	$(addprefix benchmarks/nsfa/,common.py sets.py c_kernels.py sparse_pca.py)
+	$(addprefix benchmarks/nsfa/,common.py sets.py heldout.py c_kernels.py sparse_pca.py)
 
 experiments: $(VENV)/.installed-bench
 	@for script in $(filter-out $(SHARED),$(wildcard benchmarks/ncvmp/*.py benchmarks/trees/*.py benchmarks/nsfa/*.py)); do $(BIN)/python $$script || exit 1; done
