@@ -83,25 +83,28 @@ class Centred(NamedTuple):
     scale: np.ndarray
 
 
-def centred(values: Any, scale: str = "none") -> Centred:
+def centred(values: Any, scale: str = "none", held_out: Any = None) -> Centred:
     """Data with each row's mean removed, which is what a factor model without intercept describes.
 
     Args:
         values: (rows, samples), NaN or masked where missing.
         scale: "none"; "overall": all are divided by the root mean square of what is left; "row": each row by its own.
+        held_out: (rows, samples) booleans: entries that means and scales must not see, for an honest prediction of
+            them, or None.
 
     Raises:
-        DataError: as of `Data`.
+        DataError: as of `Data`; a row that is held out as a whole, whose mean is unknown then.
         ModelError: another scale.
     """
     if scale not in SCALES:
         raise ModelError(f"scale= is one of {', '.join(SCALES)}; found {scale!r}.")
-    values = _numbers(values)
-    _check(values)
-    mean = np.nanmean(values, axis=1)
-    left = values - mean[:, None]
-    size = sizes(left, scale)
-    return Centred(left / size[:, None], mean, size)
+    found = Data(values, held_out)
+    if (unseen := np.flatnonzero(~found.seen.any(axis=1))).size:
+        raise DataError(f"Row {unseen[0]} is held out as a whole: nothing is left to take its mean from.")
+    seen = np.where(found.seen, found.values, np.nan)
+    mean = np.nanmean(seen, axis=1)
+    size = sizes(seen - mean[:, None], scale)
+    return Centred((found.values - mean[:, None]) / size[:, None], mean, size)
 
 
 def sizes(values: np.ndarray, scale: str) -> np.ndarray:
@@ -192,6 +195,8 @@ def observed_of(data: Data, settings: Settings) -> Observed:
 
 def _numbers(values: Any) -> np.ndarray:
     masked = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else False
+    if np.iscomplexobj(values):
+        raise DataError("The data are a table of real numbers; found complex ones. Give their parts as rows.")
     try:
         found = np.array(np.ma.getdata(values), dtype=np.float64)
     except (TypeError, ValueError) as error:

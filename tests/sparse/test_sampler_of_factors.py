@@ -37,6 +37,7 @@ def with_value(place, value):
         (np.zeros(3), "one row as"),
         (np.zeros((0, 3)), "at least one of each"),
         ([["a", "b"]], "could not be read"),
+        (planted()[1] + 0j, "complex"),
         (with_value((2, 3), np.inf), "Row 2, sample 3 is infinite"),
         (with_value(4, np.nan), "Row 4 has no entry"),
         (with_value((slice(None), 6), np.nan), "Sample 6 has no entry"),
@@ -86,6 +87,20 @@ def test_centring_and_scales():
             np.testing.assert_allclose(np.nanmean(found.values**2, axis=sizes), 1.0)
     with pytest.raises(ModelError, match="scale="):
         centred(values, "column")
+
+
+def test_means_and_scales_do_not_see_what_is_held_out():
+    values, held_out = planted()[1], np.zeros((ROWS, SAMPLES), bool)
+    held_out[2, ::3] = True
+    changed = np.where(held_out, 100.0, values)
+    for scale in ("none", "overall", "row"):
+        one, other = centred(values, scale, held_out), centred(changed, scale, held_out)
+        np.testing.assert_array_equal(one.mean, other.mean)
+        np.testing.assert_array_equal(one.scale, other.scale)
+        np.testing.assert_allclose(other.mean[:, None] + other.scale[:, None] * other.values, changed)
+    held_out[2] = True
+    with pytest.raises(DataError, match="Row 2 is held out as a whole"):
+        centred(values, held_out=held_out)
 
 
 def test_a_mask_holds_out_its_share():
