@@ -63,11 +63,12 @@ __version__ = "0.5.0"
 
 __all__ = [
     "CavityError", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
-    "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "categorical", "category",
-    "compile", "count", "dirichlet", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
-    "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels",
-    "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial",
-    "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power",
-    "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
-    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "wishart",
+    "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "categorical",
+    "category", "compile", "count", "dirichlet", "discrete_uniform", "dot", "element", "evidence_gradient", "exp",
+    "explain", "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer",
+    "kernels", "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min",
+    "multinomial", "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef",
+    "positive", "power", "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t",
+    "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
+    "vector_gaussian", "wishart",
 ]  # fmt: skip
