@@ -146,10 +146,9 @@ def sample_posterior(
     else:
         data = Data(data, held_out)
     sampler = Sampler(data, settings, keep)
-    if together is None:
-        together = data.values.size <= TOGETHER
+    at_once = chains > 1 and (data.values.size <= TOGETHER if together is None else together)
     found = run(
-        sampler.kernel(together and chains > 1), key, draws, chains=chains, warmup=warmup, thin=thin,
+        sampler.kernel(at_once), key, draws, chains=chains, warmup=warmup, thin=thin,
         progress=progress, checkpoint=checkpoint, every=every,
     )  # fmt: skip
     return FactorChains(found, sampler, sampler.compilations)
