@@ -166,13 +166,14 @@ def canonical(loading: Any, factor: Any = None) -> Factorisation:
     return Factorisation(loading * sign, None if factor is None else factor[order] * sign[:, None])
 
 
-def match_factors(reference: Any, loading: Any, *, least: float = 0.0) -> Match:
+def match_factors(reference: Any, loading: Any, *, least: float = 0.0, known: int = 0) -> Match:
     """Each factor of a reference with at most one of an estimate: the pairs of the largest sum of absolute cosines.
 
     Args:
         reference: (rows, K) loadings.
         loading: (rows, J) loadings.
         least: in [0, 1); pairs whose absolute cosine is not above it are no pairs. Columns of zeros are never matched.
+        known: how many columns, the first ones of both, are the same factors whatever their cosines.
 
     Raises:
         DataError: different numbers of rows, or a `least` outside its range.
@@ -182,8 +183,9 @@ def match_factors(reference: Any, loading: Any, *, least: float = 0.0) -> Match:
     if not 0.0 <= least < 1.0:
         raise DataError(f"The least cosine of a pair is in [0, 1); found {least!r}.")
     cosine = _unit(reference).T @ _unit(loading)
-    rows, columns = linear_sum_assignment(-np.abs(cosine))
-    found = np.abs(cosine[rows, columns]) > least
+    rows, columns = linear_sum_assignment(-np.abs(cosine[known:, known:]))
+    rows, columns = (np.concatenate([np.arange(known), known + each]) for each in (rows, columns))
+    found = np.abs(cosine[rows, columns]) > np.where(rows < known, 0.0, least)
     rows, columns = rows[found], columns[found]
     index = np.full(reference.shape[1], -1)
     sign, correlation = np.zeros(len(index)), np.zeros(len(index))
@@ -219,7 +221,9 @@ def aligned(match: Match, loading: Any, factor: Any = None) -> Factorisation:
     return Factorisation(moved, rows)
 
 
-def summarise_loadings(draws: Sequence[Any], reference: Any = None, *, least: float = 0.3) -> LoadingSummary:
+def summarise_loadings(
+    draws: Sequence[Any], reference: Any = None, *, least: float = 0.3, known: int = 0
+) -> LoadingSummary:
     """The posterior of loadings over draws of different numbers of factors, each in any order and with any signs.
 
     Every draw is aligned with the reference by `match_factors`. Without a reference, the last draw of the most frequent
@@ -231,6 +235,7 @@ def summarise_loadings(draws: Sequence[Any], reference: Any = None, *, least: fl
         reference: (rows, K) loadings, such as the truth of synthetic data. Its order and signs are kept; without one
             the result is in canonical order.
         least: a factor of a draw is one of the reference where the absolute cosine of their columns is above this.
+        known: how many columns, the first ones of every draw, are the same factors; they stay the first ones.
 
     Raises:
         DataError: no draws, shapes that do not fit, numbers that are not finite.
@@ -239,18 +244,18 @@ def summarise_loadings(draws: Sequence[Any], reference: Any = None, *, least: fl
     if not draws:
         raise DataError("A summary of loadings takes one draw at least; found none. Keep draws after the warm-up.")
     if reference is not None:
-        return _summary(draws, [match_factors(reference, draw, least=least) for draw in draws])
+        return _summary(draws, [match_factors(reference, draw, least=least, known=known) for draw in draws])
     often = Counter(draw.shape[1] for draw in draws).most_common(1)[0][0]
-    mean = canonical(next(draw for draw in reversed(draws) if draw.shape[1] == often)).loading
+    mean = _ordered(next(draw for draw in reversed(draws) if draw.shape[1] == often), known)
     before = None
     for _ in range(_ROUNDS):
-        matches = [match_factors(mean, draw, least=least) for draw in draws]
+        matches = [match_factors(mean, draw, least=least, known=known) for draw in draws]
         places = [tuple(match.index * match.sign) for match in matches]
         if places == before:
             break
         before = places
-        mean = canonical(sum(aligned(match, draw).loading for match, draw in zip(matches, draws, strict=True))).loading
-    return _summary(draws, [match_factors(mean, draw, least=least) for draw in draws])
+        mean = _ordered(sum(aligned(match, draw).loading for match, draw in zip(matches, draws, strict=True)), known)
+    return _summary(draws, [match_factors(mean, draw, least=least, known=known) for draw in draws])
 
 
 def support_scores(truth: Any, estimate: Any, threshold: float = 0.5) -> SupportScores:
@@ -337,6 +342,12 @@ def _summary(draws: list[np.ndarray], matches: list[Match]) -> LoadingSummary:
         unmatched=float(np.mean([draw.shape[1] - one.sum() for draw, one in zip(draws, found, strict=True)])),
         matches=tuple(matches),
     )
+
+
+def _ordered(loading: Any, known: int) -> np.ndarray:
+    """Loadings in canonical order and with canonical signs, known factors in their own order before all."""
+    parts = [*(loading[:, [k]] for k in range(known)), loading[:, known:]]
+    return np.concatenate([canonical(part).loading for part in parts], axis=1)
 
 
 def _unit(loading: np.ndarray) -> np.ndarray:

@@ -55,9 +55,9 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         verbose: show progress.
 
     Attributes:
-        components_: (factors, features) posterior mean loadings of the scaled data, the largest first; of draws after
-            alignment of their order and signs. components_sd_ and activity_: standard deviations, and probabilities of
-            not being zero. n_factors_: how many components.
+        components_: (factors, features) posterior mean loadings of the scaled data, the largest first, for chains
+            after the known factors in their order; of draws after alignment of their order and signs. components_sd_
+            and activity_: standard deviations, and probabilities of not being zero. n_factors_: how many components.
         presence_: (factors,) share of the draws that have each factor. n_factors_probability_: posterior of 0, 1, ...
             factors, of chains.
         factors_: (samples, factors) of the data that were fitted. mean_, scale_: (features,) of the data.
@@ -146,25 +146,28 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_factors_probability_ = self.chains_.summary.number_of_factors
         self.noise_variance_ = 1.0 / self.chains_.summary.noise
         draws = list(self.chains_.draws())
-        found = summarise_loadings([draw.loading for draw in draws])
-        self._describe(draws, found.mean, found.deviation, found.activity, found.presence)
+        known = self.chains_.sampler.switches.known
+        found = summarise_loadings([draw.loading for draw in draws], known=known)
+        self._describe(draws, found.mean, found.deviation, found.activity, found.presence, known)
 
     def _pass_messages(self, values: np.ndarray, key: Any) -> None:
         found = fit_by_messages(values, key, self.model, self.n_factors, self.known)
         self.posterior_, self.noise_variance_ = found.posterior, found.noise_variance
         self._describe(found.draws, found.mean, found.deviation, found.activity, np.ones(found.mean.shape[1]))
 
-    def _describe(self, draws: list[Draw], mean: Any, deviation: Any, activity: Any, presence: Any) -> None:
+    def _describe(
+        self, draws: list[Draw], mean: Any, deviation: Any, activity: Any, presence: Any, known: int = 0
+    ) -> None:
         kept = presence >= 0.5  # of a factor that most draws lack, the mean says nothing
-        order = np.argsort(-explained(mean), kind="stable")
-        order = order[kept[order]]
+        order = known + np.argsort(-explained(mean)[known:], kind="stable")
+        order = np.concatenate([np.arange(known), order[kept[order]]])
         self.components_ = mean[:, order].T
         self.components_sd_, self.activity_, self.presence_ = (
             deviation[:, order].T,
             activity[:, order].T,
             presence[order],
         )
-        self._draws = draws
+        self._draws, self._known = draws, known
         self._few = draws[:: max(1, -(-len(draws) // _ALIGNED))]
 
     def transform(self, X: Any) -> np.ndarray:
@@ -176,7 +179,7 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _factors(self, values: np.ndarray) -> np.ndarray:
         total = np.zeros((self.n_factors_, values.shape[1]))
         for draw in self._few:
-            match = match_factors(self.components_.T, draw.loading, least=0.3)
+            match = match_factors(self.components_.T, draw.loading, least=0.3, known=self._known)
             moved = aligned(match, draw.loading, factors_given(draw, values).mean).factor
             total += 0.0 if moved is None else moved
         return total.T / len(self._few)

@@ -240,3 +240,17 @@ def test_the_fraction_of_zeros_is_over_all_loadings():
 def test_what_does_not_fit_is_said(call, said):
     with pytest.raises(DataError, match=said):
         call()
+
+
+def test_known_factors_are_matched_by_their_place():
+    """Loadings of the first factor turn away from those of the reference, which another factor comes nearer to."""
+    reference = np.array([[1.0, 0.0], [0.2, 0.0], [0.0, 1.0]])
+    loading = np.array([[-0.2, 1.0], [-1.0, 0.1], [0.0, 0.5]])
+    assert match_factors(reference, loading).index[0] == 1
+    match = match_factors(reference, loading, least=0.4, known=1)
+    assert match.index.tolist() == [0, 1]
+    assert match.sign.tolist() == [-1.0, 1.0]
+    large, small = np.array([[3.0], [0.0], [3.0]]), np.array([[0.0], [-0.1], [0.1]])
+    draws = [np.hstack([small, large]), np.hstack([-small, -large])]
+    assert np.abs(summarise_loadings(draws, known=1).mean) == pytest.approx(np.abs(draws[0]))
+    assert np.abs(summarise_loadings(draws).mean) == pytest.approx(np.abs(draws[0][:, ::-1]))

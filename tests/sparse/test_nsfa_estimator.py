@@ -13,7 +13,7 @@ from sklearn.decomposition import FactorAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cavity.models import NSFA
-from cavity.models.sparse.align import match_factors
+from cavity.models.sparse.align import explained, match_factors
 
 
 def quick(**settings):
@@ -152,10 +152,14 @@ def test_probabilities_of_all_loadings_by_messages(table):
 
 
 def test_known_factors_come_first(table):
-    """A mask says which features a factor may act on."""
+    """A mask says which features a factor may act on; its component is the first even where others are larger."""
     known = np.zeros((24, 1))
     known[8:16] = 1.0
-    model = quick(known=known).fit(table.train)
+    scaled = table.train * np.where(known[:, 0] == 1.0, 0.5, 1.0)
+    model = quick(known=known).fit(scaled)
+    assert ((model.components_[0] != 0.0) == (known[:, 0] == 1.0)).all()
+    assert explained(model.components_.T).argmax() > 0
+    assert np.abs(np.corrcoef(model.transform(scaled).T)[0, 1:]).max() < 0.5
     draw = model.chains_.draw(0, 0)
     assert (draw.loading[:8, 0] == 0.0).all()
     assert (draw.loading[16:, 0] == 0.0).all()
