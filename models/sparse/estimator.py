@@ -47,7 +47,7 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         inference: "mcmc", draws from the posterior; or "messages", a variational posterior in a fraction of the time.
         n_sweeps: of each chain, of which the first half is left out.
         n_draws: kept of each chain, spread over its second half.
-        n_chains: chains from different starts, run at once.
+        n_chains: chains, run at once; they start from the same loadings with different factors.
         center: whether the features' means are removed first; without, data are taken about zero.
         scale: "none", "overall" (all divided by one number) or "feature" (each by its own), roots of mean squares about
             what was removed: priors are for data of about unit size.

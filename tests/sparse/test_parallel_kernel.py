@@ -9,7 +9,7 @@ from jax import lax
 from scipy import integrate, stats
 
 from cavity.engine.native import Kernel
-from cavity.models.sparse.kernels import log_likelihood, parallel
+from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.kernels.bits import seed_of
 from cavity.models.sparse.kernels.columns import draw_columns
 from cavity.models.sparse.kernels.factors import sums_of
@@ -156,14 +156,6 @@ def test_chains_together_are_chains_alone(big):
             used = np.arange(8) < alone.state.count[:, None]
             one, wanted = one[used], wanted[used]
         np.testing.assert_allclose(one, wanted, rtol=1e-7, atol=1e-9, err_msg=name)
-
-
-def test_log_likelihood_counts_what_is_observed(big):
-    state, given, _ = big
-    mean = state.loading.T @ state.factor
-    density = stats.norm(mean, 1.0 / np.sqrt(state.noise)[:, None]).logpdf(given.values)
-    density[given.row, given.sample] = 0.0
-    np.testing.assert_allclose(Kernel(log_likelihood)(state, given), density.sum(), rtol=1e-11)
 
 
 # laws of single steps -------------------------------------------------------------------------------------------------

@@ -4,8 +4,7 @@ Everything random belongs to an address (`bits`), such as a factor and a row, an
 same key on a padded state draws the same numbers.
 """
 
-from .factors import log_likelihood
 from .parallel import parallel
 from .serial import serial
 
-__all__ = ["log_likelihood", "parallel", "serial"]
+__all__ = ["parallel", "serial"]

@@ -1,11 +1,10 @@
-"""Given the loadings: sums over samples, the factors, missing entries, and the likelihood."""
+"""Given the loadings: sums over samples, the factors and missing entries."""
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -96,23 +95,3 @@ def _fitted(start: Any, loading: Any, factor: Any, observed: Observed) -> Any:
         return total + (g[row] * x[sample]).sum(1)
 
     return lax.fori_loop(0, places // several, body, start)[:number]
-
-
-def log_likelihood(state: State, observed: Observed) -> Any:
-    """`log p(Y | G, X, noise)` of what is observed, from sums over samples.
-
-    Args:
-        state: a point of a chain.
-        observed: the data.
-
-    Returns:
-        One number.
-    """
-    samples = observed.values.shape[1]
-    energy = energies(sums_of(filled(observed, state.missing), state.factor), state.loading)
-    number = jnp.full(energy.shape, float(samples))
-    if observed.row.shape[0]:
-        residual = _fitted(-state.missing, state.loading, state.factor, observed)
-        energy -= jax.ops.segment_sum(residual * residual, observed.row, energy.shape[0])
-        number -= jax.ops.segment_sum(jnp.ones(residual.shape), observed.row, energy.shape[0])
-    return 0.5 * (number * jnp.log(state.noise / (2.0 * jnp.pi)) - state.noise * energy).sum()
