@@ -28,8 +28,8 @@ def by_messages(values, mask, factors, **options):
     for _ in range(2):
         begun = time.process_time()
         found = cv.infer(model, {"y": np.where(mask, np.nan, values)}, method="vmp", progress=False, **options)
+        mean, variance = found["y"].mean[mask], found["y"].variance[mask]  # waits for the results
         seconds.append(time.process_time() - begun)
-    mean, variance = found["y"].mean[mask], found["y"].variance[mask]
     score = np.mean(-0.5 * np.log(2.0 * np.pi * variance) - 0.5 * (values[mask] - mean) ** 2 / variance)
     return float(score), int((rows_in_use(found) > 0.5).sum()), int(found.iterations), *seconds
 
