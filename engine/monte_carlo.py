@@ -142,6 +142,7 @@ def run(
     }
     # Keys 0 are for the starts; transition i has key i + 1.
     keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(chains))
+    _check_folder(checkpoint)
     starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(chains)]
     now = _Run(0, starts, [[] for _ in starts], [{} for _ in starts], [])
     if checkpoint is not None and os.path.exists(checkpoint):
@@ -247,6 +248,15 @@ def _folded(keys: Any, start: int) -> Iterator[Callable[[Any], Any]]:
 
 
 # checkpoints ----------------------------------------------------------------------------------------------------------
+
+
+def _check_folder(path: str | os.PathLike[str] | None) -> None:
+    """Before the first transition, not at the first write."""
+    folder = "" if path is None else os.path.dirname(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise DataError(
+            f"The checkpoint goes to '{os.fspath(path or '')}', but there is no folder '{folder}'. Make it first."
+        )
 
 
 def _write(path: str | os.PathLike[str], plan: dict[str, Any], now: _Run) -> None:

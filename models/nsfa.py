@@ -12,7 +12,7 @@ def nsfa(
     sparsity: str = "spike",
     slab: str = "per factor",
     noise: str = "per row",
-    mass: float | None = 1.0,
+    mass: float | str = 1.0,
 ) -> cv.Model:
     """y_dn ~ N(sum_k loading_dk score_nk, 1 / noise_d) with score_n ~ N(0, I): centre the rows of the data.
 
@@ -20,15 +20,15 @@ def nsfa(
     precision_k), and activity_k ~ Beta(mass / factors, 1), which is the Indian buffet process of this `mass` as
     `factors` grows; "known": the probabilities are the input `prior` (row, factor), where 0 and 1 are a mask; "none":
     all from the slab. `slab` precisions are "per factor", "shared" or of each "element", which makes the slab a
-    Student-t; `noise` precisions are "per row" or "shared". All of them, and a `mass` of None, are Gamma(1, 1).
+    Student-t; `noise` precisions are "per row" or "shared". All of them are Gamma(1, 1), and so is a "learned" `mass`.
 
     So sparsity "none" is factor analysis with automatic relevance (per factor), with a shared slab factor analysis,
     with a shared noise as well probabilistic principal components, and with a slab by element Fokoue's model; "spike"
     is sparse factor analysis, which switches off the factors that the data do not need (`rows_in_use`).
 
     Random: `loading` (row, factor), `score` (sample, factor), `precision`, `activity` (factor) under "spike", `noise`,
-    `mass` where it is None, and `y` (row, sample), which is usually observed, NaN where it is missing: its marginal is
-    the prediction there. `mean` is the inner product. Infer with method "vmp"; `restarts=` turn the principal
+    `mass` where it is learned, and `y` (row, sample), which is usually observed, NaN where it is missing: its marginal
+    is the prediction there. `mean` is the inner product. Infer with method "vmp"; `restarts=` turn the principal
     components that the loadings begin with otherwise. Returns the model. Raises ModelError for another word.
     Source: knowles2011nonparametric, titsias2011spike, tipping1999probabilistic, fokoue2004stochastic.
     """
@@ -40,6 +40,8 @@ def nsfa(
             'sparsity= is "spike", "known" or "none", slab= "per factor", "shared" or "element", noise= "per row" or '
             f'"shared"; found {sparsity!r}, {slab!r}, {noise!r}.'
         )
+    if mass != "learned" and (isinstance(mass, str) or not 0.0 < mass < np.inf):
+        raise cv.ModelError(f'mass= is a positive number or "learned"; found {mass!r}.')
     unit = cv.gamma(shape=1.0, rate=1.0)
     precision = m.random("precision", unit, plates=slabs[slab])
     vectors = sparsity == "none" and slab == "shared"  # whose beliefs are joint over factors
@@ -50,7 +52,7 @@ def nsfa(
     elif sparsity == "known":
         term = cv.spike_and_slab(m.input("prior", cv.unit, plates=(row, factor)), precision=precision)
     else:
-        total: Any = m.random("mass", unit) if mass is None else mass
+        total: Any = m.random("mass", unit) if mass == "learned" else mass
         activity = m.random("activity", cv.beta(total / factors, 1.0), plates=factor)
         term = cv.spike_and_slab(activity, precision=precision)
     loading = m.random("loading", term, plates=row if vectors else (row, factor))

@@ -41,7 +41,8 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Args:
         model: "nsfa", "nsfa_shared_noise", "sfa" (finite sparse), "fa", "afa" (a precision for each factor), "ppca",
             "fokoue" (Student-t loadings), "bfrm": see `cavity.models.sparse.family`.
-        n_factors: how many, for models with a fixed number; with inference="messages" at most how many.
+        n_factors: how many, for models with a fixed number; with inference="messages" at most how many
+            (None: 20), to be raised when all of them are found in use.
         settings: {name: value} of `cavity.models.sparse.Settings` in place of the model's own, for chains.
         known: (features, factors) prior probabilities of loadings of known factors, 0 and 1 allowed, which come first.
         inference: "mcmc", draws from the posterior; or "messages", a variational posterior in a fraction of the time.
@@ -153,7 +154,9 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _pass_messages(self, values: np.ndarray, key: Any) -> None:
         found = fit_by_messages(values, key, self.model, self.n_factors, self.known)
         self.posterior_, self.noise_variance_ = found.posterior, found.noise_variance
-        self._describe(found.draws, found.mean, found.deviation, found.activity, np.ones(found.mean.shape[1]))
+        everywhere = np.ones(found.mean.shape[1])
+        known = 0 if self.known is None else len(everywhere)
+        self._describe(found.draws, found.mean, found.deviation, found.activity, everywhere, known)
 
     def _describe(
         self, draws: list[Draw], mean: Any, deviation: Any, activity: Any, presence: Any, known: int = 0

@@ -27,6 +27,7 @@ SWITCHES = {
 }
 _DRAWS = 50  # of loadings, for predictions that average over them
 _MOST = 20  # factors, where their number is not given
+_SWEEPS = 100  # beyond which predictions hardly change, though the bound may still grow
 _IN_USE = 0.5  # expected rows that a factor acts on, below which it is not needed
 
 
@@ -72,7 +73,7 @@ def fit_by_messages(values: np.ndarray, key: Any, model: str, factors: int | Non
     loading, noise = posterior["loading"], np.broadcast_to(posterior["noise"].mean, len(values))
     mean, deviation = np.asarray(loading.mean), np.asarray(loading.sd)
     activity = np.asarray(loading.probability) if sparsity != "none" else np.ones(mean.shape)
-    used = activity.sum(axis=0) >= _IN_USE
+    used = np.array(activity.sum(axis=0) >= _IN_USE) | (known is not None)  # known factors stay, in their order
     seed = int(generator(key).integers(2**31 - 1))
     draws = np.asarray(loading.sample(jax.random.key(seed), (_DRAWS,)))[:, :, used]
     return Messages(
@@ -88,7 +89,7 @@ def fit_by_messages(values: np.ndarray, key: Any, model: str, factors: int | Non
 @functools.lru_cache(maxsize=4)
 def _program(factors: int, sparsity: str, slab: str, noise: str) -> Program:
     """What was compiled for one fit serves the next ones of that shape, such as the folds of a cross-validation."""
-    return compile(nsfa(factors, sparsity, slab, noise), ["y"], method="vmp")
+    return compile(nsfa(factors, sparsity, slab, noise), ["y"], method="vmp", max_iterations=_SWEEPS)
 
 
 def _prior(known: Any, rows: int, factors: int | None) -> np.ndarray:

@@ -90,6 +90,8 @@ def test_checkpoints_of_other_runs_and_other_files_are_refused(tmp_path):
         run(AUTOREGRESSION, KEY, 3, chains=1, thin=2, checkpoint=file)
     with pytest.raises(DataError, match="another form"):
         run(AUTOREGRESSION._replace(init=lambda key: {"x": jnp.zeros(3), "n": 0}), KEY, 3, chains=2, checkpoint=file)
+    with pytest.raises(DataError, match="folder"):
+        run(AUTOREGRESSION, KEY, 3, chains=2, checkpoint=tmp_path / "nowhere" / "chains.zip")
     file.write_bytes(file.read_bytes()[:-60])
     with pytest.raises(DataError, match="damaged"):
         run(AUTOREGRESSION, KEY, 3, chains=2, checkpoint=file)

@@ -143,7 +143,7 @@ def weighted(case, functions, draws=400_000):
     return found
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.parametrize("sweep", ["parallel", pytest.param("serial", marks=pytest.mark.slow)])
 def test_buffet_of_two_rows_against_weighted_draws(sweep):
     case = Case(PLAIN, samples=3, mass=1.0, concentration=1.7, noise=2.0)
 
