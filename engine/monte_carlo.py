@@ -133,6 +133,8 @@ def run(
     for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0.0:
+        raise ModelError(f"every= is a number of seconds, 0 or more; found {every!r}.")
     plan = {
         "key": words_of(key).tolist(),
         "chains": int(chains),

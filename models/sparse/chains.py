@@ -141,6 +141,8 @@ def sample_posterior(
         raise ModelError(f"settings= is a Settings, such as family('nsfa'); found {settings!r}.")
     if keep not in ("all", "summaries"):
         raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
+    if together not in (None, True, False):
+        raise ModelError(f"together= is True, False or None; found {together!r}.")
     if isinstance(data, Data):
         data = data if held_out is None else Data(data.values, held_out)
     else:

@@ -160,7 +160,9 @@ def test_chains_that_step_together_make_the_draws_of_chains_alone():
     np.testing.assert_array_equal(together.seconds[0], together.seconds[2])
 
 
-@pytest.mark.parametrize("bad", [{"draws": 0}, {"chains": 0}, {"warmup": -1}, {"thin": True}, {"draws": 2.5}])
+@pytest.mark.parametrize(
+    "bad", [{"draws": 0}, {"chains": 0}, {"warmup": -1}, {"thin": True}, {"draws": 2.5}, {"every": "a"}]
+)
 def test_counts_out_of_range(bad):
     with pytest.raises(ModelError, match=next(iter(bad))):
         run(AUTOREGRESSION, KEY, **{"draws": 3, **bad})
