@@ -88,7 +88,7 @@ CASES = {
 
 
 # Cases that a sibling covers: the same factor with missing outcomes, or the same method with another factor.
-SLOW = {"softmax apart", "logistic", "logistic ncvmp", "logistic missing ncvmp", "poisson", "noise vmp"}
+SLOW = {"softmax apart", "logistic", "logistic ncvmp", "logistic missing ncvmp", "probit", "poisson", "noise vmp"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES])

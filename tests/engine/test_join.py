@@ -54,7 +54,9 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "probit")) for n in OUTCOMES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("probit", "counts"))) for n in OUTCOMES]
+)
 def test_a_straight_line_is_one_vector(name):
     outcome, y = OUTCOMES[name]
     apart = cv.infer(straight_line(outcome), {"x": X, "y": y}, tolerance=1e-9)

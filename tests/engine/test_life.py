@@ -262,7 +262,7 @@ def rows(model, start, stop):
     return {name: array[start:stop] for name, array in data.items() if name in {**model.inputs, "y": None}}
 
 
-@pytest.mark.parametrize("make", [line_model, lines_model, levels_model])
+@pytest.mark.parametrize("make", [line_model, lines_model, pytest.param(levels_model, marks=pytest.mark.slow)])
 def test_joint_beliefs_go_over_with_their_covariances(make, tmp_path):
     model = make()
     first = cv.infer(model, rows(model, 0, 15))

@@ -120,7 +120,9 @@ def states(m, shared, n, suffix):
     m.random(f"s{suffix}", cv.bernoulli(cv.probit(x)), plates=n)
 
 
-@pytest.mark.parametrize("method", ["auto", "ep", pytest.param("vmp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["auto", pytest.param("ep", marks=pytest.mark.slow), pytest.param("vmp", marks=pytest.mark.slow)]
+)
 def test_states_with_two_kinds_of_observations(method):
     full = {"x": X, "y": Y, "s": X + RANDOM.normal(0.0, 1.0, N) > 0.0}
     agree(level, states, "x", full, ["y", "s"], method, ["mu"])

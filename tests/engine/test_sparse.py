@@ -56,12 +56,12 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(rows, "FEWEST", 7)
 
 
-# The softmax, which compiles for longest, is in blocks by default in test_blocks.py.
+# In blocks there are predictions by default below, and the softmax, which compiles for longest, in test_blocks.py.
 @pytest.mark.parametrize(
     ("name", "blocks"),
     [
         ("logistic", False),
-        ("logistic", True),
+        pytest.param("logistic", True, marks=pytest.mark.slow),
         pytest.param("softmax", False, marks=pytest.mark.slow),
         pytest.param("softmax", True, marks=pytest.mark.slow),
     ],

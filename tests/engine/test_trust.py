@@ -93,7 +93,9 @@ def test_it_warns(build):
     assert "posterior.check()" in trust.verdict
 
 
-@pytest.mark.parametrize("build", [conjugate, pytest.param(probit, marks=pytest.mark.slow), skills])
+@pytest.mark.parametrize(
+    "build", [conjugate, pytest.param(probit, marks=pytest.mark.slow), pytest.param(skills, marks=pytest.mark.slow)]
+)
 def test_it_does_not_warn(build):
     trust = build().trust()
     assert trust.ok, trust
@@ -151,7 +153,7 @@ def vast():
     return cv.infer(m, {"y": 3.0 + random.normal(size=40)})
 
 
-@pytest.mark.parametrize("build", [bounded, vast])
+@pytest.mark.parametrize("build", [bounded, pytest.param(vast, marks=pytest.mark.slow)])
 def test_beliefs_with_mass_outside_the_support(build):
     _, trust = judged(build)
     assert trust.ok, trust

@@ -8,8 +8,10 @@ import pytest
 from cavity.factors.families import matrices
 
 
-# Written out, by column, and by LAPACK: the last twice in the slow suite.
-@pytest.fixture(params=[3, 10, pytest.param(20, marks=pytest.mark.slow), 70], ids=lambda size: f"{size} rows")
+# Written out, by column, and by LAPACK: two more sizes in the slow suite.
+@pytest.fixture(
+    params=[3, *(pytest.param(n, marks=pytest.mark.slow) for n in (10, 20)), 70], ids=lambda size: f"{size} rows"
+)
 def stack(request):
     draws = np.random.default_rng(0).normal(size=(4, request.param, request.param))
     return draws @ draws.swapaxes(1, 2) + request.param * np.eye(request.param)

@@ -42,7 +42,9 @@ def model():
     return gamma_estimation()
 
 
-@pytest.mark.parametrize(("shape", "count"), CASES)
+@pytest.mark.parametrize(
+    ("shape", "count"), [pytest.param(*case, marks=[pytest.mark.slow] * (case == (20.0, 50))) for case in CASES]
+)
 def test_shape_and_rate_together_are_exact(model, shape, count):
     x = draws(shape, count)
     posterior = cv.infer(model, {"x": x}, accuracy="best")

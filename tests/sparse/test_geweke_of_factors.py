@@ -165,6 +165,7 @@ def test_prior_in_short():
     assert np.abs(without_data("serial", 1.0, 200, 20)).max() < 3.0
 
 
+@pytest.mark.slow  # the parallel one has its twin in test_parallel_kernel.py
 def test_serial_sweep_does_not_depend_on_padding():
     many = {"mass_prior": (16.0, 4.0), "multiplier": 10.0}
     case = Case(FULL, rows=6, samples=5, missing=((1, 4), (0, 3)), numbers=many, places=32)
