@@ -91,8 +91,8 @@ def differences(program, data, name, step=1e-4):
     return (8.0 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12.0 * h)
 
 
-# Cases that another covers: sites of EP by their powers and with loops, chains by those with a random precision.
-SLOW = {"probit", "logistic by quadrature", "chain"}
+# Cases that another covers: sites of EP and their powers by those with loops, chains by those with a random precision.
+SLOW = {"probit", "power of probit", "logistic by quadrature", "chain"}
 
 
 @pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c in SLOW)) for c in CASES])

@@ -52,6 +52,7 @@ def test_eight_schools(schools):
     np.testing.assert_allclose(schools["spread"].variance, spread_square - spread**2, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_mixture_reads_like_a_posterior(schools):
     assert schools.converged
     assert "spread" in schools.diagnosis

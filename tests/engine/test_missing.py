@@ -66,7 +66,7 @@ X = RANDOM.normal(1.0, 2.0, N)
 Y = 0.5 + 1.5 * X + RANDOM.normal(0.0, 0.5, N)
 
 
-@pytest.mark.parametrize("method", ["auto", "vmp"])
+@pytest.mark.parametrize("method", ["auto", pytest.param("vmp", marks=pytest.mark.slow)])
 def test_a_regression_with_missing_covariates(method):
     found = agree(regression, covariates, "x", {"x": X, "y": Y}, ["y"], method, ["mu", "tau", "a", "b"])
     marginal = found["x"]

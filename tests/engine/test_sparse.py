@@ -151,7 +151,8 @@ def test_what_a_sparse_matrix_cannot_be():
         program.batch([given, given])
 
 
-@pytest.mark.parametrize("layout", [scipy.sparse.csr_matrix, pytest.param(np.asarray, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", [scipy.sparse.csr_matrix, np.asarray])
 def test_a_posterior_of_sparse_rows_is_checked_like_another(layout):
     rng = np.random.default_rng(5)
     x, y = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < 0.4), rng.random(60) < 0.5

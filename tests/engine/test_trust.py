@@ -83,7 +83,10 @@ def judged(build):
     return posterior, posterior.trust()
 
 
-@pytest.mark.parametrize("build", [schools, correlated, pytest.param(uncentred_line, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "build",
+    [pytest.param(schools, marks=pytest.mark.slow), correlated, pytest.param(uncentred_line, marks=pytest.mark.slow)],
+)
 def test_it_warns(build):
     _, trust = judged(build)
     assert trust.level == "poor"

@@ -52,8 +52,10 @@ def test_evidences_of_infer_net(name, method, evidence):
     assert posterior.log_evidence == pytest.approx(evidence, abs=1e-3)
 
 
-# The tilted bound has its reference case (N6) by default.
-@pytest.mark.parametrize("bound", [pytest.param(b, marks=[pytest.mark.slow] * (b == "tilted")) for b in BOUNDS])
+# The tilted bound has its reference case (N6) by default, and quadrature the recovery in test_regressions.py.
+@pytest.mark.parametrize(
+    "bound", [pytest.param(b, marks=[pytest.mark.slow] * (b in ("tilted", "quadrature"))) for b in BOUNDS]
+)
 def test_every_bound_converges_on_iris(bound):
     data = own_iris()
     posterior = cv.infer(models.softmax_regression(4, 3), data, method={"y": cv.ncvmp(bound=bound)})
