@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.keys import generator
+from ...engine.numeric import numbers
 from ...factors.errors import DataError, ModelError
 from .settings import Settings
 from .state import Numbers, Observed, Switches
@@ -194,19 +195,13 @@ def observed_of(data: Data, settings: Settings) -> Observed:
 
 
 def _numbers(values: Any) -> np.ndarray:
-    masked = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else False
-    if np.iscomplexobj(values):
-        raise DataError("The data are a table of real numbers; found complex ones. Give their parts as rows.")
-    try:
-        found = np.array(np.ma.getdata(values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"The data are a table of numbers; these could not be read as such: {error}.") from None
+    found = numbers(values, "The data are")
     if found.ndim != 2 or 0 in found.shape:
         raise DataError(
             f"The data are a table (rows, samples) with at least one of each; found the shape {found.shape}."
             + (" Give one row as values[None]." if found.ndim == 1 else "")
         )
-    return np.where(masked, np.nan, found)
+    return found
 
 
 def _check(values: np.ndarray) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.keys import generator
+from ...engine.numeric import numbers
 from ...factors.errors import DataError
 
 
@@ -180,17 +181,13 @@ def _log_density(draw: Draw, samples: Any) -> np.ndarray:
 
 def _checked(samples: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The samples with 0 where missing, and what is there."""
-    masked = np.ma.getmaskarray(samples) if np.ma.isMaskedArray(samples) else False
-    try:
-        found = np.array(np.ma.getdata(samples), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"Samples are a table of numbers; these could not be read as such: {error}.") from None
+    found = numbers(samples, "Samples are")
     if found.ndim != 2 or len(found) != rows or not found.shape[1]:
         raise DataError(
             f"Samples are a table (rows, samples) with the {rows} rows of the loadings and a sample at least; found "
             f"shape {found.shape}." + (" Give one sample as values[:, None]." if found.ndim == 1 else "")
         )
-    seen = ~(np.isnan(found) | masked)
+    seen = ~np.isnan(found)
     if np.isinf(found[seen]).any():
         raise DataError("An entry of the samples is infinite. Give finite numbers, and NaN for missing entries.")
     return np.where(seen, found, 0.0), seen

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.numeric import numbers
 from ...factors.errors import DataError
 from .arrays import Leaves
 from .sites import first_sites
@@ -113,17 +114,13 @@ def to_leaves(data: Data, variance: Any = 1.0, noise: Any = 0.0) -> tuple[Leaves
 
 
 def _numbers(values: Any) -> np.ndarray:
-    masked = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else False
-    try:
-        found = np.array(np.ma.getdata(values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"The data are a table of numbers; these could not be read as such: {error}.") from None
+    found = numbers(values, "The data are")
     if found.ndim != 2 or 0 in found.shape:
         raise DataError(
             f"The data are a table with at least one row and one column; found the shape {found.shape}."
             + (" Give one column as values[:, None]." if found.ndim == 1 else "")
         )
-    return np.where(masked, np.nan, found)
+    return found
 
 
 def _check(values: np.ndarray, binary: np.ndarray) -> None:

@@ -12,22 +12,12 @@ import pytest
 import scipy.integrate
 import scipy.special
 import scipy.stats
+from small_models import skills
 
 import cavity as cv
 
 close = np.testing.assert_allclose
 NAN = np.nan
-
-
-def skills():
-    m = cv.Model("skills")
-    player, game = m.plate("player"), m.plate("game")
-    winner = m.input("winner", cv.index(player), plates=game)
-    loser = m.input("loser", cv.index(player), plates=game)
-    skill = m.random("skill", cv.gaussian(0.0, variance=0.5), plates=player)
-    margin = m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0))
-    m.constrain(margin > 0)
-    return m
 
 
 @pytest.fixture(scope="module")
