@@ -9,14 +9,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench experiments clean
+.PHONY: help demo test check lowest vocabulary docs bench experiments clean
 
 help:
 	@echo "make demo   run the demonstration (pictures go to demo/)"
 	@echo "make test   lint, types, import direction and tests"
 	@echo "make check  the same without the tests"
+	@echo "make lowest a part of the tests beside the lowest versions that pyproject.toml allows (in $(VENV)-lowest)"
+	@echo "make vocabulary  after a new factor: cv.<name>, and the tables in docs/ that name every factor"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
-	@echo "make bench  the benchmarks (minutes; tables and json in benchmarks/results)"
+	@echo "make bench  the benchmarks (minutes; json in benchmarks/results, tables in docs/benchmarks)"
 	@echo "make experiments  tables and figures of the literature on NCVMP, trees and factors (hours; data in CAVITY_DATA)"
 	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
 
@@ -40,19 +42,38 @@ check: $(VENV)/.installed-test
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports --no-cache
 
+# After a change of the dependencies: pip refuses what cannot be installed together, the tests what does not work.
+lowest:
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+		| sed 's/>=/==/' > $(VENV)-lowest/versions.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest --requirement $(VENV)-lowest/versions.txt
+	$(VENV)-lowest/bin/python -m pytest -q tests/engine/run/test_program.py tests/compiler/test_balanced.py
+
+vocabulary: $(VENV)/.installed-test
+	$(BIN)/python docs/make_front_door.py
+	$(BIN)/python docs/make_tables.py
+	$(BIN)/python docs/make_coverage.py
+
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 
+BENCHMARKS := skills logistic mixture pca overhead chains clutter gamma_shape lda
+
 bench: $(VENV)/.installed-bench
-	@for script in skills logistic mixture pca overhead chains clutter gamma_shape lda; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	@for script in $(BENCHMARKS); do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	$(BIN)/python benchmarks/pages.py $(BENCHMARKS)
 
 # Modules beside the experiments that these import.
 SHARED := benchmarks/ncvmp/common.py \
 	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py) \
 	$(addprefix benchmarks/nsfa/,common.py sets.py heldout.py c_kernels.py sparse_pca.py)
 
+# One that stops, for lack of its data or otherwise, does not stop the others; all that stopped are named at the end.
 experiments: $(VENV)/.installed-bench
-	@for script in $(filter-out $(SHARED),$(wildcard benchmarks/ncvmp/*.py benchmarks/trees/*.py benchmarks/nsfa/*.py)); do $(BIN)/python $$script || exit 1; done
+	@stopped=; for script in $(filter-out $(SHARED),$(wildcard benchmarks/ncvmp/*.py benchmarks/trees/*.py benchmarks/nsfa/*.py)); do \
+		echo "== $$script"; $(BIN)/python $$script || stopped="$$stopped $$script"; done; \
+	if [ -n "$$stopped" ]; then echo "These stopped before their end:$$stopped"; exit 1; fi
 
 clean:
 	rm -rf build dist *.egg-info docs/_build .pytest_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 Declare a model as a factor graph in a small language, call `infer()`, read posterior marginals.
 """
 
-from .compiler.functions import (
+from .compiler.language.functions import (
     all,
     any,
     dot,
@@ -19,56 +19,65 @@ from .compiler.functions import (
     subvector,
     sum,
 )
-from .compiler.language import Model
+from .compiler.language.model import Model
 from .compiler.methods import ncvmp, power
-from .engine.gradient import evidence_gradient
+from .engine.answers.marginal import Marginal
+from .engine.density.log_density import LogDensity, log_density
+from .engine.evidence.gradient import evidence_gradient
+from .engine.evidence.learn import Learned, learn
 from .engine.infer import compile, explain, infer
-from .engine.learn import Learned, learn
-from .engine.log_density import LogDensity, log_density
-from .engine.marginal import Marginal
+from .engine.load import load
 from .engine.posterior import Posterior
 from .engine.program import Program
-from .engine.store import load
 from .factors import kernels
-from .factors.bernoulli import bernoulli
-from .factors.beta import beta
-from .factors.binomial import binomial
-from .factors.categorical import categorical
-from .factors.dirichlet import dirichlet
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
-from .factors.errors import CavityError, DataError, ModelError, UnsupportedError
+from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
 from .factors.factor import switch
-from .factors.gamma import gamma
-from .factors.gaussian import gaussian
-from .factors.gaussian_process import gaussian_process
-from .factors.half_cauchy import half_cauchy
-from .factors.half_normal import half_normal
-from .factors.interval import between
-from .factors.laplace import laplace
-from .factors.log_normal import log_normal
-from .factors.multinomial import multinomial
-from .factors.negative_binomial import negative_binomial
-from .factors.ordered import ordered_logistic, ordered_probit
-from .factors.poisson import poisson
-from .factors.spike_and_slab import spike_and_slab
-from .factors.student_t import student_t
-from .factors.truncated_gamma import truncated_gamma
-from .factors.truncated_gaussian import truncated_gaussian
-from .factors.uniform import discrete_uniform, uniform
 from .factors.user import factor
-from .factors.vector_gaussian import vector_gaussian
-from .factors.wishart import wishart
 
-__version__ = "0.5.0"
+# isort: split
+# The vocabulary, made by docs/make_front_door.py: begin
+from .factors.discrete.bernoulli import bernoulli
+from .factors.discrete.binomial import binomial
+from .factors.discrete.categorical import categorical
+from .factors.discrete.multinomial import multinomial
+from .factors.discrete.negative_binomial import negative_binomial
+from .factors.discrete.ordered import ordered_logistic, ordered_probit
+from .factors.discrete.poisson import poisson
+from .factors.positive.beta import beta
+from .factors.positive.gamma import gamma
+from .factors.positive.half_cauchy import half_cauchy
+from .factors.positive.half_normal import half_normal
+from .factors.positive.log_normal import log_normal
+from .factors.positive.truncated_gamma import truncated_gamma
+from .factors.positive.weibull import weibull
+from .factors.real.gaussian import gaussian
+from .factors.real.gaussian_process import gaussian_process
+from .factors.real.interval import between
+from .factors.real.laplace import laplace
+from .factors.real.spike_and_slab import spike_and_slab
+from .factors.real.student_t import student_t
+from .factors.real.truncated_gaussian import truncated_gaussian
+from .factors.real.uniform import discrete_uniform, uniform
+from .factors.real.von_mises import von_mises
+from .factors.vectors.dirichlet import dirichlet
+from .factors.vectors.dirichlet_multinomial import dirichlet_multinomial
+from .factors.vectors.vector_gaussian import vector_gaussian
+from .factors.vectors.wishart import wishart
+
+# The vocabulary: end
+# isort: split
+
+__version__ = "0.6.0"
 
 __all__ = [
-    "CavityError", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program",
-    "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "categorical",
-    "category", "compile", "count", "dirichlet", "discrete_uniform", "dot", "element", "evidence_gradient", "exp",
-    "explain", "factor", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer",
-    "kernels", "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min",
-    "multinomial", "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef",
-    "positive", "power", "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t",
-    "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
-    "vector_gaussian", "wishart",
+    "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
+    "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
+    "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot",
+    "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian", "gaussian_process",
+    "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load", "log", "log_density",
+    "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp", "negative_binomial",
+    "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit", "real", "simplex",
+    "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
+    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "wishart",
 ]  # fmt: skip

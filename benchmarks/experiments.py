@@ -12,7 +12,7 @@ import numpy as np
 def options(description):
     """The options that every experiment has."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="a small version, in seconds")
+    parser.add_argument("--quick", action="store_true", help="a small version, in one to five minutes")
     parser.add_argument("--data", type=Path, default=os.environ.get("CAVITY_DATA"), help="folder of the data sets")
     return parser
 

@@ -11,11 +11,13 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import argparse
 import dataclasses
+import datetime
 import importlib.metadata
 import json
 import platform
 import resource
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +107,24 @@ def show(result):
         print(f"    {name}: {value}")
 
 
+def commit():
+    """The commit that is measured, marked where the working tree differs from it."""
+    try:
+        command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+        return subprocess.run(command, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def processor():
+    """The name of the processor, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
 def machine():
     packages = ["numpy", "scipy", "jax", "numba", "numpyro", "scikit-learn", "bayespy", "trueskillthroughtime"]
     versions = {}
@@ -114,6 +134,9 @@ def machine():
         except importlib.metadata.PackageNotFoundError:
             versions[name] = None
     return {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+        "processor": processor(),
         "python": platform.python_version(),
         "system": platform.platform(),
         "cores": os.cpu_count(),
@@ -123,7 +146,10 @@ def machine():
 
 
 class Report:
-    """Prints each comparison as it comes and keeps all of them in `benchmarks/results/<name>.json`."""
+    """Prints each comparison as it comes and keeps all of them in `benchmarks/results/<name>.json`.
+
+    `benchmarks/pages.py` makes the tables of docs/benchmarks from these files.
+    """
 
     def __init__(self, name, **settings):
         self.path = RESULTS / f"{name}.json"

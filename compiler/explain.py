@@ -1,16 +1,20 @@
-"""Explain: the plan in words, factor by factor."""
+"""The plan in words: for each factor its method, operator, accuracy and reason, and what is exact in the answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .expressions import Apply, Expr
-from .graph import Block, Graph
-from .loops import loopy, short_loops
+from .answers import in_words
+from .blocks.base import Block
+from .blocks.energy import EnergyBlock
+from .blocks.site import SiteBlock
+from .discrete.loops import loopy, short_loops
+from .graph import Plan
+from .language.nodes import Apply, Expr
 
 
 def explain_plan(
-    graph: Graph, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
+    graph: Plan, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
 ) -> str:
     """The plan of a graph as text; with the evidence and the floored cavities by factor where a run gives them."""
     lines = [
@@ -19,8 +23,8 @@ def explain_plan(
     ]
     for block in graph.blocks:
         lines.append(_head(block))
-        lines.append(f"    {block.operator} [{block.accuracy}]")
-        lines.append(f"    because {block.reason}")
+        lines.append(f"    {block.choice.operator} [message: {block.choice.accuracy}]")
+        lines.append(f"    because {block.choice.reason}")
         if evidence and block.name in evidence:
             lines.append(f"    log evidence {evidence[block.name]:.6g}")
         if floored and floored.get(block.name):
@@ -32,11 +36,10 @@ def explain_plan(
     for joint in graph.joints:
         members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
         lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
-    if loops := loopy(graph):
-        lines.append(
-            f"loops: {', '.join(loops)} may join in cycles, where EP's means, variances and evidence are approximate. "
-            "Gaussians that meet in one factor are exact as one vector (cv.dot)."
-        )
+    if told := in_words(graph):
+        lines.append(f"answers: {told}")
+    if advice := _on_loops(graph):
+        lines.append(advice)
     if short := short_loops(graph):
         lines.append(
             f"short loops: {'; '.join(' - '.join(loop) for loop in short)}. Belief propagation counts what comes back "
@@ -44,6 +47,25 @@ def explain_plan(
         )
     lines.append(f"schedule of a sweep: {_schedule(graph)}")
     return "\n".join(lines)
+
+
+def _on_loops(graph: Plan) -> str:
+    """What would keep Gaussians that meet in one linear form out of loops, where that is open to the user."""
+    back = set(loopy(graph))
+    meeting = [block.name for block in graph.blocks if block.name in back and _several_gaussians(block)]
+    if not meeting:
+        return ""
+    if graph.default.name != "auto" and graph.accuracy != "best":
+        remedy = "method='auto' gives them one belief with all covariances, where that is affordable."
+    elif graph.accuracy != "best":
+        remedy = "accuracy='best' gives larger groups one belief with all covariances."
+    else:
+        return ""
+    return f"loops: Gaussian variables meet in {', '.join(meeting)} with beliefs of their own; {remedy}"
+
+
+def _several_gaussians(block: Block) -> bool:
+    return isinstance(block, SiteBlock) and len(block.form.terms) > 1
 
 
 def _head(block: Block) -> str:
@@ -58,11 +80,11 @@ def _condition(mask: Expr) -> str:
     return f"not: {mask.args[0]}" if isinstance(mask, Apply) and mask.op == "not" else str(mask)
 
 
-def _schedule(graph: Graph) -> str:
+def _schedule(graph: Plan) -> str:
     parts = [f"messages of {graph.blocks[i].name}" for i in graph.ep_order]
     parts += [
         f"belief of {name}"
         for name in graph.order
-        if any(name in b.latent and not b.constant for b in graph.blocks if b.kind == "energy")
+        if any(name in b.latent and not b.constant for b in graph.blocks if isinstance(b, EnergyBlock))
     ]
     return "; ".join(parts) or "nothing moves: one sweep is exact"

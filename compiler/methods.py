@@ -6,6 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from ..factors import LINKS
 from ..factors.errors import ModelError
 
 
@@ -37,9 +40,9 @@ def power(alpha: float) -> Method:
     Returns a method for `infer(..., method=...)`. Raises ModelError for an alpha outside (0, 1].
     Source: minka2005divergence.
     """
-    if not 0 < alpha <= 1:
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)) or not 0 < alpha <= 1:
         raise ModelError(
-            f"power(alpha) needs 0 < alpha <= 1; found {alpha}. Use method='vmp' for the limit 0 and method='ep' for 1."
+            f"power(alpha) needs 0 < alpha <= 1; found {alpha!r}. Use method='vmp' for the limit 0, 'ep' for 1."
         )
     return EP if alpha == 1 else Method("power", float(alpha))
 
@@ -49,10 +52,21 @@ def ncvmp(bound: str | None = None) -> Method:
 
     `bound` is one of quadrature, tilted, jaakkola for a logistic link, and one of quadrature, tilted, log, quadratic,
     adaptive (tilted or quadratic, the better for each row), bohning, taylor for a softmax; the first is the default. A
-    multinomial probit has auxiliary. Returns a method for `infer(..., method=...)`; an unknown name is an error there.
+    multinomial probit has auxiliary. Asked for in a whole model it applies where a link has it. Returns a method for
+    `infer(..., method=...)`; a name that no link of the model has is an error there, one that no link has at all here.
     Source: knowles2011ncvmp.
     """
+    known = sorted({name for link in LINKS.values() for name in link.bounds})
+    if bound is not None and not (isinstance(bound, str) and bound in known):
+        raise ModelError(f"ncvmp(bound={bound!r}): there is no such bound. Those of the links are {', '.join(known)}.")
     return Method("ncvmp", bound=bound)
+
+
+def checked_method(method: Any) -> Method | dict[str, Method]:
+    """A method, or several by name, in the form in which they can be compared; ModelError for anything else."""
+    if not isinstance(method, Mapping):
+        return parse(method)
+    return {name: parse(value) for name, value in method.items()}
 
 
 def parse(method: Any) -> Method:

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from .absorb import absorb
-from .choose import choose
-from .given import Part
-from .given import given as given_priors
-from .graph import Graph
-from .intervals import intervals
-from .join import join
-from .language import Model, check_graph
+from .discrete.networks import networks
+from .graph import Draft, Plan
+from .language.model import Model, check_graph
 from .methods import resolve
-from .networks import networks
-from .roles import roles
-from .schedule import schedule
+from .passes.absorb import absorb
+from .passes.choose import choose
+from .passes.given import Part
+from .passes.given import given as given_priors
+from .passes.intervals import intervals
+from .passes.join import join
+from .passes.roles import roles
+from .passes.schedule import schedule
 
 
-def check(graph: Graph) -> Graph:
+def check(graph: Draft) -> Draft:
     """Refuses graphs without meaning, such as cyclic definitions."""
     check_graph(graph.model)
     return graph
 
 
-PASSES = (check, roles, choose, given_priors, intervals, absorb, join, networks, schedule)
+class Pass(NamedTuple):
+    """One decision about the graph: a function of a draft that makes the next one, and changes nothing else."""
+
+    name: str
+    step: Callable[[Draft], Draft]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+PASSES = (
+    Pass("check", check),
+    Pass("roles", roles),
+    Pass("choose", choose),
+    Pass("given", given_priors),
+    Pass("intervals", intervals),
+    Pass("absorb", absorb),
+    Pass("join", join),
+    Pass("networks", networks),
+)
 
 
 def make_plan(
@@ -37,8 +55,8 @@ def make_plan(
     given: frozenset[Part] = frozenset(),
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
-) -> Graph:
-    """The plan of `model` given the names of what is observed: the graph after all passes.
+) -> Plan:
+    """The plan of `model` given the names of what is observed: the graph after all `PASSES`, with an order of updates.
 
     `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
     `given` names the variables whose prior is a belief among the data, `Part` by part; `sizes` are those of the plates,
@@ -46,9 +64,17 @@ def make_plan(
     compiled.
     """
     default, methods = resolve(method, {**model.randoms, **model.lets, **model.constraints})
-    graph = Graph(model, observed, missing, methods, default, sizes=sizes, accuracy=accuracy)
-    names = frozenset(name for part in given for name in part.members)
-    graph = dataclasses.replace(graph, given=names, given_parts=tuple(sorted(given)))
-    for step in PASSES:
-        graph = step(graph)
-    return graph
+    draft = Draft(
+        model,
+        observed,
+        missing,
+        default,
+        sizes=sizes,
+        accuracy=accuracy,
+        given=frozenset(name for part in given for name in part.members),
+        given_parts=tuple(sorted(given)),
+        methods=methods,
+    )
+    for each in PASSES:
+        draft = each.step(draft)
+    return schedule(draft)

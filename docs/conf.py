@@ -16,6 +16,7 @@ bibtex_bibfiles = ["references.bib"]
 html_theme = "alabaster"
 html_theme_options = {"description": "Factor graphs, compiled", "page_width": "1080px"}
 exclude_patterns = ["_build", "api/*.inc"]
+myst_heading_anchors = 2
 smartquotes = False  # a prime is a transpose
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import cavity as cv
-from cavity.compiler.expressions import Expr
+from cavity.compiler.language.nodes import Expr
 from cavity.compiler.plan import make_plan
 
 DOCS = Path(__file__).parent
@@ -135,7 +135,8 @@ def served(construct, random, method):
         blocks = use(construct, random).plan(method)
     except cv.CavityError as problem:
         return None, str(problem)
-    return ", ".join(dict.fromkeys(b.method.name for b in blocks)), ", ".join(dict.fromkeys(b.accuracy for b in blocks))
+    methods = dict.fromkeys(block.choice.method.name for block in blocks)
+    return ", ".join(methods), ", ".join(dict.fromkeys(block.choice.accuracy for block in blocks))
 
 
 CELLS = {"exact": "exact", "ep": "EP", "vmp": "VMP", "ncvmp": "NCVMP"}

@@ -36,7 +36,7 @@ def site(factor, link):
         m.random("y", Term(factor, {**others(factor, edge), edge: getattr(cv, link)(s) if plain is None else plain}))
     name = "s" if link == "out" else "y"
     block = next(b for b in make_plan(m, frozenset({"y"}), frozenset(), "ep").blocks if b.name == name)
-    return f"{block.operator} [{block.accuracy}]"
+    return f"{block.choice.operator} [{block.choice.accuracy}]"
 
 
 def row(*cells):

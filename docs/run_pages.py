@@ -10,7 +10,10 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parent
-PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("decisions/*.md"))]
+PAGES = [
+    DOCS.parent / "README.md",
+    *(page for place in ("", "decisions/", "benchmarks/") for page in sorted(DOCS.glob(f"{place}*.md"))),
+]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n(?:[^\n`]+\n\n)?```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL
 )

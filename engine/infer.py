@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compiler.bind import bind
+from ..compiler.data.bind import plate_sizes
 from ..compiler.explain import explain_plan
-from ..compiler.language import Model
-from ..compiler.methods import Method
+from ..compiler.language.model import Model
+from ..compiler.methods import checked_method
 from ..compiler.plan import make_plan
-from ..factors.errors import DataError, ModelError
+from .data.rules_of_arguments import bind_checked
+from .evidence.integrate import best
+from .evidence.integrate import integrate as integrate_over
 from .options import Options
 from .posterior import Posterior
-from .program import Program
-
-_PROGRAMS: weakref.WeakKeyDictionary[Model, dict[Any, Program]] = weakref.WeakKeyDictionary()
+from .program import PROGRAMS, Program
+from .support.asked_arguments import named, the_model
+from .support.recent import Recent
+from .support.warn import warn
 
 
 def infer(
@@ -53,55 +55,56 @@ def infer(
     three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
     names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
     every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
-    of some hundred inferences. The compiled program
-    is kept with the model: a second call with the same shapes compiles nothing.
+    of some hundred inferences. The compiled program is kept with the model and freed with it: a second call with the
+    same shapes compiles nothing. A model keeps the 8 programs, and a program the 16 sets of shapes, that were used
+    last.
 
-    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
-    UnsupportedError for a factor that the method cannot serve, all before anything is compiled.
+    Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
+    without meaning, UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and
+    UnsupportedError for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that
+    did not converge: its beliefs are those of the last sound state.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy)
     observed = _observed(model, data)
     key = (
         frozenset(observed),
-        _hashable(method),
-        _hashable(sizes or {}),
+        _hashable(checked_method(method)),
+        _hashable(plate_sizes(sizes)),
         options,
         len(model.randoms),
         len(model.lets),
         len(model.constraints),
     )
-    programs = _PROGRAMS.setdefault(model, {})
-    if key not in programs:
-        bind(model, data, sizes)
-        programs[key] = Program(model, observed, method, sizes, options)
+
+    def make() -> Program:
+        bind_checked(model, data, sizes)
+        return Program(model, observed, method, sizes, options)
+
+    program = programs_of(model).get(key, make)
     if integrate:
-        from .integrate import integrate as integrated
-
-        return integrated(programs[key], data, integrate, seed)  # type: ignore[return-value]
-    posterior = programs[key](data, seed=seed, prior=prior)
+        return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
+    posterior = program.run(data, seed=seed, prior=prior)
     if accuracy == "best" and prior is None:
-        from .integrate import best
+        posterior = best(program, data, posterior, seed)
+    if isinstance(posterior, Posterior) and not posterior.converged:
+        warn(posterior.diagnosis)
+    return posterior  # type: ignore[return-value]
 
-        return best(programs[key], data, posterior, seed)  # type: ignore[return-value]
-    return posterior
+
+def programs_of(model: Model) -> Recent[Program]:
+    """The programs that `infer` has made for a model and still keeps."""
+    return model.compiled.setdefault("programs", Recent(PROGRAMS))
 
 
 def _observed(model: Model, data: Any) -> list[str]:
     """The names in the data that are not inputs."""
-    if not isinstance(model, Model):
-        raise ModelError(f"The first argument must be a cv.Model; found {type(model).__name__}.")
-    if not isinstance(data, Mapping):
-        raise DataError(
-            f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}. "
-            "Give an empty dictionary to infer the prior."
-        )
+    the_model(model)
+    named(data, " Give an empty dictionary to infer the prior.")
     return [name for name in data if name in model.randoms or name in model.lets]
 
 
 def _hashable(value: Any) -> Any:
-    if not isinstance(value, (str, Method, Mapping)):
-        raise ModelError(f"method= and sizes= take a name, a method or a dictionary; found {value!r}.")
-    return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
+    return tuple(value.items()) if isinstance(value, Mapping) else value
 
 
 def compile(
@@ -124,7 +127,7 @@ def compile(
     Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
     return Program(
-        model,
+        the_model(model),
         observed,
         method,
         sizes,
@@ -144,10 +147,10 @@ def explain(
 
     Arguments as for `infer`; without data the model's prior is explained. Prints the text and returns it.
     """
-    data = data or {}
+    data = {} if data is None else data
     observed = frozenset(_observed(model, data))
     options = Options(accuracy=accuracy)
-    binding = bind(model, data, sizes) if data else None
+    binding = bind_checked(model, data, sizes) if data else None
     missing = frozenset(binding.missing) if binding else frozenset()
     known_sizes = binding.sizes if binding else {name: size for name, (size, _) in model.sizes.items()}
     plan = make_plan(model, observed, missing, method, sizes=known_sizes, accuracy=options.accuracy)

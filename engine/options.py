@@ -1,13 +1,15 @@
-"""Options of a run, and its random key."""
+"""What inference is asked for: the model and the options of a run, and its random key."""
 
 from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ..compiler.language.model import Model
 from ..factors.errors import ModelError
 
 
@@ -24,7 +26,7 @@ class Options:
     accuracy: str = "default"
 
     def __post_init__(self) -> None:
-        if self.accuracy not in ("default", "best"):
+        if not isinstance(self.accuracy, str) or self.accuracy not in ("default", "best"):
             raise ModelError(
                 f"accuracy= is 'default' or 'best'; found {self.accuracy!r}. 'best' treats jointly and exactly what is "
                 "affordable, also where a method was asked for."
@@ -33,11 +35,26 @@ class Options:
             number = getattr(self, name)
             if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < low:
                 raise ModelError(f"{name}= must be a whole number of at least {low}; found {number!r}.")
-        if not isinstance(self.tolerance, (int, float, np.number)) or not self.tolerance > 0:
+        for name, allowed in (("trace_evidence", (True, False)), ("progress", (True, False, None))):
+            if not isinstance(getattr(self, name), (bool, np.bool_)) and getattr(self, name) is not allowed[-1]:
+                raise ModelError(f"{name}= is one of {', '.join(map(str, allowed))}; found {getattr(self, name)!r}.")
+        number = isinstance(self.tolerance, (int, float, np.number)) and not isinstance(self.tolerance, bool)
+        if not number or not 0 < self.tolerance < np.inf:
             raise ModelError(
-                f"tolerance= is in posterior standard deviations and must be positive; found {self.tolerance!r}. "
+                f"tolerance= is in posterior standard deviations, positive and finite; found {self.tolerance!r}. "
                 "Try 1e-6."
             )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Request:
+    """What a program is compiled for; a posterior keeps it to say what it is an answer to."""
+
+    model: Model
+    observed: frozenset[str]
+    method: Any
+    sizes: Mapping[str, int]  # of plates that neither the model nor the data tell
+    options: Options
 
 
 def key_of(seed: Any) -> np.ndarray:

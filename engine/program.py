@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import numpy as np
 
-from ..compiler.bind import Binding, bind
-from ..compiler.bind_many import Bindings, bind_many
-from ..compiler.expressions import Expr
-from ..compiler.graph import Graph
-from ..compiler.known import known_in
-from ..compiler.language import Model
-from ..compiler.meeting import check_apart
+from ..compiler.algebra.known import known_in
+from ..compiler.blocks.site import SiteBlock
+from ..compiler.blocks.slots import SlotsBlock
+from ..compiler.data.bind import Binding, plate_sizes
+from ..compiler.data.bind_many import Bindings, bind_many
+from ..compiler.data.same_element import check_apart
+from ..compiler.explain import explain_plan
+from ..compiler.graph import Plan
+from ..compiler.language.balanced_sums import not_too_deep
+from ..compiler.language.model import Model
+from ..compiler.language.nodes import Expr
+from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
-from ..compiler.roles import below
-from ..compiler.sparse import is_sparse
 from ..factors.errors import DataError
-from . import controller
-from .evaluate import Scope, value
-from .joint import joint_sizes
-from .machine import Machine
-from .options import Options
-from .pages import paged
-from .placed import spread
+from .answers.carry import Part, given_arrays, given_beliefs
+from .answers.predict_rows import Predictors
+from .blocks.site.site_data import all_apart
+from .data.arrays import arrays_of
+from .data.centred import Form, check_centred, linear_forms
+from .data.rules_of_arguments import bind_checked, check_binding
+from .options import Options, Request
 from .posterior import Posterior
-from .predictions import prediction_rows, predictions
-from .result import Result
-from .rows import Rows, rows_of
-from .runner import Runner
-from .site_data import all_apart
-from .stream import Part, given_arrays, given_beliefs
+from .run import controller
+from .run.machine import Machine
+from .run.result import Result
+from .run.runner import Runner
+from .support.asked_arguments import list_of_names
+from .support.recent import Recent
+from .support.warn import warn
+from .values.evaluate import value
+from .values.plated import spread
+from .values.scope import Scope
+
+PROGRAMS = 8  # that a model keeps, by what is observed and by options
+SHAPES = 16  # that a program keeps, each some megabytes of machine code
 
 
 class Program:
@@ -42,6 +53,8 @@ class Program:
     `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells.
     """
 
+    @not_too_deep()
+    @not_too_deep()
     def __init__(
         self,
         model: Model,
@@ -51,54 +64,81 @@ class Program:
         options: Options | None = None,
     ) -> None:
         known = {**model.randoms, **model.lets}
+        observed = list_of_names(observed, "observed=")
         unknown = [name for name in observed if name not in known and name not in model.inputs]
         if unknown:
             raise DataError(
                 f"observed= names {unknown[0]!r}, which the model does not have. It has: "
                 f"{', '.join([*model.inputs, *known])}."
             )
-        self.model, self.method, self.sizes = model, method, dict(sizes or {})
+        self.model, self.method, self.sizes = model, method, plate_sizes(sizes)
         self.observed = frozenset(name for name in observed if name in known)
         self.options = options or Options()
+        self.request = Request(model, self.observed, method, self.sizes, self.options)
         self.traces = 0
-        self._plans: dict[Any, Graph] = {}
-        self._runs: dict[Any, tuple[Machine, Runner]] = {}
-        self._predictors: dict[Any, Callable[..., Any]] = {}
-        self._conditionals: dict[tuple[str, ...], Program] = {}
+        self._plans: Recent[Plan] = Recent(SHAPES)
+        self._runs: Recent[tuple[Machine, Runner]] = Recent(SHAPES)
+        self.predictors: Predictors = Recent(SHAPES)
+        self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
         self.fixed = self._expressions_of_data()
 
-    def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Graph:
+    def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Plan:
         key = missing, given, tuple(sorted(sizes.items()))
-        if key not in self._plans:
-            accuracy = self.options.accuracy
-            self._plans[key] = make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
-        return self._plans[key]
+        accuracy = self.options.accuracy
+        return self._plans.get(
+            key, lambda: make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
+        )
 
     def _sizes_so_far(self) -> dict[str, int]:
         """The sizes of plates that are known before any data."""
         return {**{name: size for name, (size, _) in self.model.sizes.items()}, **self.sizes}
 
+    @not_too_deep()
     def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
-        `prior` is what an earlier posterior knows (see `infer`). Returns a `Posterior`. Raises DataError, before
-        anything is compiled, for data that do not fit the model. The same seed gives the same result.
+        `prior` is what an earlier posterior knows (see `infer`). Returns a `Posterior`, once it is computed. Raises
+        DataError, before anything is compiled, for data that do not fit the model, and UnsupportedError for a run
+        that met no sound state. Warns (`CavityWarning`) of a run that did not converge. The same seed gives the same
+        result.
         """
+        posterior = self.run(data, seed=seed, prior=prior)
+        if not posterior.converged:
+            warn(posterior.diagnosis)
+        return posterior
+
+    def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
+        """As a call, without the warning: for a caller who looks at `posterior.converged`."""
         binding = self.bind(data)
         beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
-            machine, run = self._run(binding, binding.inputs, frozenset(beliefs))
+            machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs))
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
             result = run(arrays, seed, self.options.progress)
-        return Posterior(machine, arrays, binding, result, self)
+        result.demand_sound(self.model.name)
+        return self.posterior(machine, arrays, binding, result)
+
+    def posterior(self, machine: Machine, arrays: dict[str, Any], binding: Binding, result: Result) -> Posterior:
+        """The posterior of one run of the program."""
+        return Posterior(self.request, machine, arrays, binding, result, self.predictors)
 
     def bind(self, data: Mapping[str, Any]) -> Binding:
         """Checked data: the names given must be those that the program was compiled for."""
-        binding = bind(self.model, data, self.sizes)
-        self._check_observed(binding)
+        binding = bind_checked(self.model, data, self.sizes)
+        self.check_observed(binding)
         self._check_known(binding)
+        self._check_centred(binding)
         return binding
+
+    def _check_centred(self, binding: Binding) -> None:
+        """Data far from zero beside an intercept are refused, or warned of."""
+        given = {name: array for name, array in binding.observed.items() if name not in binding.missing}
+        check_centred(self._linear_forms, {**binding.inputs, **given}, binding.sizes)
+
+    @cached_property
+    def _linear_forms(self) -> list[Form]:
+        return linear_forms(self.plan)
 
     def _check_known(self, binding: Binding) -> None:
         """What the data fix twice, by observing an expression and all that it is made of, must agree."""
@@ -123,7 +163,8 @@ class Program:
         lets = {name: node.expression for name, node in self.model.lets.items() if name in self.observed}
         return {name: expr for name, expr in {**lets, **self.model.constraints}.items() if known(expr)}
 
-    def _check_observed(self, binding: Binding) -> None:
+    def check_observed(self, binding: Binding) -> None:
+        """DataError where other names are observed than the program was compiled for."""
         if frozenset(binding.observed) != self.observed:
             lacks, extra = sorted(self.observed - set(binding.observed)), sorted(set(binding.observed) - self.observed)
             raise DataError(
@@ -135,17 +176,22 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
-    def _run(self, binding: Binding, inputs: Any, given: frozenset[Part] = frozenset()) -> tuple[Machine, Runner]:
+    def machine_and_runner(
+        self, binding: Binding, inputs: Any, given: frozenset[Part] = frozenset()
+    ) -> tuple[Machine, Runner]:
+        """What runs data of these shapes, made at most once; `given` are the parts with beliefs of earlier data."""
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
         for block in plan.blocks:
-            if block.kind == "slots":
+            if isinstance(block, SlotsBlock):
                 check_apart(block, {**binding.observed, **inputs})
-        apart = all(all_apart(block, inputs) for block in plan.blocks if block.kind == "site")
+        apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
-        if signature not in self._runs:
+
+        def make() -> tuple[Machine, Runner]:
             machine = Machine(plan, dict(binding.sizes), apart)
-            self._runs[signature] = machine, Runner(machine, self.options, self._count)
-        return self._runs[signature]
+            return machine, Runner(machine, self.options, self._count)
+
+        return self._runs.get(signature, make)
 
     def _count(self) -> None:
         self.traces += 1
@@ -154,42 +200,43 @@ class Program:
         """Many inferences of equal shapes in one call: a sequence of posteriors, in order.
 
         All data sets must have the same names and shapes (DataError names the first that differs). They run side by
-        side until the last has converged; no trace of the sweeps is kept.
+        side until the last has converged; no trace of the sweeps is kept. Warns of those that did not converge; one
+        that met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for.
         """
         bindings = bind_many(self.model, datas, self.sizes)
-        self._check_observed(bindings.first)
+        self.check_observed(bindings.first)
+        self._check_each(bindings)
         with jax.enable_x64(True):
-            machine, run = self._run(bindings.first, bindings.inputs)
+            machine, run = self.machine_and_runner(bindings.first, bindings.inputs)
             arrays = arrays_of(bindings, machine.graph)
             outputs = run.many(arrays, seed)
-        return Batch(self, machine, bindings, arrays, outputs, run.settings)
+        batch = Batch(self, machine, bindings, arrays, outputs, run.settings)
+        if (left := np.flatnonzero(~batch.converged)).size:
+            warn(
+                f"{left.size} of {len(batch)} inferences did not converge, the first at position {left[0]}: see "
+                "`batch.converged`, and `diagnosis` of each."
+            )
+        return batch
 
-    def predictor(
-        self, plan: Graph, names: tuple[str, ...], observed: frozenset[str], sizes: dict[str, int]
-    ) -> Callable[..., Any]:
-        """The jitted forward pass to the named variables, for the given plate sizes."""
-        key = (id(plan), names, observed, tuple(sorted(sizes.items())))
-        if key not in self._predictors:
-            graph = dataclasses.replace(plan, observed=observed)
-            self._predictors[key] = jax.jit(lambda data, found: predictions(graph, names, dict(sizes), data, found))
-        return self._predictors[key]
-
-    def inputs_of(self, plan: Graph, names: tuple[str, ...], binding: Binding) -> dict[str, Any]:
-        """The inputs as the predictor takes them."""
-        rows = prediction_rows(plan, names, binding.sizes) if names else None
-        return in_blocks(binding, plan, [] if rows is None else [rows])
+    def _check_each(self, bindings: Bindings) -> None:
+        for i in range(bindings.number):
+            binding = bindings.one(i)
+            try:
+                check_binding(self.model, binding)
+                self._check_known(binding)
+                self._check_centred(binding)
+            except DataError as problem:
+                raise DataError(f"Data set {i}: {problem}") from None
 
     def conditional(self, names: tuple[str, ...]) -> Program:
         """The program that is also given the variables in `names`; made once."""
-        if names not in self._conditionals:
-            options = dataclasses.replace(self.options, progress=False, restarts=1)
-            self._conditionals[names] = Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
-        return self._conditionals[names]
+        options = dataclasses.replace(self.options, progress=False, restarts=1)
+        return self._conditionals.get(
+            names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
+        )
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
-        from ..compiler.explain import explain_plan
-
         return explain_plan(self.plan)
 
 
@@ -217,7 +264,8 @@ class Batch(Sequence[Posterior]):
         i = range(len(self))[index]
         arrays = {name: array[i] for name, array in self._arrays.items()}
         result = Result(jax.tree.map(lambda leaf: leaf[i], self._outputs), self._settings)
-        return Posterior(self._machine, arrays, self._bindings.one(i), result, self._program)
+        result.demand_sound(self._program.model.name)
+        return self._program.posterior(self._machine, arrays, self._bindings.one(i), result)
 
     @property
     def log_evidence(self) -> np.ndarray:
@@ -228,33 +276,6 @@ class Batch(Sequence[Posterior]):
     def converged(self) -> np.ndarray:
         """Whether each inference converged."""
         return self._outputs["code"] == controller.CONVERGED
-
-
-def arrays_of(binding: Binding | Bindings, graph: Graph) -> dict[str, Any]:
-    """The arrays that enter the jitted program."""
-    arrays: dict[str, Any] = {**binding.inputs, **binding.observed}
-    if isinstance(binding, Binding):
-        rows = rows_of(graph, {**binding.sizes, **joint_sizes(graph)})
-        arrays |= in_blocks(binding, graph, rows.values())
-    for name, missing in binding.missing.items():
-        if name not in graph.partly:
-            arrays[f"{name} present"] = np.asarray(~missing, float)
-            continue
-        data = graph.partly[name]
-        arrays |= {data.values.name: arrays.pop(name), data.given.name: ~missing}
-        arrays[data.missing.name] = np.asarray(missing, float)
-    return arrays
-
-
-def in_blocks(binding: Binding, graph: Graph, cut: Iterable[Rows]) -> dict[str, Any]:
-    """The inputs, with those that are sparse laid out in these blocks of rows."""
-    found: dict[str, Any] = dict(binding.inputs)
-    by_plate = {rows.plate: rows for rows in cut}
-    for name, array in binding.inputs.items():
-        if is_sparse(array):
-            (plate,) = graph.model.inputs[name].plates
-            found[name] = paged(name, array, by_plate.get(plate, Rows(plate, *array.shape[:1] * 2)))
-    return found
 
 
 def _brief(array: np.ndarray) -> str:

@@ -8,7 +8,7 @@ import pkgutil
 
 from .factor import LINKS, REGISTRY
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)
 
 __all__ = ["LINKS", "REGISTRY"]

@@ -27,6 +27,91 @@ class Domain:
         """Number of trailing array axes of one value (a category is stored as an integer: 0)."""
         return _EVENT_NDIM.get(self.kind, 0)
 
+    @property
+    def is_real(self) -> bool:
+        """Whether values are real numbers."""
+        return self.kind == "real"
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether values are real numbers that may be exactly zero."""
+        return self.kind == "sparse"
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether values are positive numbers."""
+        return self.kind == "positive"
+
+    @property
+    def is_unit(self) -> bool:
+        """Whether values are numbers between 0 and 1."""
+        return self.kind == "unit"
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether values are truth values."""
+        return self.kind == "boolean"
+
+    @property
+    def is_count(self) -> bool:
+        """Whether values are counts."""
+        return self.kind == "count"
+
+    @property
+    def is_category(self) -> bool:
+        """Whether values are classes."""
+        return self.kind == "category"
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether values are probability vectors."""
+        return self.kind == "simplex"
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether values are vectors."""
+        return self.kind == "vector"
+
+    @property
+    def is_posdef(self) -> bool:
+        """Whether values are positive definite matrices."""
+        return self.kind == "posdef"
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether values are matrices."""
+        return self.kind == "matrix"
+
+    @property
+    def is_index(self) -> bool:
+        """Whether values are positions in a plate."""
+        return self.kind == "index"
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether there are finitely many values: truth values and classes."""
+        return self.kind in ("boolean", "category")
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether values are single numbers that sums and products are of."""
+        return self.kind in ("real", "sparse", "positive", "unit", "count")
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether values have neighbours, in which a gradient may be taken."""
+        return self.kind in ("real", "positive", "unit", "vector", "simplex", "posdef")
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether values are numbers above 0: positive ones, and those between 0 and 1."""
+        return self.kind in ("positive", "unit")
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether beliefs about values are Gaussian: real numbers and vectors."""
+        return self.kind in ("real", "vector")
+
     def __str__(self) -> str:
         if self.kind == "index":
             return f"index({self.plate.name})"

@@ -1,4 +1,4 @@
-"""The errors of the library: each says what was asked, what was found, why it matters and what to do."""
+"""The errors and the one warning of the library: what was asked, what was found, why it matters and what to do."""
 
 
 class CavityError(Exception):
@@ -15,3 +15,11 @@ class DataError(CavityError, ValueError):
 
 class UnsupportedError(CavityError, NotImplementedError):
     """The request is meaningful but no operator serves it; the message says why and what is nearest."""
+
+
+class CavityWarning(UserWarning):
+    """An answer that is given, but not to be relied upon as it stands: a run that is not sound, a projection.
+
+    All warnings of the library are of this category: `warnings.simplefilter("error", cv.CavityWarning)` makes them
+    errors.
+    """

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from .domains import Domain
 from .errors import ModelError
+from .roles import Role
+from .rules import Rule
 
 
 class Site(NamedTuple):
@@ -23,6 +25,9 @@ class Site(NamedTuple):
     score: Any
     curvature: Any
     ratio: Any
+
+
+Support = tuple[str | float, str | float]  # the ends of an interval: numbers, or the arguments that give them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -44,8 +49,25 @@ class Factor:
     `conjugate` names the arguments (and `out`) in which the expected log density is linear in the statistics of the
     matching family, whatever the others are: there VMP is exact and needs no damping; in the others the message is
     NCVMP's. `unsupported` maps the arguments (and `out`) that VMP and NCVMP refuse while these are random to
-    the reason, such as a density that vanishes where any belief has mass; EP needs the log density alone. `accuracy` is
-    that of the expected log density.
+    the reason, such as a density that vanishes where any belief has mass; EP needs the log density alone. `rules` are
+    what known arguments and observed outcomes must satisfy beyond their domains. `accuracy` is that of the expected log
+    density.
+
+    `link_densities` maps a link of the argument `site_edge` to the log density under it, `(out, argument of the link,
+    **others)`, where the density after the link would lose its digits (log(1 - logistic(40)) is -inf).
+    `log_predictive(out, **arguments)` is log E f(out | arguments) of one outcome left out: real arguments come as
+    moments, all others as a value or as a belief, an instance of its family. `keeps` maps the arguments that may be
+    random to the family that they may be of while the outcome keeps its own ({}: none may), and `closed(arguments)`
+    gives the distribution of the outcome in closed form where an argument is integrated out (see `closed.py`).
+    `conditional` are the functions of `Conditional` (`conditional.py`), of which quadrature over the outcome gives
+    those that are left out, for outcomes that are numbers.
+
+    `role` tells operators of one form of density which argument is which (see `roles.py`). `divides` maps the positive
+    arguments whose power 1 / x^n the expected log density averages to n: their beliefs start where that has a mean.
+    `support` are the ends of the interval outside of which the density of a real outcome is zero: numbers, or names of
+    arguments. `bounds` names the real arguments that may be infinite, since a bound there is none. `derived` tells that
+    the expected log density is not declared but was derived (`completed`). `joined` is the version that brought the
+    factor, where users may have written one of their own under its name before: theirs keeps it.
     """
 
     name: str
@@ -60,8 +82,25 @@ class Factor:
     unsupported: Mapping[str, str] = dataclasses.field(default_factory=dict)
     site_edge: str | None = None
     closed_sites: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
     accuracy: str = "exact"
+    link_densities: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
+    log_predictive: Callable[..., Any] | None = None
+    keeps: Mapping[str, Any] | None = None
+    closed: Callable[..., Any] | None = None
+    conditional: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    role: Role | None = None
+    divides: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    support: Support | None = None
+    bounds: frozenset[str] = frozenset()
+    derived: bool = False
+    joined: str = ""
     source: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of domain of the outcome, which is the same whatever the sizes are."""
+        return self.out({edge: Domain(kind, 2) for edge, kind in self.edges.items()}).kind
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,7 +112,8 @@ class Link:
 
     `site(out, mean, variance) -> Site`, for a link of a plate, is the EP operator of a category with these
     probabilities: by instance the log evidence, and by element of the plate, the last axis, the derivatives, for
-    elements that are independent under the cavities.
+    elements that are independent under the cavities. `chance(out, mean, variance) -> Site`, for a link to a
+    probability, is that of an outcome that is true with it.
     """
 
     name: str
@@ -81,6 +121,7 @@ class Link:
     moments: Callable[..., Any]
     bounds: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"exact": "exact"})
     site: Callable[..., Site] | None = None
+    chance: Callable[..., Site] | None = None
     source: str = ""
 
 

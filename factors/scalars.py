@@ -6,13 +6,14 @@ below, or `Real` (see `moments.py`) for one of which only mean and variance are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from .families import Beta, Gamma
-from .moments import Positive, Real, Unit
+from .moments import Boolean, Positive, Real, Sparse, Unit
 from .special import trigamma
 
 Array = Any
@@ -66,6 +67,15 @@ def as_real(moments: Any) -> Real:
     """Mean and variance of a positive number or a probability."""
     number = number_of(moments)
     return Real(expectation(number, 1), covariance(number, 1, 1))
+
+
+READ_AS: dict[tuple[type | None, type | None], Callable[[Any], Any]] = {
+    (Real, Sparse): lambda found: Real(found.mean, found.variance),
+    (Real, Positive): as_real,
+    (Real, Unit): as_real,
+    (Unit, Boolean): lambda found: found,
+}
+"""Moments (wanted, found) that are read as others where a number of another domain stands for one."""
 
 
 def log_of(moments: Positive | Unit) -> Real:

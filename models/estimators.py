@@ -20,20 +20,7 @@ from scipy.stats import norm
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
-from .fitting import (
-    BaseEstimator,
-    ClassifierMixin,
-    Definition,
-    DensityMixin,
-    Estimator,
-    RegressorMixin,
-    check_classification_targets,
-    check_is_fitted,
-    location_and_scale,
-    partly,
-    type_of_target,
-    validate_data,
-)
+from .fitting import Definition, Estimator, location_and_scale, partly
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import KERNEL, heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
@@ -42,6 +29,16 @@ from .multinomial_probit import multinomial_probit
 from .ordinal_regression import gaps, ordinal_regression
 from .poisson_regression import poisson_regression
 from .probit_regression import probit_regression
+from .scikit import (
+    BaseEstimator,
+    ClassifierMixin,
+    DensityMixin,
+    RegressorMixin,
+    check_classification_targets,
+    check_is_fitted,
+    type_of_target,
+    validate_data,
+)
 from .softmax_regression import softmax_regression
 
 __all__ = [

@@ -14,31 +14,7 @@ from scipy import sparse
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as problem:
-    raise ImportError(
-        "cavity.models.estimators are estimators of scikit-learn 1.6 or later, which was not found. "
-        "Install it with the extra: pip install 'cavity[sklearn]'."
-    ) from problem
-
-__all__ = [
-    "BaseEstimator",
-    "ClassifierMixin",
-    "Definition",
-    "DensityMixin",
-    "Estimator",
-    "RegressorMixin",
-    "check_classification_targets",
-    "check_is_fitted",
-    "location_and_scale",
-    "partly",
-    "type_of_target",
-    "validate_data",
-]
+from .scikit import BaseEstimator, ConvergenceWarning, RegressorMixin, check_is_fitted, validate_data
 
 Definition = tuple[Callable[..., cv.Model], tuple[Any, ...]]  # what makes a model, and its arguments
 TIGHT = 1e-8  # tolerance of inferences whose evidence is followed uphill
@@ -135,7 +111,7 @@ class Estimator(BaseEstimator):
         tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
         compiled = program(definition, observed, tolerance, self.max_iter)
         self._made_by = definition
-        self.posterior_, self.hyperparameters_ = compiled({**data, **start}), start
+        self.posterior_, self.hyperparameters_ = compiled.run({**data, **start}), start
         if start and self.posterior_.converged:  # elsewhere the evidence has no gradient
             learned = cv.learn(compiled, {**data, **start}, tuple(start))
             self.posterior_, self.hyperparameters_ = learned.posterior, learned.values

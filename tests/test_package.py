@@ -1,11 +1,17 @@
 """The package ships what the repository holds, and importing it is cheap and leaves no traces."""
 
+import ast
+import runpy
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
+
+import cavity
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("factors", "compiler", "engine", "models")
@@ -29,5 +35,63 @@ def test_import_does_not_load(heavy):
     assert run(f"import sys, cavity; print({heavy!r} in sys.modules)").strip() == "False"
 
 
+def test_the_front_door_offers_every_builder_of_the_vocabulary():
+    door = runpy.run_path(str(ROOT / "docs" / "make_front_door.py"))
+    assert door["renewed"]() == (ROOT / "__init__.py").read_text(), "run python docs/make_front_door.py"
+    offered = {name for names in door["builders"]().values() for name in names}
+    assert offered <= set(dir(cavity)) & set(cavity.__all__)
+    assert cavity.__all__ == sorted(cavity.__all__)
+
+
+def test_no_folder_of_tests_passes_for_a_library():
+    """A folder on the path is a package to whoever asks for its name: SciPy asked for `sparse` and was given tests."""
+    searched = [path for path in map(Path, sys.path) if path.is_relative_to(ROOT / "tests")]
+    inside = [path for folder in searched for path in folder.iterdir() if path.is_dir()]
+    assert [path for path in inside if path.name != "__pycache__"] == []
+
+
 def test_import_leaves_jax_in_its_default_precision():
     assert run("import cavity, jax; print(jax.config.jax_enable_x64)").strip() == "False"
+
+
+def imported(name: str, modules: dict[str, Path]) -> Iterator[str]:
+    """What a module imports anywhere in it: at its top, inside functions, and for type checkers alone."""
+    path = modules[name]
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            inside = [f"{source}.{alias.name}" for alias in node.names]
+            yield from (module if module in modules else source for module in inside)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def circles(modules: dict[str, Path]) -> set[frozenset[str]]:
+    graph = nx.DiGraph()
+    for name in modules:
+        graph.add_edges_from((name, other) for other in imported(name, modules) if other in modules)
+    return {frozenset(found) for found in nx.strongly_connected_components(graph) if len(found) > 1}
+
+
+def test_a_circle_is_seen_however_it_is_closed(tmp_path):
+    """At the top, inside a function, for type checkers; `d` is imported by all and imports none of them."""
+    texts = {
+        "a": "from .b import x\nfrom . import d",
+        "b": "def f():\n    from . import c",
+        "c": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p.a import y",
+        "d": "import p.d",
+    }
+    modules = {f"p.{name}": tmp_path / f"{name}.py" for name in texts}
+    for name, text in texts.items():
+        modules[f"p.{name}"].write_text(text)
+    assert circles(modules) == {frozenset({"p.a", "p.b", "p.c"})}
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    modules = {"cavity": ROOT / "__init__.py"}
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        modules[".".join(["cavity", *(part for part in parts if part != "__init__")])] = path
+    assert circles(modules) == set()

@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 import cavity as cv
 from cavity.factors.families import Gamma
-from cavity.factors.gamma import expected_lgamma
+from cavity.factors.positive.gamma import expected_lgamma
 
 REFERENCE = {"a": 2.61046, "b": 2.21058, "KL": 0.00397537, "mean of q": 1.18090, "variance of q": 0.53420}
 REFERENCE_STEPS = [(2.345, 2.128), (2.541, 2.153), (2.606, 2.211), (2.609, 2.209), (2.610, 2.211)]

@@ -10,7 +10,7 @@ import common
 import jax  # pyright: ignore[reportMissingImports]
 import numpy as np
 
-from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
+from cavity.factors.links.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 
 EXACT = "quadrature"
 DEFAULT = {"K": 10, "v": 1.0, "u": 1.0}

@@ -13,7 +13,7 @@ import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
-from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
+from cavity.factors.links.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 
 FEATURES, CLASSES = 6, 4
 ROWS = (25, 50, 100, 200, 400, 800)

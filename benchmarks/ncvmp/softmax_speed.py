@@ -23,7 +23,7 @@ from scipy.special import softmax
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
-from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
+from cavity.factors.links.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 
 harness = common.harness
 OURS = "quadrature"

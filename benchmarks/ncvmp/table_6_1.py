@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 from cavity import models  # pyright: ignore[reportMissingImports]
-from cavity.factors.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
+from cavity.factors.links.softmax import BOUNDS  # pyright: ignore[reportMissingImports]
 
 METHODS = [name for name in ("quadratic", "adaptive", "tilted", "quadrature") if name in BOUNDS]
 # Marginal likelihood, predictive likelihood, error: mean and standard deviation, as printed.

@@ -18,7 +18,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 import cavity as cv
 from cavity.factors.families import Gamma
-from cavity.factors.gamma import expected_lgamma
+from cavity.factors.positive.gamma import expected_lgamma
 
 CELLS = [(a, b) for a in (0.1, 1.0, 10.0) for b in (0.1, 1.0, 10.0)]
 # dF/da and dF/db of the cells, row by row

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cavity.engine.native import Kernel
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.data import Data, numbers_of, switches_of
 from cavity.models.sparse.kernels.parallel import parallel
 from cavity.models.sparse.kernels.serial import serial

@@ -16,7 +16,7 @@ import common
 import numpy as np
 import sets
 
-from cavity.engine.figure import clean, new_figure
+from cavity.engine.plots.figure import clean, new_figure
 from cavity.models.sparse.settings import family
 
 PROPOSALS = {

@@ -15,7 +15,7 @@ import harness
 import jax
 import numpy as np
 
-from cavity.engine.native import Kernel
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.kernels.bits import seed_of
 from cavity.models.sparse.kernels.columns import draw_columns

@@ -17,13 +17,13 @@ import jax
 import numpy as np
 import tables
 
-from cavity.models.trees.consensus import clade_probabilities, consensus
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.chains.settings import Settings
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.plots import plot_tree
 from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.search import search_trees
-from cavity.models.trees.settings import Settings
+from cavity.models.trees.shapes.consensus import clade_probabilities, consensus
 
 BINARY, MANY = TreePrior(), TreePrior(concentration=1.0, discount=0.1)
 RATE, SHAPE = {"rate"}, {"concentration", "discount"}

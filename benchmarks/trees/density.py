@@ -22,15 +22,16 @@ import numpy as np
 import tables
 from scipy.special import logsumexp
 
+from cavity.models.trees.chains.settings import Settings
 from cavity.models.trees.estimator import DiffusionTree
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.fitted_tree import fit_tree
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.plots import plot_evidence
-from cavity.models.trees.predict import fit_tree, log_predictive
+from cavity.models.trees.predict import log_predictive
 from cavity.models.trees.prior import TreePrior, log_prior
-from cavity.models.trees.sample import sample_data
 from cavity.models.trees.search import search_trees
-from cavity.models.trees.settings import Settings
+from cavity.models.trees.shapes.sample import sample_data
 
 PRIORS = {"DDT": TreePrior(), "PYDT": TreePrior(concentration=1.0, discount=0.1)}
 TEST, NOISE = 28, 0.02

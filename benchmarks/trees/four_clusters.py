@@ -15,14 +15,15 @@ import jax
 import numpy as np
 from baselines import BASELINES
 
-from cavity.engine.figure import BLUE, ORANGE, clean, new_figure
-from cavity.models.trees.leaves import Data
+from cavity.engine.plots.figure import BLUE, ORANGE, clean, new_figure
+from cavity.models.trees.chains.settings import Settings
+from cavity.models.trees.fitted_tree import fit_tree
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.plots import plot_density, plot_tree, plot_tree_on_scatter
-from cavity.models.trees.predict import fit_tree, log_predictive
+from cavity.models.trees.predict import log_predictive
 from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.search import search_trees
-from cavity.models.trees.settings import Settings
 
 LARGE = 10  # leaves of a child that counts as a cluster
 DDT, PYDT = "Dirichlet", "Pitman-Yor"

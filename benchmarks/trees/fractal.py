@@ -12,9 +12,9 @@ import time
 import jax
 import numpy as np
 
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.fitted_tree import fit_tree
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.plots import plot_tree, plot_tree_on_scatter
-from cavity.models.trees.predict import fit_tree
 from cavity.models.trees.search import search_trees
 
 

@@ -17,13 +17,15 @@ import jax
 import numpy as np
 from sklearn.mixture import BayesianGaussianMixture
 
-from cavity.models.trees.leaves import Data, to_leaves
+from cavity.models.trees.chains.settings import Settings
+from cavity.models.trees.fitted_tree import fit_tree
+from cavity.models.trees.likelihoods.leaves import to_leaves
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.mcmc import sample_posterior
-from cavity.models.trees.predict import fit_tree, log_predictive
+from cavity.models.trees.predict import log_predictive
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_data
 from cavity.models.trees.search import search_trees
-from cavity.models.trees.settings import Settings
+from cavity.models.trees.shapes.sample import sample_data
 from cavity.models.trees.tree import ORIGIN, Tree
 
 NOISE = 0.1

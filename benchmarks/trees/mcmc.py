@@ -18,14 +18,14 @@ import jax
 import numpy as np
 from scipy.special import logsumexp
 
+from cavity.models.trees.chains.hyper import Hyperpriors
+from cavity.models.trees.chains.sampler import Sampler
+from cavity.models.trees.chains.settings import Settings
 from cavity.models.trees.divergence import Divergence
-from cavity.models.trees.hyper import Hyperpriors
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.predict import log_predictive
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_data
-from cavity.models.trees.sampler import Sampler
-from cavity.models.trees.settings import Settings
+from cavity.models.trees.shapes.sample import sample_data
 
 FIXED = Settings(learn=frozenset(), start="build")
 LEARNED = Settings(learn=frozenset({"variance", "rate"}), per_column=True, shared_rate=(1.0, 1.0))

@@ -16,12 +16,12 @@ import jax
 import numpy as np
 from thesis_search import ThesisSearch
 
-from cavity.models.trees.arrays import Leaves, pack
 from cavity.models.trees.backend import kernels
 from cavity.models.trees.plots import plot_evidence
 from cavity.models.trees.prior import TreePrior, tables
-from cavity.models.trees.sample import sample_data, sample_tree
 from cavity.models.trees.search import search_trees
+from cavity.models.trees.shapes.arrays import Leaves, pack
+from cavity.models.trees.shapes.sample import sample_data, sample_tree
 
 PRIOR = TreePrior()
 OURS = "ours"

@@ -16,15 +16,15 @@ import numpy as np
 from fractal import fractal
 from numba import njit
 
-from cavity.models.trees.arrays import Leaves
 from cavity.models.trees.backend import kernels
+from cavity.models.trees.likelihoods.times import optimise_times
 from cavity.models.trees.numba_kernels.gradient import value_and_gradient
 from cavity.models.trees.numba_kernels.messages import sweep_up
 from cavity.models.trees.numba_kernels.prior import prior_of
 from cavity.models.trees.numba_kernels.state import exact, load, preorder, whole
 from cavity.models.trees.prior import TreePrior, tables
-from cavity.models.trees.sample import sample_locations, sample_tree
-from cavity.models.trees.times import optimise_times
+from cavity.models.trees.shapes.arrays import Leaves
+from cavity.models.trees.shapes.sample import sample_locations, sample_tree
 
 SHAPES = ((63, 2), (200, 5), (200, 10), (2000, 171))
 TARGETS = "targets: numba within 1.5 of C, aim 1.1; JAX gradient within 10, aim 5; JAX step within 20, aim 10"

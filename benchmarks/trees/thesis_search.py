@@ -17,8 +17,8 @@ import numba
 import numpy as np
 from scipy import optimize
 
-from cavity.models.trees.arrays import FREE, ORIGIN, Arrays, Subtree
-from cavity.models.trees.times import branch_points, optimise_times
+from cavity.models.trees.likelihoods.times import branch_points, optimise_times
+from cavity.models.trees.shapes.arrays import FREE, ORIGIN, Arrays, Subtree
 
 MIDDLE = np.array([0.5])
 CANDIDATES = 3

@@ -10,10 +10,10 @@ import mpmath as mp
 import numpy as np
 
 from cavity.factors import LINKS
-from cavity.factors.logistic import logistic_site
+from cavity.factors.discrete.poisson import factor as poisson
+from cavity.factors.links.logistic import logistic_site
+from cavity.factors.links.probit import probit_site
 from cavity.factors.moments import Real
-from cavity.factors.poisson import factor as poisson
-from cavity.factors.probit import probit_site
 from cavity.factors.quadrature import gaussian_expectation
 from cavity.factors.special import log_sigmoid
 

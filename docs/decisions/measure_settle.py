@@ -1,4 +1,4 @@
-"""What `engine/settle.py` saves: time per sweep of a mixture with and without it; the numbers of 0003-settle.md.
+"""What `engine/run/barrier.py` saves: time per sweep of a mixture with and without it; the numbers of 0003-settle.md.
 
 Run from a checkout: OPENBLAS_NUM_THREADS=1 python docs/decisions/measure_settle.py
 """
@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 import cavity as cv
-from cavity.engine import controller, machine
+from cavity.engine.run import controller, machine
 from cavity.models import mixture
 
 ROWS, COMPONENTS, DIMENSION = 10_000, 10, 5

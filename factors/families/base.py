@@ -41,8 +41,13 @@ class Family(eqx.Module):
         """The usual parameters by name."""
 
 
+def mean_of(value: Any) -> Array:
+    """The mean of a belief, and a known value itself."""
+    return value.mean() if isinstance(value, Family) else value
+
+
 class ExponentialFamily(Family):
-    """q(x) = h(x) exp(sum_j <eta_j, t_j(x)> - A(eta)): a family that messages speak.
+    """q(x) = h(x) exp(sum_j <eta_j, t_j(x)> - A(eta)): a family of beliefs and messages.
 
     The fields are the natural parameters eta_j in the order of the sufficient statistics t_j, each shaped plates + its
     own event axes. Multiplying two messages adds their naturals, dividing subtracts them, zero naturals are the uniform
@@ -66,7 +71,7 @@ class ExponentialFamily(Family):
 
     @classmethod
     def uniform(cls, plates: tuple[int, ...] = (), event: int | None = None) -> Self:
-        """The message that says nothing: zero naturals; `event` is the number of classes or the dimension, if any."""
+        """The uniform message: zero naturals; `event` is the number of classes or the dimension, if any."""
         return cls(*(jnp.zeros((*plates, *(event,) * ndim)) for ndim in cls.natural_ndims))
 
     @property

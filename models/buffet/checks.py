@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
 
 
 def positive(name: str, value: Any) -> float:
     """The value as a float; ModelError unless it is a finite number above zero."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = np.nan
+    found = number(value)
     if not 0.0 < found < np.inf:
         raise ModelError(f"The {name} is a finite number > 0; found {value!r}.")
     return found

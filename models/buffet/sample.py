@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.keys import generator
+from ...engine.mcmc.keys import generator
 from ...factors.errors import DataError, UnsupportedError
 from .checks import binary, whole
 from .prior import BetaBernoulli, IndianBuffet, harmonic

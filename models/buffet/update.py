@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.keys import generator
-from ...engine.slice_sampling import slice_draw
+from ...engine.mcmc.keys import generator
+from ...engine.mcmc.slice_sampling import slice_draw
 from .checks import counts_of, positive, whole
 from .prior import BetaBernoulli, IndianBuffet, harmonic
 

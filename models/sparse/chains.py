@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.monte_carlo import Chains, run
+from ...engine.mcmc.run import Chains, run
 from ...factors.errors import ModelError, UnsupportedError
 from .data import Data
 from .predict import Draw
@@ -124,7 +124,7 @@ def sample_posterior(
         key: a key of `jax.random`.
         draws: kept, of each chain.
         settings: the model and its sampler; by default nonparametric sparse factor analysis.
-        chains, warmup, thin, progress, checkpoint, every: as in `cavity.engine.monte_carlo.run`.
+        chains, warmup, thin, progress, checkpoint, every: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, samples) booleans: entries to predict and not to see; see `held_out_mask`.
         keep: "all", or "summaries", for data whose loadings are too large to keep for every draw.
         together: whether chains sweep at once or one after the other; None: at once where the data are small enough for

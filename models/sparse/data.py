@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.keys import generator
-from ...engine.numeric import numbers
+from ...engine.mcmc.keys import generator
+from ...engine.support.user_numbers import table
 from ...factors.errors import DataError, ModelError
 from .settings import Settings
 from .state import Numbers, Observed, Switches
@@ -27,7 +27,7 @@ class Data:
             and samples may be held out as a whole.
 
     Raises:
-        DataError: no table; infinite entries; a row or sample without any entry, which says nothing; a row whose
+        DataError: no table; infinite entries; a row or sample without any entry; a row whose
             entries (two or more) are all equal, which has no variation to explain; entries held out that are missing,
             or all of them.
     """
@@ -36,7 +36,7 @@ class Data:
     held_out: Any = None
 
     def __post_init__(self) -> None:
-        values = _numbers(self.values)
+        values = table(self.values, "row", "sample")
         _check(values)
         object.__setattr__(self, "values", values)
         held_out = np.zeros(values.shape, bool) if self.held_out is None else np.asarray(self.held_out)
@@ -194,24 +194,8 @@ def observed_of(data: Data, settings: Settings) -> Observed:
     return Observed(data.filled, row, sample, np.ascontiguousarray(log_odds))
 
 
-def _numbers(values: Any) -> np.ndarray:
-    found = numbers(values, "The data are")
-    if found.ndim != 2 or 0 in found.shape:
-        raise DataError(
-            f"The data are a table (rows, samples) with at least one of each; found the shape {found.shape}."
-            + (" Give one row as values[None]." if found.ndim == 1 else "")
-        )
-    return found
-
-
 def _check(values: np.ndarray) -> None:
-    if (bad := np.argwhere(np.isinf(values))).size:
-        row, sample = bad[0]
-        raise DataError(f"Row {row}, sample {sample} is infinite. Give finite numbers, and NaN for missing entries.")
     seen = ~np.isnan(values)
-    for axis, what in ((1, "Row"), (0, "Sample")):
-        if (empty := np.flatnonzero(~seen.any(axis=axis))).size:
-            raise DataError(f"{what} {empty[0]} has no entry that is not missing: it says nothing. Leave it out.")
     low, high = np.min(values, axis=1, initial=np.inf, where=seen), np.max(values, axis=1, initial=-np.inf, where=seen)
     if (flat := np.flatnonzero((low == high) & (seen.sum(axis=1) > 1))).size:
         raise DataError(

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
-import jax
 import numpy as np
 
+from ..scikit import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    Unlabelled,
+    check_is_fitted,
+    names_of_rows,
+    second_half,
+    validate_data,
+)
 from .align import aligned, explained, match_factors, summarise_loadings
 from .chains import sample_posterior
 from .data import sizes
@@ -17,20 +26,10 @@ from .predict import Draw, factors_given, log_density, reconstruct, sample_predi
 from .settings import family
 from .tables import read_table
 
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as problem:
-    raise ImportError(
-        "cavity.models.NSFA is an estimator of scikit-learn 1.6 or later, which was not found. "
-        "Install it with the extra: pip install 'cavity[sklearn]'."
-    ) from problem
-
 _ALIGNED = 50  # draws that a transformation averages over at most
 
 
-class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Nonparametric sparse factor analysis: as many factors as the data ask for, each acting on some features only.
 
     y = mean + G x + noise with x ~ N(0, I) for every sample; most loadings G are exactly zero, by an Indian buffet
@@ -98,11 +97,6 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> NSFA:
         """Learns from (samples, features); nan where missing. Returns itself.
 
@@ -113,7 +107,7 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         _check_settings(self)
         _check_features(X, getattr(self, "feature_names_in_", None))
         self._centre(X)
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        key = self._key()
         values = ((X - self.mean_) / self.scale_).T
         if self.inference == "mcmc":
             self._sample(values, key)
@@ -133,14 +127,14 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.known is not None:
             changes["known"] = self.known
         settings = family(self.model, self.n_factors, **changes)
-        thin = max(1, self.n_sweeps // 2 // self.n_draws)
+        warmup, thin = second_half(self.n_sweeps, self.n_draws, "n_draws")
         self.chains_ = sample_posterior(
             values,
             key,
             self.n_draws,
             settings,
             chains=self.n_chains,
-            warmup=max(self.n_sweeps - thin * self.n_draws, 0),
+            warmup=warmup,
             thin=thin,
             progress=bool(self.verbose),
         )
@@ -161,7 +155,7 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _describe(
         self, draws: list[Draw], mean: Any, deviation: Any, activity: Any, presence: Any, known: int = 0
     ) -> None:
-        kept = presence >= 0.5  # of a factor that most draws lack, the mean says nothing
+        kept = presence >= 0.5  # of a factor that most draws lack, the mean has no meaning
         order = known + np.argsort(-explained(mean)[known:], kind="stable")
         order = np.concatenate([np.arange(known), order[kept[order]]])
         self.components_ = mean[:, order].T
@@ -208,15 +202,10 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         found = log_density(self._few, ((X - self.mean_) / self.scale_).T)
         return found - ~np.isnan(X) @ np.log(self.scale_)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log density of samples."""
-        return float(np.mean(self.score_samples(X)))
-
     def sample(self, n_samples: int = 1) -> np.ndarray:
         """(n_samples, features) draws from the predictive distribution."""
         check_is_fitted(self)
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
-        return sample_predictive(self._draws, n_samples, key).T * self.scale_ + self.mean_
+        return sample_predictive(self._draws, n_samples, self._key()).T * self.scale_ + self.mean_
 
     def _read(self, X: Any, reset: bool) -> np.ndarray:
         """(samples, features) of any table; names of features are kept, and compared afterwards."""
@@ -225,7 +214,8 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not annotated:
             values: Any = validate_data(self, X, reset=reset, **rules)
             if reset:
-                self.sample_names_ = _names_of_rows(X)
+                names = names_of_rows(X)
+                self.sample_names_ = None if names is None else np.array(names, dtype=object)
             return values
         table: Any = read_table(X)
         if reset:
@@ -240,12 +230,6 @@ class NSFA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if table.values.shape[1] != len(self.mean_):
             raise ValueError(f"{len(self.mean_)} features were fitted; found {table.values.shape[1]}.")
         return table.values
-
-
-def _names_of_rows(X: Any) -> np.ndarray | None:
-    if not (hasattr(X, "columns") and hasattr(X, "index")):
-        return None
-    return np.array([str(name) for name in X.index], dtype=object)
 
 
 def _check_features(X: np.ndarray, names: Any) -> None:
@@ -280,8 +264,4 @@ def _check_settings(model: NSFA) -> None:
         value = getattr(model, name)
         if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
             raise ValueError(f"{name}= is a whole number of at least {least}; found {value!r}.")
-    if model.n_sweeps < 2 * model.n_draws:
-        raise ValueError(
-            f"Chains of n_sweeps={model.n_sweeps} sweeps, of which the first half is left out, have no {model.n_draws} "
-            f"draws to keep. Take n_sweeps={2 * model.n_draws} or more, or fewer n_draws."
-        )
+    second_half(model.n_sweeps, model.n_draws, "n_draws")

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...engine.infer import compile
-from ...engine.keys import generator
+from ...engine.mcmc.keys import generator
 from ...engine.posterior import Posterior
 from ...engine.program import Program
 from ...factors.errors import ModelError
@@ -69,7 +69,7 @@ def fit_by_messages(values: np.ndarray, key: Any, model: str, factors: int | Non
         prior = _prior(known, len(values), factors)
         sparsity, data["prior"], factors = "known", prior, prior.shape[1]
     factors = min(_MOST, *values.shape) if factors is None else factors
-    posterior = _program(factors, sparsity, slab, noises)(data)
+    posterior = _program(factors, sparsity, slab, noises).run(data)  # a budget of sweeps, not convergence
     loading, noise = posterior["loading"], np.broadcast_to(posterior["noise"].mean, len(values))
     mean, deviation = np.asarray(loading.mean), np.asarray(loading.sd)
     activity = np.asarray(loading.probability) if sparsity != "none" else np.ones(mean.shape)

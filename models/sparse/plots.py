@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.figure import BLUE, COLOURS, GREY, INK, ORANGE, PALE, clean, new_figure
+from ...engine.plots.figure import BLUE, GREY, INK, ORANGE, PALE, clean, colour, coloured, draw_legend, new_figure
 from ...factors.errors import DataError
 from .align import block_order
 
@@ -136,7 +136,7 @@ def plot_factors(
             f"{band.shape} and {place.shape}."
         )
     names, ticks = _labels(factors, k, "factors", "factor "), _labels(samples, n, "samples")
-    colours, legend = _coloured(groups, n)
+    colours, legend = coloured(groups, n, "samples' groups", BLUE)
     order = np.argsort(place, kind="stable")
     shown = min(k, _FACTORS)
     named = samples is not None and along is None and n <= _NAMED
@@ -161,7 +161,7 @@ def plot_factors(
     if named:
         last.set_xticks(place, ticks, rotation=90, fontsize=float(np.clip(500.0 / n, 4.0, 8.0)))
     last.set_xlabel(label or ("sample" if along is None and not named else ""), fontsize=9)
-    _draw_legend(figure, legend)
+    draw_legend(figure, legend)
     panels[0].set_title(title if shown == k else f"{title} (first {shown} of {k})".strip(), fontsize=10)
     figure.align_ylabels(panels)
     return figure
@@ -189,7 +189,7 @@ def plot_count(counts: Any, *, warmup: int = 0, truth: float | None = None, titl
     width = 0.8 / len(kept)
     for i, chain in enumerate(kept):
         probability = np.mean(chain == values[:, None], axis=1)
-        share.barh(values + (i - 0.5 * (len(kept) - 1)) * width, probability, width, color=_colour(i))
+        share.barh(values + (i - 0.5 * (len(kept) - 1)) * width, probability, width, color=colour(i))
     trace.yaxis.get_major_locator().set_params(integer=True)
     share.set_xlabel("posterior probability", fontsize=9)
     return figure
@@ -219,11 +219,11 @@ def plot_sparsity(fractions: Any, *, warmup: int = 0, truth: float | None = None
     edges = np.linspace(whole.min(), whole.max() + 1e-9, int(np.clip(np.sqrt(len(whole)), 5, 30)) + 1)
     for i, chain in enumerate(kept):
         share.hist(
-            chain, bins=list(edges), orientation="horizontal", histtype="stepfilled", alpha=0.25, color=_colour(i),
+            chain, bins=list(edges), orientation="horizontal", histtype="stepfilled", alpha=0.25, color=colour(i),
             weights=np.full(len(chain), 1.0 / len(chain)),
         )  # fmt: skip
         share.hist(
-            chain, bins=list(edges), orientation="horizontal", histtype="step", color=_colour(i),
+            chain, bins=list(edges), orientation="horizontal", histtype="step", color=colour(i),
             weights=np.full(len(chain), 1.0 / len(chain)),
         )  # fmt: skip
     share.set_xlabel("share of draws", fontsize=9)
@@ -281,7 +281,7 @@ def _trace(chains: list[np.ndarray], warmup: int, truth: float | None, label: st
     trace, share = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
     for i, chain in enumerate(chains):
         trace.plot(
-            np.arange(1, len(chain) + 1), chain, drawstyle="steps-mid", color=_colour(i), linewidth=0.9, alpha=0.85
+            np.arange(1, len(chain) + 1), chain, drawstyle="steps-mid", color=colour(i), linewidth=0.9, alpha=0.85
         )
     if warmup:
         trace.axvspan(0.5, warmup + 0.5, color=PALE, alpha=0.6, linewidth=0, zorder=0)
@@ -292,7 +292,7 @@ def _trace(chains: list[np.ndarray], warmup: int, truth: float | None, label: st
     trace.set_xlim(0.5, max(map(len, chains)) + 0.5)
     trace.set_xlabel("sweep", fontsize=9)
     trace.set_ylabel(label, fontsize=9)
-    _draw_legend(figure, {f"chain {i + 1}": _colour(i) for i in range(len(chains))} if len(chains) <= 8 else {})
+    draw_legend(figure, {f"chain {i + 1}": colour(i) for i in range(len(chains))} if len(chains) <= 8 else {})
     trace.set_title(title, fontsize=10)
     figure.get_layout_engine().set(wspace=0.04)
     return figure, trace, share
@@ -323,29 +323,6 @@ def _labels(names: Sequence[Any] | None, n: int, what: str, prefix: str = "") ->
     if len(names) != n:
         raise DataError(f"There is a name for each of the {n} {what}; found {len(names)}.")
     return [str(name) for name in names]
-
-
-def _colour(i: int) -> str:
-    return COLOURS[i % len(COLOURS)]
-
-
-def _coloured(groups: Sequence[Any] | None, n: int) -> tuple[list[str], dict[str, str]]:
-    """The colour of each of n samples, and that of each group in the order of appearance."""
-    if groups is None:
-        return [BLUE] * n, {}
-    labels = _labels(groups, n, "samples' groups")
-    legend = {name: _colour(i) for i, name in enumerate(dict.fromkeys(labels))}
-    return [legend[name] for name in labels], legend
-
-
-def _draw_legend(figure: Any, legend: Mapping[str, str]) -> None:
-    """What the colours mean, outside where it cannot cover the picture."""
-    if len(legend) < 2:
-        return
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=colour, linewidth=3, label=name) for name, colour in legend.items()]
-    figure.legend(handles=handles, fontsize=8, frameon=False, loc="outside upper center", ncols=min(8, len(handles)))
 
 
 def _diverging() -> Any:

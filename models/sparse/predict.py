@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.keys import generator
-from ...engine.numeric import numbers
+from ...engine.mcmc.keys import generator
+from ...engine.support.user_numbers import numbers
 from ...factors.errors import DataError
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ...engine import native
-from ...engine.monte_carlo import Kernel, Together
+from ...engine.mcmc.run import Kernel, Together
+from ...engine.support import machine_code
 from .components import Components, components
 from .data import Data, numbers_of, observed_of, switches_of
 from .kernels.parallel import parallel
@@ -44,7 +44,7 @@ class Walk(NamedTuple):
 
 
 @functools.cache
-def compiled(sweep: str, switches: Switches, together: bool) -> native.Kernel:
+def compiled(sweep: str, switches: Switches, together: bool) -> machine_code.Kernel:
     """`sweep(key, state, observed, numbers, bound) -> Outcome`, of one chain, or of all with their axis first."""
 
     def one(key: Any, state: State, observed: Observed, numbers: Numbers, bound: Any) -> Outcome:
@@ -52,11 +52,11 @@ def compiled(sweep: str, switches: Switches, together: bool) -> native.Kernel:
         same = jax.tree.map(lambda new, old: new.astype(old.dtype), outcome.state, state)
         return outcome._replace(state=same)
 
-    return native.Kernel(jax.vmap(one, in_axes=(0, 0, None, None, None)) if together else one)
+    return machine_code.Kernel(jax.vmap(one, in_axes=(0, 0, None, None, None)) if together else one)
 
 
 class Sampler:
-    """Transitions of a sparse factor model; `kernel` is what `engine.monte_carlo.run` takes.
+    """Transitions of a sparse factor model; `kernel` is what `engine.mcmc.run.run` takes.
 
     Args:
         data: the data.
@@ -73,7 +73,7 @@ class Sampler:
         self.data, self.settings, self.keep = data, Settings() if settings is None else settings, keep
         self.switches = switches_of(self.settings, data)
         self.numbers = numbers_of(self.settings, data.shape[0])
-        self._observed = native.resident(observed_of(data, self.settings))
+        self._observed = machine_code.resident(observed_of(data, self.settings))
         self._before = self._traces()
 
     def kernel(self, together: bool = True) -> Kernel:
@@ -127,7 +127,7 @@ class Sampler:
         """
         return self._swept(compiled(self.settings.sweep, self.switches, True), keys, walks)
 
-    def _swept(self, sweep: native.Kernel, key: Any, walk: Walk) -> Walk:
+    def _swept(self, sweep: machine_code.Kernel, key: Any, walk: Walk) -> Walk:
         state = walk.state
         while True:
             outcome = sweep(key, state, self._observed, self.numbers, np.max(state.count))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.support.user_numbers import number, two_positive
 from ...factors.errors import ModelError
 
 SPARSITIES = ("buffet", "finite", "hierarchical", "none")
@@ -37,7 +38,7 @@ class Priors:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             pair = getattr(self, field.name)
-            if np.shape(pair) != (2,) or not all(0.0 < _number(each) < np.inf for each in pair):
+            if not two_positive(pair):
                 raise ModelError(
                     f"The prior of {field.name} is Gamma(shape, rate), two positive numbers; found {pair!r}."
                 )
@@ -104,7 +105,7 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, str) and value in words:
                 continue
-            if not 0.0 < _number(value) < np.inf:
+            if not 0.0 < number(value) < np.inf:
                 raise ModelError(f"{name}= is {words[0]!r}, {words[1]!r} or a positive number; found {value!r}.")
             object.__setattr__(self, name, float(value))
             if f"{name}_rate" in self.learn:
@@ -124,12 +125,12 @@ class Settings:
     def _check_numbers(self) -> None:
         positive = {"mass": self.mass, "concentration": self.concentration, "multiplier": self.multiplier}
         for name, value in positive.items():
-            if not 0.0 < _number(value) < np.inf:
+            if not 0.0 < number(value) < np.inf:
                 raise ModelError(f"{name}= is a positive number; found {value!r}.")
             object.__setattr__(self, name, float(value))
-        if not 0.0 <= _number(self.spike) < 1.0:
+        if not 0.0 <= number(self.spike) < 1.0:
             raise ModelError(f"spike= is a probability below 1; found {self.spike!r}.")
-        if np.shape(self.element) != (2,) or not all(0.0 < _number(each) < np.inf for each in self.element):
+        if not two_positive(self.element):
             raise ModelError(f"element= is two positive numbers, shape and rate; found {self.element!r}.")
         whole = (("births", self.births, 1), ("most", self.most, 1))
         for name, value, least in whole:
@@ -198,20 +199,10 @@ def family(name: str, factors: int | None = None, **changes: Any) -> Settings:
     return Settings(**arguments)
 
 
-def _number(value: Any) -> float:
-    """The value as a number; NaN for what is none, words and truth values among them."""
-    if isinstance(value, (str, bytes, bool, np.bool_)):
-        return float("nan")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
-
-
 def _four(value: Any) -> tuple[float, float, float, float]:
     if np.shape(value) != (4,):
         raise ModelError(f"hierarchy= is four numbers (a, m, s, r); found {value!r}.")
-    a, m, s, r = (_number(each) for each in value)
+    a, m, s, r = (number(each) for each in value)
     return a, m, s, r
 
 

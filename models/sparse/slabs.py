@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from scipy.special import exp1, gammaln
 
-from ...engine.keys import generator
+from ...engine.mcmc.keys import generator
 from ...factors.errors import DataError, ModelError
 from ..buffet.checks import positive
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ...engine.keys import generator
+from ...engine.mcmc.keys import generator
 from ..buffet.prior import BetaBernoulli, IndianBuffet
 from ..buffet.sample import sample_finite, sample_restaurant
 from .components import Components

@@ -1,4 +1,7 @@
-"""Which kernels do the sequential work: JAX by default, numba where it is asked for."""
+"""Which kernels do the sequential work: JAX by default, numba where it is asked for.
+
+`Kernels` is what both implement; their messages are those that `messages.sweep` defines.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from ...factors.errors import DataError, UnsupportedError
-from .arrays import Arrays, Leaves, Messages, Subtree
 from .prior import Tables
+from .shapes.arrays import Arrays, Leaves, Messages, Subtree
 
 NAMES = ("jax", "numba")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.support.user_numbers import number
 from ...factors.errors import ModelError
 
 
@@ -94,14 +95,6 @@ class Divergence:
             by_rate = wanted / self.rate if self.rate else np.inf
             by_square = np.log1p(wanted / self.square) if self.square else np.inf
             return np.minimum(by_rate, by_square)
-
-
-def number(value: Any) -> float:
-    """A number of any library as a float; NaN for what is none."""
-    try:
-        return float("nan") if isinstance(value, str | bytes) or np.ndim(value) else float(value)
-    except (TypeError, ValueError):
-        return float("nan")
 
 
 def _term(coefficient: float, value: np.ndarray) -> np.ndarray:

@@ -13,11 +13,12 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from ...factors.errors import DataError, UnsupportedError
-from .arrays import pack
 from .backend import Kernels, kernels
-from .leaves import Data, to_leaves
+from .likelihoods.leaves import to_leaves
+from .likelihoods.sites import fit_sites
+from .likelihoods.table import Data
 from .prior import MEASURES, TreePrior, log_structure, tables
-from .sites import fit_sites
+from .shapes.arrays import pack
 from .tree import ORIGIN, Tree
 
 HISTORY = 10  # differences that L-BFGS remembers
@@ -164,7 +165,7 @@ def squares(tree: Tree, messages: Any) -> np.ndarray:
     """(nodes,) E |x_v - x_u|^2 along the branch above each node, in units where the diffusion variance is 1.
 
     The step d along a branch is N(0, length), and the messages from its ends see it as N(up - down mean; d, V), V the
-    sum of their variances; where one is silent it keeps its prior.
+    sum of their variances; where one sends none it keeps its prior.
     """
     rows = slice(tree.n_nodes)
     step = np.asarray(messages.up_mean)[rows] - np.asarray(messages.down_mean)[rows]

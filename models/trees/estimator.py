@@ -9,27 +9,29 @@ import jax
 import numpy as np
 from scipy.special import log_ndtr
 
-from .divergence import Divergence, number
-from .leaves import Data
-from .mass import log_intervals
+from ...engine.support.user_numbers import number
+from ..scikit import (
+    BaseEstimator,
+    ClusterMixin,
+    DensityMixin,
+    Unlabelled,
+    check_is_fitted,
+    names_of_rows,
+    second_half,
+    validate_data,
+)
+from .chains.settings import Settings
+from .divergence import Divergence
+from .fitted_tree import FittedTree
+from .likelihoods.mass import log_intervals
+from .likelihoods.table import Data
 from .mcmc import sample_posterior
-from .predict import FittedTree, Mixture, log_predictive, predictive_mixture, sample_predictive
+from .predict import Mixture, log_predictive, predictive_mixture, sample_predictive
 from .prior import TreePrior, tables
 from .search import predictor, search_trees
-from .settings import Settings
-
-try:
-    from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError as problem:
-    raise ImportError(
-        "cavity.models.DiffusionTree is an estimator of scikit-learn 1.6 or later, which was not found. "
-        "Install it with the extra: pip install 'cavity[sklearn]'."
-    ) from problem
 
 
-class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
+class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
     """Hierarchical clustering and density estimation by Dirichlet and Pitman-Yor diffusion trees.
 
     The rows are leaves of a tree; each moves from the origin by Brownian motion, together with others up to where
@@ -109,18 +111,13 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> DiffusionTree:
         """Searches for trees of the rows of `X` (rows, columns; NaN where missing). Returns itself.
 
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
         """
-        names = tuple(str(name) for name in X.index) if hasattr(X, "columns") and hasattr(X, "index") else ()
+        names = names_of_rows(X) or ()
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         _check_settings(self, len(X))
         self.binary_ = _binary(self.binary, X)
@@ -131,7 +128,7 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         if self.binary_.all():
             learn.discard("noise")
         data = Data((X - self._centre) / self._width, self.binary_)
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+        key = self._key()
         if self.inference == "search":
             self._search(data, key, learn, names)
         elif self.inference == "mcmc":
@@ -174,15 +171,15 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
             noise=self._noise(),
             per_column=isinstance(self.variance, str) and self.variance == "columns",
         )
-        thin = max(1, self.n_sweeps // 2 // max(self.n_trees, 1))
+        warmup, thin = second_half(self.n_sweeps, self.n_trees, "n_trees")
         self.chains_ = sample_posterior(
             data,
             key,
             self.n_trees,
             settings,
             chains=1,
+            warmup=warmup,
             thin=thin,
-            warmup=max(self.n_sweeps - thin * self.n_trees, 0),
             backend=self.backend,
             progress=bool(self.verbose),
         )
@@ -212,15 +209,10 @@ class DiffusionTree(DensityMixin, ClusterMixin, BaseEstimator):
         scaled = (X - self._centre) / self._width
         return log_predictive(self._fitted, scaled, self._log_weights) - seen @ np.log(self._width)
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log predictive density of new rows."""
-        return float(np.mean(self.score_samples(X)))
-
     def sample(self, n_samples: int = 1) -> np.ndarray:
         """(n_samples, columns) draws from the predictive distribution."""
         check_is_fitted(self)
-        key = jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
-        return sample_predictive(self._fitted, n_samples, key, self._log_weights) * self._width + self._centre
+        return sample_predictive(self._fitted, n_samples, self._key(), self._log_weights) * self._width + self._centre
 
     def predict(self, X: Any) -> np.ndarray:
         """(rows,) the cluster of `labels_` whose branches of the best tree give each new row most density."""
@@ -304,11 +296,8 @@ def _check_settings(model: DiffusionTree, rows: int) -> None:
             raise ValueError(f"{name}= is a whole number, {limit}; found {value!r}.")
     if model.max_seconds is not None and not number(model.max_seconds) > 0.0:
         raise ValueError(f"max_seconds= is a positive number, or None; found {model.max_seconds!r}.")
-    if model.inference == "mcmc" and model.n_sweeps < 2 * model.n_trees:
-        raise ValueError(
-            f"A chain of n_sweeps={model.n_sweeps} sweeps, of which the first half is left out, has no "
-            f"{model.n_trees} draws to keep. Take n_sweeps={2 * model.n_trees} or more, or fewer n_trees."
-        )
+    if model.inference == "mcmc":
+        second_half(model.n_sweeps, model.n_trees, "n_trees")
 
 
 def _learns(value: Any) -> bool:

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from ...factors.errors import DataError
-from ...factors.truncation import between
+from ...factors.quadrature.truncation import between
 from .em import Gamma, check, exponents
 from .hybrid_factors import (
     LOG_2PI,
@@ -37,7 +37,7 @@ from .hybrid_factors import (
     proper,
     tilted_variances,
 )
-from .leaves import Data
+from .likelihoods.table import Data
 from .prior import TreePrior, log_structure, tables
 from .tree import ORIGIN, Tree
 

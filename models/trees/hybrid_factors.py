@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, digamma
 
+from .messages import log_normal, sweep
+from .shapes.arrays import Leaves
 from .tree import Tree
 
 GRID = 200  # points of the quadrature over a branch's variance
@@ -35,47 +37,12 @@ class Tilted(NamedTuple):
 
 def gaussian_sweep(tree: Tree, values: np.ndarray, noise: float, variance: np.ndarray) -> Swept:
     """Exact messages over locations, where the branch above node v has the variance `variance[v]`."""
-    nodes, columns = tree.n_nodes, values.shape[1]
     seen = ~np.isnan(values)
-    up_mean, up_variance = np.zeros((nodes, columns)), np.full((nodes, columns), np.inf)
-    up_mean[: len(values)], up_variance[: len(values)] = np.where(seen, values, 0.0), np.where(seen, noise, np.inf)
-    wide = variance[:, None]
-    for node in tree.order:
-        if node >= tree.n_leaves:
-            below = list(tree.children[node])
-            weight = 1.0 / (up_variance[below] + wide[below])
-            total = weight.sum(axis=0)
-            up_variance[node] = 1.0 / np.where(total > 0.0, total, 1.0)
-            up_mean[node] = (weight * up_mean[below]).sum(axis=0) * up_variance[node]
-            up_variance[node] = np.where(total > 0.0, up_variance[node], np.inf)
-    down_mean, down_variance = np.zeros((nodes, columns)), np.zeros((nodes, columns))
-    for node in tree.order[::-1]:
-        for child in tree.children[node]:
-            others = [other for other in tree.children[node] if other != child]
-            weight = 1.0 / (up_variance[others] + wide[others])
-            own = 1.0 / (down_variance[node] + wide[node])
-            total = own + weight.sum(axis=0)
-            down_variance[child] = 1.0 / total
-            down_mean[child] = ((weight * up_mean[others]).sum(axis=0) + own * down_mean[node]) / total
-    square, outside = (up_mean - down_mean) ** 2, up_variance + down_variance
-    log_density = log_normal(square, outside + wide).sum(axis=1)
-    return Swept(square, outside, log_density, _merged(tree, up_mean, up_variance, wide))
-
-
-def _merged(tree: Tree, mean: np.ndarray, variance: np.ndarray, wide: np.ndarray) -> float:
-    """The log evidence: children merge one after the other, each with the density of its distance from the others."""
-    total = float(log_normal(mean[tree.top] ** 2, variance[tree.top] + wide[tree.top]).sum())
-    for node in range(tree.n_leaves, tree.n_nodes):
-        first, *rest = tree.children[node]
-        at, spread = mean[first], variance[first] + wide[first]
-        for child in rest:
-            own = variance[child] + wide[child]
-            total += float(log_normal(np.where(np.isinf(spread), 0.0, (at - mean[child]) ** 2), spread + own).sum())
-            precision, other = 1.0 / spread, 1.0 / own
-            both = np.where(precision + other > 0.0, precision + other, 1.0)
-            at = (precision * at + other * mean[child]) / both
-            spread = np.where(precision + other > 0.0, 1.0 / both, np.inf)
-    return total
+    leaves = Leaves(np.where(seen, values, 0.0), np.where(seen, noise, np.inf))
+    found = sweep(tree, leaves, variance)
+    square, outside = (found.up_mean - found.down_mean) ** 2, found.up_variance + found.down_variance
+    log_density = log_normal(square, outside + variance[:, None], values.shape[1])
+    return Swept(square, outside, log_density, found.log_evidence)
 
 
 def tilted_variances(messages: Swept, cavity: np.ndarray) -> Tilted:
@@ -94,7 +61,8 @@ def tilted_variances(messages: Swept, cavity: np.ndarray) -> Tilted:
         w = np.exp(u)
         log = u - 0.5 * (LOG_2PI + np.log(variance) + (w - mean) ** 2 / variance)
         for column in range(messages.square.shape[1]):
-            log = log + log_normal(messages.square[:, column, None], messages.outside[:, column, None] + w)
+            spread = messages.outside[:, column, None] + w
+            log = log + log_normal(messages.square[:, column, None, None], spread[..., None], 1)
         top = log.max(axis=1, keepdims=True)
         inside = log > top - 40.0
         if (inside.sum(axis=1) > GRID // 2).all():
@@ -150,13 +118,6 @@ def beta_times(cavity: np.ndarray, more: np.ndarray) -> Times:
         found = [np.where(good, one, other) for one, other in zip(found, (centre, spread, log_mass), strict=True)]
         minus_log = np.where(good, minus_log, weight @ depth / mass)
     return Times(np.stack([found[0] / found[1], 1.0 / found[1]]), found[2], minus_log)
-
-
-def log_normal(square: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Log density of a Gaussian; infinite variances say nothing."""
-    known = np.isfinite(variance)
-    spread = np.where(known, variance, 1.0)
-    return np.where(known, -0.5 * (LOG_2PI + np.log(spread) + square / spread), 0.0)
 
 
 def improper_integral(cavity: np.ndarray, at: float, spread: float) -> float:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.monte_carlo import Chains, run
-from .arrays import unpack
+from ...engine.mcmc.run import Chains, run
 from .backend import Kernels
-from .leaves import Data, to_leaves
-from .predict import FittedTree
-from .sampler import Sampler
-from .settings import Settings
+from .chains.sampler import Sampler
+from .chains.settings import Settings
+from .fitted_tree import FittedTree
+from .likelihoods.leaves import to_leaves
+from .likelihoods.table import Data
+from .shapes.arrays import unpack
 from .tree import Tree
 
 
@@ -76,7 +77,7 @@ def sample_posterior(
         key: a key of `jax.random`; the same key gives the same draws with the same back end.
         draws: kept, of each chain.
         settings: what is sampled; by default diffusion variance and divergence rate of a Dirichlet diffusion tree.
-        chains, warmup, thin, progress, checkpoint: as in `cavity.engine.monte_carlo.run`.
+        chains, warmup, thin, progress, checkpoint: as in `cavity.engine.mcmc.run.run`.
         backend: "jax" or "numba".
 
     Raises:

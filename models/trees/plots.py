@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.figure import BLUE, COLOURS, INK, PALE, clean, new_figure
+from ...engine.plots.figure import BLUE, INK, PALE, clean, colour, coloured, draw_legend, new_figure
 from ...factors.errors import DataError
-from .predict import FittedTree, log_predictive
+from .fitted_tree import FittedTree
+from .predict import log_predictive
 from .tree import ORIGIN, Tree
 
 _NAMED = 400  # leaves beyond which names are left out: they could not be read
@@ -57,7 +58,7 @@ def plot_tree(
     if support is not None:
         _draw_support(axes, tree, np.asarray(support, dtype=np.float64), across, down, pitch)
     _draw_names(axes, tree, down, colours, pitch, grouped=groups is not None)
-    _draw_legend(axes, legend)
+    draw_legend(axes.figure, legend)
     axes.set_title(title, fontsize=10)
     return figure
 
@@ -97,7 +98,7 @@ def plot_tree_on_scatter(
     axes.scatter(*locations[: tree.n_leaves, :2].T, s=size, c=kind, zorder=3, linewidths=0)
     axes.plot(*locations[tree.top, :2], marker="o", color="white", markeredgecolor=INK, markersize=6, zorder=4)
     axes.set_aspect("equal", adjustable="datalim")
-    _draw_legend(axes, legend)
+    draw_legend(axes.figure, legend)
     axes.set_title(title, fontsize=10)
     return axes.figure
 
@@ -118,14 +119,15 @@ def plot_evidence(
     """
     axes = clean(new_figure(6.4, 4.0).add_subplot() if axes is None else axes)
     low, values = [], []
-    for colour, (name, runs) in zip(_cycle(len(traces)), traces.items(), strict=True):
+    legend = {name: colour(i) for i, name in enumerate(traces)}
+    for name, runs in traces.items():
         runs = [runs] if np.ndim(runs[0][0]) == 0 else list(runs)
         for seconds, value in runs:
             seconds, value = np.asarray(seconds, dtype=np.float64), np.asarray(value, dtype=np.float64)
             if seconds.shape != value.shape or seconds.ndim != 1 or not len(seconds):
                 raise DataError(f"A run of {name!r} has {seconds.shape} seconds and {value.shape} values.")
             axes.plot(
-                seconds, value, drawstyle="steps-post", color=colour, linewidth=1.2,
+                seconds, value, drawstyle="steps-post", color=legend[name], linewidth=1.2,
                 alpha=1.0 if len(runs) == 1 else 0.6,
             )  # fmt: skip
             low.append(seconds[seconds > 0.0].min(initial=np.inf))
@@ -135,7 +137,7 @@ def plot_evidence(
     if np.ptp(shown) > 0.0:  # a poor start would flatten all the rest
         bottom = max(shown.min(), np.quantile(shown, 0.02) - 0.5 * (shown.max() - np.median(shown)))
         axes.set_ylim(bottom - 0.03 * (shown.max() - bottom), shown.max() + 0.05 * (shown.max() - bottom))
-    _draw_legend(axes, dict(zip(traces, _cycle(len(traces)), strict=True)))
+    draw_legend(axes.figure, legend)
     axes.set_title(title, fontsize=10)
     return axes.figure
 
@@ -179,11 +181,11 @@ def plot_density(
     axes = clean(new_figure(5.6, 5.2).add_subplot() if axes is None else axes)
     shades = [_shade(share) for share in np.linspace(0.06, 0.75, len(_MASSES))]
     axes.contourf(first, second, density, levels=[*_levels(density), np.inf], colors=shades)
-    kinds, legend = _colours_of(groups, len(data))
+    kinds, legend = coloured(groups, len(data), "leaves", INK)
     size = float(np.clip(1200.0 / len(data), 3.0, 20.0))
     axes.scatter(*points.T, s=size, c=INK if groups is None else kinds, linewidths=0.3, edgecolors="white", zorder=3)
     axes.set(xlabel=f"column {columns[0]}", ylabel=f"column {columns[1]}")
-    _draw_legend(axes, legend)
+    draw_legend(axes.figure, legend)
     axes.set_title(title, fontsize=10)
     return axes.figure
 
@@ -203,25 +205,9 @@ def _shade(share: float) -> tuple[float, ...]:
     return tuple(pale + share * (ink - pale))
 
 
-def _cycle(n: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(n)]
-
-
-def _colours_of(groups: Sequence[Any] | None, n: int) -> tuple[list[str], dict[str, str]]:
-    """The colour of each of n points, and that of each group in the order of appearance."""
-    if groups is None:
-        return [INK] * n, {}
-    groups = [str(group) for group in groups]
-    if len(groups) != n:
-        raise DataError(f"Groups are one label for each of the {n} leaves; found {len(groups)}.")
-    found = list(dict.fromkeys(groups))
-    legend = dict(zip(found, _cycle(len(found)), strict=True))
-    return [legend[group] for group in groups], legend
-
-
 def _branch_colours(tree: Tree, groups: Sequence[Any] | None) -> tuple[list[str], dict[str, str]]:
     """(nodes,) the colour of each branch: that of the one group below it, or the ink."""
-    colours, legend = _colours_of(groups, tree.n_leaves)
+    colours, legend = coloured(groups, tree.n_leaves, "leaves", INK)
     colours = colours + [""] * (tree.n_nodes - tree.n_leaves)
     for node in tree.order:
         if tree.children[node]:
@@ -316,17 +302,3 @@ def _draw_names(axes: Any, tree: Tree, down: np.ndarray, colours: list[str], pit
     axes.set_yticks(np.arange(tree.n_leaves), [tree.names[leaf] for leaf in order], fontsize=min(8.0, 0.8 * pitch))
     for tick, leaf in zip(axes.get_yticklabels(), order, strict=True):
         tick.set_color(colours[leaf])
-
-
-def _draw_legend(axes: Any, legend: Mapping[str, str]) -> None:
-    """What the colours mean, outside where it cannot cover the picture, and once in a figure."""
-    if len(legend) < 2 or axes.figure.legends:
-        return
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=colour, linewidth=3, label=name) for name, colour in legend.items()]
-    widest = max(2, int(13.0 * axes.figure.get_figwidth() / (5.0 + max(map(len, legend)))))
-    lines = -(-len(handles) // widest)
-    axes.figure.legend(
-        handles=handles, fontsize=8, frameon=False, loc="outside upper center", ncols=-(-len(handles) // lines)
-    )

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
-from .divergence import Divergence, number
+from .divergence import Divergence
 from .tree import ORIGIN, Tree
 
 MEASURES = ("depth", "time")

@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.bar import progress_bar
-from ...engine.keys import generator
+from ...engine.mcmc.bar import progress_bar
+from ...engine.mcmc.keys import generator
+from ...engine.support.user_numbers import number
 from ...factors.errors import DataError, ModelError
-from .arrays import FREE, Arrays
 from .backend import Kernels
-from .divergence import number
-from .fitted import Hyper, Problem, State, first_state, log_mass, refitted, settled, tree_draws
-from .hyper import LEARNABLE, Hyperpriors
-from .leaves import Data, per_column
-from .predict import FittedTree, fit_tree
+from .chains.fitted import Hyper, Problem, State, first_state, log_mass, refitted, settled, tree_draws
+from .chains.hyper import LEARNABLE, Hyperpriors
+from .fitted_tree import FittedTree, fit_tree
+from .likelihoods.leaves import per_column
+from .likelihoods.table import Data
 from .prior import TreePrior
+from .shapes.arrays import FREE, Arrays
 from .tree import Tree
 
 BLOCK = 100  # search steps in one call of the kernels: one compilation whatever the number of steps

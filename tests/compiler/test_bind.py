@@ -6,20 +6,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cavity.compiler.bind import bind
-from cavity.compiler.functions import softmax
-from cavity.compiler.language import Model
+from cavity.compiler.data.bind import bind
+from cavity.compiler.data.bind_many import bind_many
+from cavity.compiler.language.functions import softmax
+from cavity.compiler.language.model import Model
 from cavity.factors import domains
-from cavity.factors.bernoulli import bernoulli
-from cavity.factors.beta import beta
-from cavity.factors.categorical import categorical
-from cavity.factors.dirichlet import dirichlet
+from cavity.factors.discrete.bernoulli import bernoulli
+from cavity.factors.discrete.categorical import categorical
+from cavity.factors.discrete.poisson import poisson
 from cavity.factors.errors import DataError
-from cavity.factors.gamma import gamma
-from cavity.factors.gaussian import gaussian
-from cavity.factors.poisson import poisson
-from cavity.factors.vector_gaussian import vector_gaussian
-from cavity.factors.wishart import wishart
+from cavity.factors.positive.beta import beta
+from cavity.factors.positive.gamma import gamma
+from cavity.factors.real.gaussian import gaussian
+from cavity.factors.real.interval import between
+from cavity.factors.real.truncated_gaussian import truncated_gaussian
+from cavity.factors.vectors.dirichlet import dirichlet
+from cavity.factors.vectors.vector_gaussian import vector_gaussian
+from cavity.factors.vectors.wishart import wishart
 
 
 def refused(model, data, *parts, sizes=None):
@@ -343,3 +346,19 @@ def _seconds(action):
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
+
+
+def test_an_input_that_is_nothing_but_a_bound_may_be_infinite():
+    model = Model()
+    rows = model.plate("rows")
+    low = model.input("low", domains.real, rows)
+    high = model.input("high", domains.real, rows)
+    both = model.input("both", domains.real, rows)
+    x = model.random("x", gaussian(both, variance=1.0), rows)
+    model.random("seen", between(x, low, high), rows)
+    model.random("cut", truncated_gaussian(0.0, 1.0, low=low, high=both), rows)
+    bounds = {"low": [-np.inf, 0.0], "high": [1.0, np.inf], "both": [1.0, 2.0]}
+    np.testing.assert_array_equal(bind(model, bounds).inputs["low"], bounds["low"])
+    np.testing.assert_array_equal(bind_many(model, [bounds, bounds]).inputs["high"], [bounds["high"]] * 2)
+    refused(model, {**bounds, "both": [1.0, np.inf]}, "Input 'both' (real): must be finite; found inf at [1]")
+    refused(model, {**bounds, "low": [np.nan, 0.0]}, "Input 'low' (real): must be finite; found nan at [0]")

@@ -6,20 +6,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cavity.compiler.expressions import Apply, Constant, Gather, parents
-from cavity.compiler.functions import dot, exp, log, logistic, probit, softmax
-from cavity.compiler.functions import sum as total
-from cavity.compiler.language import Model
+from cavity.compiler.language.functions import dot, exp, log, logistic, probit, softmax
+from cavity.compiler.language.functions import sum as total
+from cavity.compiler.language.model import Model
+from cavity.compiler.language.nodes import Apply, Constant, Gather, parents
 from cavity.factors import domains
-from cavity.factors.bernoulli import bernoulli
-from cavity.factors.categorical import categorical
-from cavity.factors.dirichlet import dirichlet
+from cavity.factors.discrete.bernoulli import bernoulli
+from cavity.factors.discrete.categorical import categorical
+from cavity.factors.discrete.poisson import poisson
 from cavity.factors.factor import Factor, Switch, Term, switch
-from cavity.factors.gamma import gamma
-from cavity.factors.gaussian import gaussian
-from cavity.factors.poisson import poisson
-from cavity.factors.vector_gaussian import vector_gaussian
-from cavity.factors.wishart import wishart
+from cavity.factors.positive.gamma import gamma
+from cavity.factors.real.gaussian import gaussian
+from cavity.factors.vectors.dirichlet import dirichlet
+from cavity.factors.vectors.vector_gaussian import vector_gaussian
+from cavity.factors.vectors.wishart import wishart
 
 
 def names(plates):
@@ -348,7 +348,8 @@ def test_unknown_edge_kinds_are_lenient(model):
 
 
 def test_bounds_may_be_infinite(model):
-    factor = Factor("truncated", {"low": "real", "high": "real"}, lambda d: domains.real, None, None, None)
+    arguments = {"low": "real", "high": "real"}
+    factor = Factor("truncated", arguments, lambda d: domains.real, None, None, None, bounds=frozenset(arguments))
     x = model.random("x", Term(factor, {"low": 0.0, "high": np.inf}))
     assert x.term.args["high"].value == np.inf
 

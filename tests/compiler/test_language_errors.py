@@ -5,20 +5,20 @@ import dataclasses
 import numpy as np
 import pytest
 
-from cavity.compiler.functions import exp, log, logistic, softmax
-from cavity.compiler.functions import sum as total
-from cavity.compiler.language import Model
+from cavity.compiler.language.functions import exp, log, logistic, softmax
+from cavity.compiler.language.functions import sum as total
+from cavity.compiler.language.model import Model
 from cavity.factors import domains
-from cavity.factors.bernoulli import bernoulli
-from cavity.factors.beta import beta
-from cavity.factors.categorical import categorical
-from cavity.factors.dirichlet import dirichlet
+from cavity.factors.discrete.bernoulli import bernoulli
+from cavity.factors.discrete.categorical import categorical
+from cavity.factors.discrete.poisson import poisson
 from cavity.factors.errors import ModelError
 from cavity.factors.factor import Factor, Term, switch
-from cavity.factors.gamma import gamma
-from cavity.factors.gaussian import gaussian
-from cavity.factors.poisson import poisson
-from cavity.factors.vector_gaussian import vector_gaussian
+from cavity.factors.positive.beta import beta
+from cavity.factors.positive.gamma import gamma
+from cavity.factors.real.gaussian import gaussian
+from cavity.factors.vectors.dirichlet import dirichlet
+from cavity.factors.vectors.vector_gaussian import vector_gaussian
 
 STANDARD = {"mean": 0.0, "precision": 1.0}
 

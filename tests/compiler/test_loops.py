@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 import cavity as cv
-from cavity.compiler.loops import loopy
+from cavity.compiler.answers import in_words
+from cavity.compiler.discrete.loops import loopy
 from cavity.compiler.plan import make_plan
 
 
@@ -59,3 +62,33 @@ def test_chains():
     assert loops(m, ["y"]) == []
     m.random("z", cv.gaussian(x * m.random("a", cv.gaussian(0.0, variance=1.0)), variance=1.0))
     assert set(loops(m, ["y", "z"])) == {"x", "z"}
+
+
+@pytest.mark.parametrize("joined", ["chain", "tree"])
+def test_one_chain_or_tree_is_none_and_two_that_meet_are(joined):
+    """Both join all their elements, whatever the way: two that meet at every element are a loop, and not exact."""
+
+    def plan(number):
+        m = cv.Model()
+        n = m.plate("n", 4)
+        start = cv.gaussian(0.0, variance=1.0)
+        way = {"first": start} if joined == "chain" else {"root": start, "parent": m.input("p", cv.index(n), plates=n)}
+        make = m.chain if joined == "chain" else m.tree
+        x = [make(f"x{i}", over=n, then=lambda p: cv.gaussian(p, variance=1.0), **way) for i in range(number)]
+        m.random("y", cv.gaussian(sum(x[1:], x[0]), variance=1.0))
+        return make_plan(m, frozenset({"y"}))
+
+    assert loopy(plan(1)) == []
+    assert in_words(plan(1)).startswith("exact for x0")
+    assert loopy(plan(2)) == ["x0", "x1", "y"]
+    assert "exact for x0" not in in_words(plan(2))
+
+
+def test_products_of_the_same_two():
+    m = cv.Model()
+    n = m.plate("n", 3)
+    a, b = (m.random(name, cv.gamma(2.0, 1.0), plates=n) for name in "ab")
+    m.let("p", a * b)
+    m.let("q", a / b)
+    assert loops(m, ["p"]) == []
+    assert set(loops(m, ["p", "q"])) == {"p", "q"}

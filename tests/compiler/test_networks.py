@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 import cavity as cv
-from cavity.compiler.elimination import Elimination, Node, Tangled, elimination
-from cavity.compiler.expressions import Plate
-from cavity.compiler.loops import loops_among, short_loops
+from cavity.compiler.blocks.energy import EnergyBlock
+from cavity.compiler.blocks.table import ConditionalTable, TableBlock, TruthTable
+from cavity.compiler.discrete.elimination import Elimination, Node, Tangled, elimination
+from cavity.compiler.discrete.loops import loops_among, short_loops
+from cavity.compiler.discrete.networks import NetworkBlock
+from cavity.compiler.language.nodes import Plate
 
 
 def kinds(model, observed, **options):
-    """Block -> kind of the plan."""
-    return {block.name: block.kind for block in cv.compile(model, observed, **options).plan.blocks if block.latent}
+    """Block -> class of the plan."""
+    return {block.name: type(block) for block in cv.compile(model, observed, **options).plan.blocks if block.latent}
 
 
 # Elimination ---------------------------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ TRIANGLE = pairs((0, 1), (1, 2), (0, 2))
 
 
 def test_trees_stay_belief_propagation():
-    assert set(kinds(*pairs((0, 1), (1, 2)), accuracy="best").values()) <= {"energy", "table"}
+    assert set(kinds(*pairs((0, 1), (1, 2)), accuracy="best").values()) <= {EnergyBlock, TruthTable, ConditionalTable}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_trees_stay_belief_propagation():
     + [({"method": method, "accuracy": "best"}, True) for method in ("auto", "ep")],
 )
 def test_loops_are_summed_out_unless_another_method_is_asked_for(options, joint):
-    assert ("network" in kinds(*TRIANGLE, **options).values()) is joint
+    assert (NetworkBlock in kinds(*TRIANGLE, **options).values()) is joint
 
 
 def test_short_loops_are_named():
@@ -95,7 +98,7 @@ def test_short_loops_are_named():
 def test_a_long_loop_is_not_short():
     ring = pairs(*((k, (k + 1) % 8) for k in range(8)), size=8)
     program = cv.compile(*ring, method="ep")
-    tables = [block for block in program.plan.blocks if block.kind == "table"]
+    tables = [block for block in program.plan.blocks if isinstance(block, TableBlock)]
     assert loops_among(tables)
     assert short_loops(program.plan) == []
 
@@ -111,7 +114,7 @@ def complete(size):
 
 
 def test_what_is_too_large_stays_loopy_and_says_so():
-    assert kinds(complete(2), ["seen"])["seen"] == "network"
+    assert kinds(complete(2), ["seen"])["seen"] is NetworkBlock
     program = cv.compile(complete(7), ["seen"])
     assert "loopy, and not summed out jointly" in program.explain()
     assert "accuracy='best' allows larger tables" in program.explain()
@@ -134,8 +137,8 @@ def test_many_tables_become_one():
     for k in range(1, 10):
         last = m.random(f"x{k}", cv.bernoulli(t[last]))
     found = kinds(m, ["x9"])
-    assert list(found.values()).count("table") == 0
-    assert "network" in found.values()
+    assert not any(issubclass(made, TableBlock) for made in found.values())
+    assert NetworkBlock in found.values()
 
 
 # Operators of classes ------------------------------------------------------------------------------------------------

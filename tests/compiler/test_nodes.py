@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cavity.compiler.expressions import Let, Random, is_data, parents
-from cavity.compiler.functions import exp, softmax
-from cavity.compiler.language import Model, check_graph
+from cavity.compiler.language.functions import exp, softmax
+from cavity.compiler.language.model import Model, check_graph
+from cavity.compiler.language.nodes import Let, Random, is_data, parents
 from cavity.factors import domains
-from cavity.factors.bernoulli import bernoulli
+from cavity.factors.discrete.bernoulli import bernoulli
 from cavity.factors.errors import ModelError
 from cavity.factors.factor import switch
-from cavity.factors.gaussian import gaussian
+from cavity.factors.real.gaussian import gaussian
 
 
 @pytest.fixture

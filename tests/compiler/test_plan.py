@@ -11,6 +11,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from small_models import clutter, skills
 
 import cavity as cv
 from cavity.compiler.plan import make_plan
@@ -35,26 +36,6 @@ def mean_and_precision():
     mean = m.random("mean", cv.gaussian(0.0, variance=100.0))
     precision = m.random("precision", cv.gamma(shape=1.0, rate=1.0))
     m.random("x", cv.gaussian(mean, precision=precision), plates=n)
-    return m
-
-
-def skills():
-    m = cv.Model("skills")
-    player, game = m.plate("player"), m.plate("game")
-    winner = m.input("winner", cv.index(player), plates=game)
-    loser = m.input("loser", cv.index(player), plates=game)
-    skill = m.random("skill", cv.gaussian(0.0, variance=0.5), plates=player)
-    margin = m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0))
-    m.constrain(margin > 0)
-    return m
-
-
-def clutter():
-    m = cv.Model("clutter")
-    n = m.plate("n")
-    mean = m.random("mean", cv.gaussian(0.0, variance=100.0))
-    clean = m.random("clean", cv.bernoulli(0.5), plates=n)
-    m.random("x", cv.switch(clean, cv.gaussian(mean, variance=1.0), cv.gaussian(0.0, variance=10.0)))
     return m
 
 
@@ -197,7 +178,7 @@ def test_method_dictionary_names_constraints():
 def test_bounds_reach_the_operator():
     text = cv.compile(binary_regression(), ["y"], method={"y": cv.ncvmp(bound="tilted")}).explain()
     assert "logistic: tilted" in text
-    assert "[bound]" in text
+    assert "[message: bound]" in text
 
 
 def test_power_one_is_ep():
@@ -277,8 +258,10 @@ def test_random_parameters_without_closed_form(term):
 
 
 def test_unknown_bound():
-    text = refusal(binary_regression(), ["y"], method={"y": cv.ncvmp(bound="blei")})
-    says(text, "'y' has no bound 'blei'", "logistic: quadrature, tilted, jaakkola")
+    with pytest.raises(cv.ModelError, match="bound='blei'"):
+        cv.ncvmp(bound="blei")
+    text = refusal(binary_regression(), ["y"], method={"y": cv.ncvmp(bound="bohning")})
+    says(text, "'y' has no bound 'bohning'", "logistic: quadrature, tilted, jaakkola")
     text = refusal(softmax_regression(), ["y"], method={"y": cv.ncvmp(bound="jaakkola")})
     says(text, "softmax: quadrature, tilted, log, quadratic, adaptive, bohning, taylor")
 
@@ -286,6 +269,37 @@ def test_unknown_bound():
 def test_bound_where_there_is_no_link():
     text = refusal(mean_and_precision(), ["x"], method={"x": cv.ncvmp(bound="tilted")})
     says(text, "'x' has no bound 'tilted'", "no link")
+
+
+def line_and_sign():
+    """A line seen with random noise, and the sign of another one."""
+    m = cv.Model()
+    x = m.input("x", cv.real, plates=m.plate("row", 4))
+    level, slope = (m.random(name, cv.gaussian(0.0, variance=1.0)) for name in ("level", "slope"))
+    m.random("y", cv.gaussian(level + slope * x, precision=m.random("noise", cv.gamma(1.0, 1.0))))
+    m.random("sign", cv.bernoulli(cv.logistic(level - slope * x)))
+    return m
+
+
+def test_a_bound_for_the_whole_model_applies_where_a_link_has_it():
+    program = cv.compile(line_and_sign(), ["y", "sign"], method=cv.ncvmp(bound="jaakkola"))
+    methods = {block.name: block.choice.operator for block in program.plan.blocks}
+    assert methods["y"] == "gaussian expected log density"
+    assert methods["sign"] == "bernoulli expected log density (logistic: jaakkola)"
+    text = refusal(line_and_sign(), ["y", "sign"], method=cv.ncvmp(bound="log"))
+    says(text, "No factor of the model has the bound 'log'", "logistic: quadrature, tilted, jaakkola")
+
+
+@pytest.mark.parametrize("method", ["ep", "vmp"])
+def test_a_variable_whose_method_is_asked_for_keeps_its_own_belief(method):
+    def joined(method, **options):
+        plan = cv.compile(line_and_sign(), ["y", "sign"], method=method, **options).plan
+        return [tuple(member.name for member in joint.members) for joint in plan.joints]
+
+    together = [("level", "slope")]
+    assert joined("auto") == joined({"y": "vmp"}) == joined({"level": "auto"}) == together
+    assert joined({"level": method}) == joined({"slope": method}) == joined("vmp") == []
+    assert joined({"level": method}, accuracy="best") == together
 
 
 def test_unknown_name_in_method():

@@ -1,4 +1,8 @@
-"""Random arguments of the factors: points of all edges, and beliefs over those that may be random."""
+"""Random arguments of the factors: points of all edges, and beliefs over those that may be random.
+
+Both follow from the domains and the rules that a factor declares. A factor stands in a table below only where its laws
+hold at special arguments alone.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cavity.factors import REGISTRY
-from cavity.factors.derived import completed
+from cavity.factors.domains import Domain
 from cavity.factors.families import (
     FOR_DOMAIN,
     Bernoulli,
@@ -22,6 +26,7 @@ from cavity.factors.families import (
     Wishart,
 )
 from cavity.factors.moments import Category, Vector
+from cavity.factors.quadrature.derived import completed
 
 
 def positive(rng):
@@ -39,57 +44,80 @@ def simplex(rng, size=3):
 
 CUTPOINTS = np.array([-1.0, 0.2, 1.5])
 
-# factor -> points of out and of all edges
-POINTS = {
-    "beta": lambda r: {"out": r.uniform(0.1, 0.9), "a": positive(r), "b": positive(r)},
-    "beta_of_mean": lambda r: {"out": r.uniform(0.1, 0.9), "mean": r.uniform(0.2, 0.8), "total": 1 + positive(r)},
-    "between": lambda r: {"out": 1.0, "value": r.uniform(-0.9, 0.9), "low": -1.0, "high": 1.0},
-    "binomial": lambda r: {
-        "out": float(r.integers(4)),
-        "n": float(r.integers(4, 9)),
-        "probability": r.uniform(0.1, 0.9),
-    },
-    "bernoulli": lambda r: {"out": float(r.integers(2)), "probability": r.uniform(0.1, 0.9)},
-    "categorical": lambda r: {"out": int(r.integers(3)), "probability": simplex(r)},
-    "dirichlet": lambda r: {"out": simplex(r), "concentration": np.exp(r.normal(size=3))},
-    "dirichlet_of_mean": lambda r: {"out": simplex(r), "mean": simplex(r), "total": 3 + positive(r)},
-    "gamma": lambda r: {"out": positive(r), "shape": positive(r), "rate": positive(r)},
-    "gaussian": lambda r: {"out": r.normal(), "mean": r.normal(), "precision": positive(r)},
-    "half_cauchy": lambda r: {"out": positive(r), "scale": positive(r)},
-    "half_normal": lambda r: {"out": positive(r), "scale": positive(r)},
-    "isotropic_gaussian": lambda r: {"out": r.normal(size=3), "mean": r.normal(size=3), "precision": positive(r)},
-    "laplace": lambda r: {"out": r.normal(), "mean": r.normal(), "scale": positive(r)},
-    "log_normal": lambda r: {"out": positive(r), "mean": r.normal(), "precision": positive(r)},
-    "multinomial": lambda r: {"out": np.array([2.0, 0.0, 3.0]), "n": 5.0, "probability": simplex(r)},
-    "negative_binomial": lambda r: {"out": float(r.integers(6)), "mean": positive(r), "dispersion": positive(r)},
-    "negative_binomial_trials": lambda r: {
-        "out": float(r.integers(6)),
-        "successes": positive(r),
-        "probability": r.uniform(0.1, 0.9),
-    },
-    "ordered_logistic": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
-    "ordered_probit": lambda r: {"out": int(r.integers(4)), "score": r.normal(), "cutpoints": CUTPOINTS},
-    "poisson": lambda r: {"out": float(r.integers(6)), "rate": positive(r)},
-    "spike_and_slab": lambda r: {"out": r.normal(), "probability": r.uniform(0.1, 0.9), "precision": positive(r)},
-    "student_t": lambda r: {"out": r.normal(), "dof": 3 + positive(r), "mean": r.normal(), "scale": positive(r)},
-    "truncated_gamma": lambda r: {
-        "out": r.uniform(0.6, 2.9),
-        "shape": positive(r),
-        "rate": positive(r),
-        "low": 0.5,
-        "high": 3.0,
-    },
-    "truncated_gaussian": lambda r: {
-        "out": r.uniform(-0.9, 1.9),
-        "mean": r.normal(),
-        "precision": positive(r),
-        "low": -1.0,
-        "high": 2.0,
-    },
-    "uniform": lambda r: {"out": r.uniform(-0.9, 1.9), "low": -1.0, "high": 2.0},
-    "vector_gaussian": lambda r: {"out": r.normal(size=3), "mean": r.normal(size=3), "precision": matrix(r)},
-    "wishart": lambda r: {"out": matrix(r), "dof": 3.0 + positive(r), "rate": matrix(r)},
+
+def BOUNDS(low, high):
+    return {"low": lambda r: low, "high": lambda r: high}
+
+
+# kind of domain -> a point of it
+VALUES = {
+    "real": lambda r: r.normal(),
+    "sparse": lambda r: r.normal(),
+    "positive": positive,
+    "unit": lambda r: r.uniform(0.1, 0.9),
+    "boolean": lambda r: float(r.integers(2)),
+    "category": lambda r: int(r.integers(3)),
+    "count": lambda r: float(r.integers(6)),
+    "simplex": simplex,
+    "concentration": lambda r: np.exp(r.normal(size=3)),
+    "vector": lambda r: r.normal(size=3),
+    "posdef": matrix,
 }
+# factor -> points of some edges, for moments that must exist and bounds that others share
+SPECIAL = {
+    "beta_of_mean": {"mean": lambda r: r.uniform(0.2, 0.8), "total": lambda r: 1 + positive(r)},
+    "between": {"out": lambda r: 1.0, "value": lambda r: r.uniform(-0.9, 0.9)} | BOUNDS(-1.0, 1.0),
+    "dirichlet_of_mean": {"total": lambda r: 3 + positive(r)},
+    "ordered_logistic": {"cutpoints": lambda r: CUTPOINTS},
+    "ordered_probit": {"cutpoints": lambda r: CUTPOINTS},
+    # Of which the variance is finite, and no spike that is narrow against a belief of its mean.
+    "student_t": {"dof": lambda r: 3 + positive(r), "scale": lambda r: 0.5 + positive(r)},
+    "truncated_gamma": {"out": lambda r: r.uniform(0.6, 2.9)} | BOUNDS(0.5, 3.0),
+    "truncated_gaussian": {"out": lambda r: r.uniform(-0.9, 1.9)} | BOUNDS(-1.0, 2.0),
+    "uniform": {"out": lambda r: r.uniform(-0.9, 1.9)} | BOUNDS(-1.0, 2.0),
+}
+_TRIES = 100
+
+
+def points_of(name, rng):
+    """Points of out and of all edges that keep the rules of the factor and have a density."""
+    factor, special = REGISTRY[name], SPECIAL.get(name, {})
+    ways = {edge: special.get(edge, VALUES[kind]) for edge, kind in {"out": factor.kind, **factor.edges}.items()}
+    for _ in range(_TRIES):
+        found = {edge: way(rng) for edge, way in ways.items() if edge != "out"}
+        if not keeps_rules(factor, found):
+            continue
+        for _ in range(_TRIES):
+            whole_point = {"out": ways["out"](rng), **found}
+            if keeps_rules(factor, whole_point) and np.isfinite(log_density(factor, whole_point)):
+                return whole_point
+        if factor.conditional:  # outcomes that no chance hits, such as counts of a given sum
+            key = jax.random.key(int(rng.integers(1 << 30)))
+            drawn = factor.conditional["draw"](key, **{edge: jnp.asarray(value) for edge, value in found.items()})
+            return {"out": np.asarray(drawn), **found}
+        if name in OUTCOMES:
+            return {"out": OUTCOMES[name](rng, **found), **found}
+    raise AssertionError(f"no arguments of {name} from its domains keep its rules: give some to SPECIAL")
+
+
+# factor -> an outcome, where chance hits none that keeps the rules
+OUTCOMES = {"multinomial": lambda r, n, probability: r.multinomial(int(n), probability).astype(float)}
+
+
+def keeps_rules(factor, values):
+    """Whether the rules that speak of these edges alone hold."""
+    domain = domain_of(factor)
+    rules = [rule for rule in factor.rules if set(rule.edges) <= set(values)]
+    spoken = [{edge: np.asarray(values[edge], float) for edge in rule.edges} for rule in rules]
+    return all(bool(np.all(rule.holds(domain, **own))) for rule, own in zip(rules, spoken, strict=True))
+
+
+def domain_of(factor):
+    return Domain(factor.kind, 3 if factor.kind in ("posdef", "simplex", "vector", "category") else None)
+
+
+def log_density(factor, point):
+    return float(factor.log_density(**{edge: jnp.asarray(value) for edge, value in point.items()}))
 
 
 def gaussian(r):
@@ -122,94 +150,65 @@ def spike_and_slab(r):
     )
 
 
-# factor -> beliefs over the edges in which it is conjugate; the others are fixed at a point
+def gamma_dividing(r, n):
+    """A belief of which 1 / x^n has a variance with tails that samples show."""
+    return Gamma.from_parameters(shape=2.0 + 2.0 * n + positive(r), rate=positive(r))
+
+
+# kind of domain -> a belief
 BELIEFS = {
-    "beta": lambda r: {"out": unit(r)},
-    "beta_of_mean": lambda r: {"out": unit(r)},
-    "between": lambda r: {},
-    "binomial": lambda r: {"probability": unit(r)},
-    "bernoulli": lambda r: {
-        "out": Bernoulli.from_parameters(probability=r.uniform(0.1, 0.9)),
-        "probability": unit(r),
-    },
-    "categorical": lambda r: {"out": Categorical.from_parameters(probability=simplex(r)), "probability": dirichlet(r)},
-    "dirichlet": lambda r: {"out": dirichlet(r)},
-    "dirichlet_of_mean": lambda r: {"out": dirichlet(r)},
-    "gamma": lambda r: {"out": gamma(r), "rate": gamma(r)},
-    "gaussian": lambda r: {"out": gaussian(r), "mean": gaussian(r), "precision": gamma(r)},
-    "half_cauchy": lambda r: {},
-    "half_normal": lambda r: {},
-    "isotropic_gaussian": lambda r: {"out": vector_gaussian(r), "mean": vector_gaussian(r), "precision": gamma(r)},
-    "laplace": lambda r: {},
-    "log_normal": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
-    "multinomial": lambda r: {"probability": dirichlet(r)},
-    "negative_binomial": lambda r: {},
-    "negative_binomial_trials": lambda r: {"probability": unit(r)},
-    "ordered_logistic": lambda r: {},
-    "ordered_probit": lambda r: {},
-    "student_t": lambda r: {},
-    "truncated_gamma": lambda r: {},
-    "truncated_gaussian": lambda r: {},
-    "uniform": lambda r: {},
-    "poisson": lambda r: {"out": Poisson.from_parameters(rate=positive(r)), "rate": gamma(r)},
-    "spike_and_slab": lambda r: {"out": spike_and_slab(r), "probability": unit(r), "precision": gamma(r)},
-    "vector_gaussian": lambda r: {"out": vector_gaussian(r), "mean": vector_gaussian(r), "precision": wishart(r)},
-    "wishart": lambda r: {"out": wishart(r), "rate": wishart(r)},
+    "real": gaussian,
+    "sparse": spike_and_slab,
+    "positive": gamma,
+    "unit": unit,
+    "boolean": lambda r: Bernoulli.from_parameters(probability=r.uniform(0.1, 0.9)),
+    "category": lambda r, size=3: Categorical.from_parameters(probability=simplex(r, size)),
+    "count": lambda r: Poisson.from_parameters(rate=positive(r)),
+    "simplex": dirichlet,
+    "vector": vector_gaussian,
+    "posdef": wishart,
 }
 
-
-# factor -> beliefs over further edges, which NCVMP serves
-BEYOND = {
-    "beta": lambda r: {"a": gamma(r), "b": gamma(r)},
-    "beta_of_mean": lambda r: {"mean": unit(r), "total": gamma(r)},
-    "dirichlet_of_mean": lambda r: {"total": gamma(r)},
-    "gamma": lambda r: {"shape": gamma(r)},
-    "half_cauchy": lambda r: {"out": gamma(r), "scale": gamma(r)},
-    # Near a shape of two 1 / scale^2 has a tail that no quadrature follows: its mean is about to be infinite.
-    "half_normal": lambda r: {
-        "out": gamma(r),
-        "scale": Gamma.from_parameters(shape=6.0 + positive(r), rate=positive(r)),
-    },
-    "laplace": lambda r: {"out": gaussian(r), "mean": gaussian(r), "scale": gamma(r)},
-    "log_normal": lambda r: {"out": gamma(r)},
-    "negative_binomial": lambda r: {
-        "out": Poisson.from_parameters(rate=positive(r)),
-        "mean": gamma(r),
-        "dispersion": gamma(r),
-    },
-    "negative_binomial_trials": lambda r: {"successes": gamma(r)},
-    "ordered_logistic": lambda r: {"out": Categorical.from_parameters(probability=simplex(r, 4)), "score": gaussian(r)},
-    "ordered_probit": lambda r: {"out": Categorical.from_parameters(probability=simplex(r, 4)), "score": gaussian(r)},
-    "student_t": lambda r: {"mean": gaussian(r), "scale": gamma(r)},
-    "truncated_gamma": lambda r: {"rate": gamma(r)},
-    "truncated_gaussian": lambda r: {"mean": gaussian(r), "precision": gamma(r)},
+# Edges that VMP serves, but with no other rule here than the derived one over outcomes of observed data.
+KNOWN_BY_CHOICE = {
+    "dirichlet_of_mean": {"mean"},
+    "student_t": {"out", "dof"},
 }
-
-KIND_OF_OUT = {
-    "beta": "unit", "bernoulli": "boolean", "categorical": "category", "dirichlet": "simplex", "gamma": "positive",
-    "gaussian": "real", "poisson": "count", "vector_gaussian": "vector", "wishart": "posdef", "beta_of_mean": "unit",
-    "between": "boolean", "binomial": "count", "dirichlet_of_mean": "simplex", "half_cauchy": "positive",
-    "half_normal": "positive", "laplace": "real", "log_normal": "positive", "multinomial": "vector",
-    "negative_binomial": "count", "negative_binomial_trials": "count", "ordered_logistic": "category",
-    "ordered_probit": "category", "isotropic_gaussian": "vector",
-    "spike_and_slab": "sparse", "student_t": "real", "truncated_gamma": "positive", "truncated_gaussian": "real",
-    "uniform": "real",
-}  # fmt: skip
 
 
 def beliefs_of(name, seed):
     """Beliefs over all edges that may be random."""
-    rng = np.random.default_rng(seed)
-    return BELIEFS[name](rng) | BEYOND.get(name, lambda r: {})(rng)
+    rng, factor = np.random.default_rng(seed), REGISTRY[name]
+    found = {}
+    for edge, kind in {"out": factor.kind, **factor.edges}.items():
+        if edge in factor.unsupported or edge in KNOWN_BY_CHOICE.get(name, ()) or kind not in BELIEFS:
+            continue
+        if kind == "category":
+            found[edge] = BELIEFS[kind](rng, classes(name))
+        elif edge in factor.divides:
+            found[edge] = gamma_dividing(rng, factor.divides[edge])
+        else:
+            found[edge] = BELIEFS[kind](rng)
+    return found
+
+
+def conjugate(name, seed):
+    """Those over the edges in which it is conjugate; the others are fixed at a point."""
+    return {edge: belief for edge, belief in beliefs_of(name, seed).items() if edge in REGISTRY[name].conjugate}
+
+
+def classes(name):
+    """How many classes an outcome has whose arguments have three elements."""
+    return REGISTRY[name].out({edge: Domain(kind, 3) for edge, kind in REGISTRY[name].edges.items()}).size
 
 
 def whole(name, random=()):
     """The factor with all that it does not declare derived."""
-    return completed(REGISTRY[name], random, KIND_OF_OUT[name])
+    return completed(REGISTRY[name], random, REGISTRY[name].kind)
 
 
 def kind_of(name, edge):
-    return KIND_OF_OUT[name] if edge == "out" else REGISTRY[name].edges[edge]
+    return REGISTRY[name].kind if edge == "out" else REGISTRY[name].edges[edge]
 
 
 def moments_of_point(name, edge, value):
@@ -217,5 +216,5 @@ def moments_of_point(name, edge, value):
     if kind == "concentration":
         return Vector(jnp.asarray(value), jnp.zeros((len(value), len(value))))
     if kind == "category":
-        return Category(jax.nn.one_hot(value, 4 if name.startswith("ordered") else 3))
+        return Category(jax.nn.one_hot(value, classes(name)))
     return FOR_DOMAIN[kind].moments_at(jnp.asarray(value))

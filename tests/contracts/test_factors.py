@@ -1,4 +1,4 @@
-"""The laws of factors, which are discovered; each needs an entry in `factor_arguments.py` and in the tables below."""
+"""The laws of factors, which are discovered, with arguments from their domains; run those of one by --factor NAME."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import pytest
 import scipy.integrate
 import scipy.special
 import scipy.stats
-from factor_arguments import BELIEFS, KIND_OF_OUT, POINTS, beliefs_of, kind_of, moments_of_point, whole
+from factor_arguments import beliefs_of, conjugate, kind_of, moments_of_point, points_of, whole
 
 from cavity.factors import REGISTRY
-from cavity.factors.derived import completed
+from cavity.factors.conditionals import conditional_of
 from cavity.factors.families import Categorical, Gamma
-from cavity.factors.gamma import expected_lgamma
+from cavity.factors.positive.gamma import expected_lgamma
+from cavity.factors.quadrature.derived import completed
 
 close = np.testing.assert_allclose
 
@@ -88,28 +89,31 @@ each_factor = pytest.mark.parametrize("name", sorted(REGISTRY))
 each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
-def test_every_entry_of_the_vocabulary_is_in_the_tables():
-    names = set(REGISTRY)
-    assert set(POINTS) == set(BELIEFS) == set(KIND_OF_OUT) == names, "give the new factor random arguments"
-    conjugate = {(name, edge) for name in names for edge in REGISTRY[name].conjugate}
-    assert set(TEXTBOOK) == conjugate, "give the new edge its textbook message"
-    assert {(name, edge) for name in names for edge in BELIEFS[name](np.random.default_rng(0))} == conjugate
-    for name in names:
-        covered = {"out", *REGISTRY[name].edges} - set(REGISTRY[name].unsupported) - set(beliefs_of(name, 0))
-        assert covered <= KNOWN_BY_CHOICE.get(name, set()), f"give a belief of {covered} of {name} to BEYOND"
+def test_textbook_messages_are_of_conjugate_edges():
+    assert set(TEXTBOOK) <= {(name, edge) for name in REGISTRY for edge in REGISTRY[name].conjugate}
 
 
-# Edges that VMP serves, but with no other rule here than the derived one over outcomes of observed data.
-KNOWN_BY_CHOICE = {
-    "dirichlet_of_mean": {"mean"},
-    "student_t": {"out", "dof"},
-}
+@pytest.mark.parametrize(
+    ("name", "edge"), sorted((name, edge) for name in REGISTRY for edge in conjugate(name, 0)), ids=lambda text: text
+)
+def test_messages_of_conjugate_edges_do_not_depend_on_their_own_belief(name, edge):
+    """That is what conjugate means: the expected log density is linear in the statistics of the edge's family."""
+    points, beliefs = points_of(name, np.random.default_rng(7)), conjugate(name, 7)
+    moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
+    moments |= {e: belief.moments() for e, belief in beliefs.items()}
+    messages = []
+    for own in (beliefs[edge], conjugate(name, 8)[edge]):
+        gradient = jax.grad(lambda m: whole(name, beliefs).expected_log(**{**moments, edge: m}))(own.moments())
+        found = type(own).pull(own.moments(), gradient)
+        messages.append((found[0] - found[0].mean(),) if isinstance(own, Categorical) else found)
+    for one, other in zip(*messages, strict=True):
+        close(one, other, rtol=1e-9, atol=1e-10)
 
 
 @each_factor
 @each_seed
 def test_expected_log_at_points_is_the_log_density(name, seed):
-    points = POINTS[name](np.random.default_rng(seed))
+    points = points_of(name, np.random.default_rng(seed))
     assert set(points) == {"out", *REGISTRY[name].edges}
     moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
     expected = REGISTRY[name].log_density(**{edge: jnp.asarray(value) for edge, value in points.items()})
@@ -127,7 +131,7 @@ def draws(belief, kind, key, number):
 def test_expected_log_is_the_expectation_of_the_log_density(name, seed):
     """Monte Carlo, within five standard errors."""
     number = 40_000
-    beliefs, points = beliefs_of(name, seed), POINTS[name](np.random.default_rng(seed))
+    beliefs, points = beliefs_of(name, seed), points_of(name, np.random.default_rng(seed))
     moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
     moments |= {edge: belief.moments() for edge, belief in beliefs.items()}
     found = float(whole(name, beliefs).expected_log(**moments))
@@ -142,7 +146,7 @@ def test_expected_log_is_the_expectation_of_the_log_density(name, seed):
 @pytest.mark.parametrize(("name", "edge"), sorted(TEXTBOOK), ids=lambda text: text)
 def test_messages_are_the_textbook_ones(name, edge):
     rng = np.random.default_rng(7)
-    beliefs, points = BELIEFS[name](rng), POINTS[name](rng)
+    beliefs, points = conjugate(name, 7), points_of(name, rng)
     moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
     moments |= {e: belief.moments() for e, belief in beliefs.items()}
     target = beliefs[edge]
@@ -189,12 +193,12 @@ def what_is_declared():
 @pytest.mark.parametrize(("name", "chosen"), list(what_is_declared()), ids=lambda item: str(item))
 def test_what_is_declared_is_what_is_derived(name, chosen):
     """Expected log densities and messages, with these edges random and the others at points."""
-    beliefs, points = beliefs_of(name, 5), POINTS[name](np.random.default_rng(5))
+    beliefs, points = beliefs_of(name, 5), points_of(name, np.random.default_rng(5))
     moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
     own = {edge: beliefs[edge].moments() for edge in chosen}
     bare = dataclasses.replace(REGISTRY[name], expected_log=None, with_random=None)
     values, messages = [], []
-    for factor in (whole(name, chosen), completed(bare, chosen, KIND_OF_OUT[name])):
+    for factor in (whole(name, chosen), completed(bare, chosen, REGISTRY[name].kind)):
         value, gradient = jax.value_and_grad(lambda own, f=factor: f.expected_log(**{**moments, **own}))(own)
         values.append(value)
         messages.append([type(beliefs[e]).pull(own[e], gradient[e]) for e in chosen])
@@ -215,7 +219,7 @@ def test_what_is_declared_is_what_is_derived(name, chosen):
 )
 def test_messages_are_derivatives_along_the_family(name, edge):
     """Moving the natural parameters of a belief moves E[log f] by the Fisher matrix times the message."""
-    beliefs, points = beliefs_of(name, 6), POINTS[name](np.random.default_rng(6))
+    beliefs, points = beliefs_of(name, 6), points_of(name, np.random.default_rng(6))
     moments = {e: moments_of_point(name, e, value) for e, value in points.items()}
     factor, belief = whole(name, [edge]), beliefs[edge]
 
@@ -282,7 +286,7 @@ def between_moments(density, low, high):
 def test_predictions_at_points(name):
     """With known arguments the predictive marginal is the density, or its projection on the outcome's family."""
     rng = np.random.default_rng(3)
-    first, second = POINTS[name](rng), POINTS[name](rng)
+    first, second = points_of(name, rng), points_of(name, rng)
     arguments = {edge: value for edge, value in first.items() if edge != "out"}
     moments = {e: moments_of_point(name, e, v) for e, v in arguments.items()}
     family = whole(name).predict(**moments)
@@ -297,7 +301,17 @@ def test_predictions_at_points(name):
     elif name == "half_cauchy":  # E log x = log scale, Var log x = pi^2 / 4
         close(family.moments().log, np.log(arguments["scale"]), rtol=1e-12, atol=1e-12)
         close(scipy.special.polygamma(1, family.parameters()["shape"]), np.pi**2 / 4, rtol=1e-12)
+    elif REGISTRY[name].kind in (
+        "real",
+        "vector",
+        "count",
+    ):  # of the family's mean, and of its variance where it has one
+        known = {edge: jnp.asarray(value, float) for edge, value in arguments.items()}
+        own = conditional_of(REGISTRY[name], REGISTRY[name].kind)
+        close(family.mean(), own.mean(**known), rtol=1e-6)
+        if REGISTRY[name].kind != "count":
+            close(family.variance(), own.variance(**known), rtol=1e-4)
     else:
-        derived = completed(dataclasses.replace(REGISTRY[name], predict=None), (), KIND_OF_OUT[name])
+        derived = completed(dataclasses.replace(REGISTRY[name], predict=None), (), REGISTRY[name].kind)
         for one, other in zip(family.expected_stats(), derived.predict(**moments).expected_stats(), strict=True):
             close(one, other, rtol=1e-6, atol=1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from cavity.factors.tilted import tilted
+from cavity.factors.quadrature.tilted import tilted
 
 close = np.testing.assert_allclose
 

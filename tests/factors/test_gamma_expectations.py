@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cavity.factors.families import Gamma
-from cavity.factors.gamma import expected_lgamma
+from cavity.factors.positive.gamma import expected_lgamma
 
 ROWS = json.loads(Path(__file__).with_name("gamma_expectations.json").read_text())
 A, B = (np.array([float.fromhex(row[i]) for row in ROWS]) for i in (0, 1))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
-from cavity.factors.log_sum_exp import FEW, RULES, expected_log_sum_exp, statistics
+from cavity.factors.quadrature.log_sum_exp import FEW, RULES, expected_log_sum_exp, statistics
 
 MANY, ONE = (1e-6, 5e-6, 2e-5), (1e-8, 1e-7, 1e-6)  # of the value, the shares and their spreads
 

@@ -11,15 +11,7 @@ import pytest
 import scipy.stats
 
 from cavity.factors.moments import Positive, Real, Unit
-from cavity.factors.scalars import (
-    BetaNumber,
-    GammaNumber,
-    LogNormalNumber,
-    covariance,
-    expectation,
-    larger,
-    number_of,
-)
+from cavity.factors.scalars import BetaNumber, GammaNumber, LogNormalNumber, covariance, expectation, larger, number_of
 
 close = np.testing.assert_allclose
 

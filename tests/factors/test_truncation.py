@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
+import pytest
 
-from cavity.factors.truncation import between, interval_site
+from cavity.factors.positive.truncated_gamma import factor as TRUNCATED_GAMMA
+from cavity.factors.quadrature.truncation import between, interval_site
 
 BOUNDS = [
     (-1, 1), (-np.inf, 0.3), (0.3, np.inf), (-np.inf, np.inf), (30, 31), (30, np.inf), (-40, -39), (-np.inf, -100),
@@ -52,3 +54,25 @@ def test_the_site_with_noise_is_the_site_without_at_the_total_variance():
         np.testing.assert_allclose(noisy.score, sharp.score, rtol=1e-14)
         np.testing.assert_allclose(noisy.curvature, sharp.curvature, rtol=1e-13)
         np.testing.assert_allclose(noisy.ratio, 1 - 2.0 * noisy.curvature, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rate", "low", "high"),
+    [
+        (2.0, 1e5, 0.3, 3.0),
+        (2.0, 3e3, 0.3, np.inf),
+        (0.3, 2.5e3, 0.3, 0.31),
+        (900.0, 1.0, 0.01, 0.3),
+        (2.0, 1.0, 0.3, 3),
+    ],
+)
+def test_a_truncated_gamma_far_out_in_a_tail(shape, rate, low, high):
+    """Where the mass of the interval underflows, the density must not explode, nor its gradient."""
+    out = 0.3
+    with mpmath.workdps(60):
+        mass = mpmath.gammainc(shape, mpmath.mpf(low) * rate, mpmath.mpf(high) * rate, regularized=True)
+        log = shape * mpmath.log(rate) - mpmath.loggamma(shape) + (shape - 1) * mpmath.log(out) - mpmath.mpf(rate) * out
+        exact_log = float(log - mpmath.log(mass))
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(TRUNCATED_GAMMA.log_density(out, shape, rate, low, high), exact_log, rtol=1e-9)
+        assert np.isfinite(jax.grad(lambda r: TRUNCATED_GAMMA.log_density(out, shape, r, low, high))(rate))

@@ -72,3 +72,89 @@ def test_wrong_arguments_are_told_with_the_variable():
     m = cv.Model()
     with pytest.raises(cv.ModelError, match=r"'y'.*takes the arguments mean; found location"):
         m.random("y", student()(location=0.0))
+
+
+def declared(**more):
+    """The waiting time until an event of a random rate."""
+    return cv.factor(
+        "waiting",
+        out=cv.positive,
+        rate=cv.positive,
+        log_density=lambda out, rate: jnp.log(rate) - rate * out,
+        **more,
+    )
+
+
+def test_what_is_declared_is_used():
+    """A conjugate average and a link density: the exact Gamma posterior, and the density at an extreme rate."""
+    waiting = declared(
+        expected_log=lambda out, rate: rate.log - rate.mean * out.mean,
+        link_densities={"exp": lambda out, s: s - out * jnp.exp(s)},
+    )
+    m = cv.Model()
+    rate = m.random("rate", cv.gamma(2.0, 1.0))
+    m.random("wait", waiting(rate), plates=m.plate("n"))
+    posterior = cv.infer(m, {"wait": [0.3, 1.2, 0.7]}, method="vmp")
+    np.testing.assert_allclose(posterior["rate"].mean, 5.0 / 3.2, rtol=1e-8)
+    m = cv.Model()
+    m.random("wait", waiting(cv.exp(m.random("s", cv.gaussian(0.0, variance=1.0)))))
+    found = cv.log_density(m, {"wait": 1.0})({"s": jnp.asarray(-800.0)})  # exp(s) alone would be zero
+    np.testing.assert_allclose(found, -800.0 + scipy.stats.norm.logpdf(-800.0), rtol=1e-12)
+
+
+def test_what_is_unsupported_is_refused_with_the_reason():
+    m = cv.Model()
+    rate = m.random("rate", cv.gamma(2.0, 1.0))
+    m.random("wait", declared(unsupported={"rate": "its average is infinite; use method='ep'"})(rate))
+    with pytest.raises(cv.UnsupportedError, match="its average is infinite; use method='ep'"):
+        cv.infer(m, {"wait": 1.0}, method="vmp")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"expected_log": lambda out, rate: rate.mean * out.mean}, "at the point"),
+        ({"expected_log": lambda out: 0.0}, "expected_log"),
+        ({"predict": lambda: 0.0}, "predict"),
+        ({"unsupported": {"scale": "it is not there"}}, "unsupported= speaks of 'scale'"),
+        ({"link_densities": {"cube": lambda out, s: 0.0}}, "which is no link"),
+        ({"link_densities": {"exp": 3.0}}, "cannot be called"),
+    ],
+)
+def test_declarations_that_contradict_the_density_are_refused(more, message):
+    with pytest.raises(cv.ModelError, match=message):
+        declared(**more)
+
+
+def test_a_name_that_joined_the_vocabulary_later_stays_the_users():
+    """Programs of before 0.6.0 may have a Weibull of their own: theirs is used, whatever `cv.weibull` is."""
+
+    def log_density(out, shape, scale):
+        ratio = out / scale
+        return jnp.log(shape) - jnp.log(scale) + (shape - 1.0) * jnp.log(ratio) - ratio**shape - 1.0  # not normalised
+
+    own = cv.factor("weibull", out=cv.positive, shape=cv.positive, scale=cv.positive, log_density=log_density)
+    found = []
+    for builder in (own, cv.weibull):
+        m = cv.Model()
+        scale = m.random("scale", cv.gamma(3.0, 2.0))
+        m.random("y", builder(shape=2.0, scale=scale))
+        found.append(cv.infer(m, {"y": 1.5}, method="ep").log_evidence)
+    assert found[0] == pytest.approx(found[1] - 1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("declared", "text"),
+    [
+        ({"expected_log": lambda out, rate: out.no_such_moment * rate.mean}, "expected_log fails at ordinary moments"),
+        ({"expected_log": lambda out, rate: jnp.zeros(3)}, r"expected_log gives shape \(3,\)"),
+        ({"predict": lambda rate: rate.mean}, "predict gives"),
+        ({"predict": lambda rate: rate.nothing}, "predict fails at ordinary moments"),
+    ],
+)
+def test_what_is_declared_is_tried_at_once(declared, text):
+    def log_density(out, rate):
+        return jnp.log(rate) - rate * out
+
+    with pytest.raises(cv.ModelError, match=text):
+        cv.factor("waiting", out=cv.positive, rate=cv.positive, log_density=log_density, **declared)

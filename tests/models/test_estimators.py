@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import cavity as cv
 from cavity import models
-from cavity.engine.pages import Pages
+from cavity.engine.values.sparse_rows import Pages
 from cavity.models import estimators, fitting
 
 pytestmark = pytest.mark.filterwarnings("ignore:y has values that are no counts")  # scikit-learn's checks have them
@@ -133,7 +133,7 @@ def test_similar_sizes_share_one_program():
     assert compiled.traces == 1
     for rows in (3, 17, 40):
         assert found.predict_proba(x[:rows]).shape == (rows, 2)
-    (predictor,) = compiled._predictors.values()
+    ((_, predictor),) = compiled.predictors
     assert predictor._cache_size() == 1
 
 

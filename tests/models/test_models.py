@@ -52,7 +52,7 @@ def test_a_definition_is_a_function_in_a_file_of_its_name(name):
     assert getattr(models, name).__module__ == f"cavity.models.{name}"
 
 
-@pytest.mark.slow  # see test_regressions.py for its weights and tests/engine/test_program.py for predictions
+@pytest.mark.slow  # see test_regressions.py for its weights and tests/engine/run/test_program.py for predictions
 def test_softmax_regression_predicts_the_class_of_separate_clusters():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)

@@ -12,8 +12,8 @@ import scipy.special
 import cavity as cv
 from cavity import models
 from cavity.factors import LINKS
+from cavity.factors.links.multinomial_probit import choice_site, expected_choice, log_choice
 from cavity.factors.moments import Real
-from cavity.factors.multinomial_probit import choice_site, expected_choice, log_choice
 
 RUNS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "runs" / "infernet_softmax"
 close = np.testing.assert_allclose
@@ -250,7 +250,7 @@ def test_scores_that_share_a_variable_are_vmp():
     w = m.random("w", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)))
     m.random("y", cv.categorical(cv.probit(cv.dot(w, x), over=cls)), plates=row)
     given = {"x": np.ones((4, 3, 2)), "y": np.arange(4) % 3}
-    assert "(multinomial_probit: auxiliary) [bound]" in cv.explain(m, given)
+    assert "(multinomial_probit: auxiliary) [message: bound]" in cv.explain(m, given)
     with pytest.raises(cv.UnsupportedError, match="couples all classes"):
         cv.explain(m, given, method="ep")
 

@@ -7,7 +7,7 @@ import pytest
 
 import cavity as cv
 from cavity import models
-from cavity.factors.softmax import BOUNDS
+from cavity.factors.links.softmax import BOUNDS
 
 RUNS = pathlib.Path(__file__).resolve().parents[2].parent / "shared" / "reference" / "runs" / "infernet_softmax"
 shared = pytest.mark.skipif(not RUNS.is_dir(), reason=f"needs other systems' runs in {RUNS.name}, absent here")

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cavity.engine.keys import generator
-from cavity.engine.native import Kernel
+from cavity.engine.mcmc.keys import generator
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.state import Numbers, Observed, State, Switches
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from cavity.engine.native import Kernel
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.kernels.bits import STREAMS, normals, seed_of, uniforms
 from cavity.models.sparse.kernels.gamma import log_gammas
 

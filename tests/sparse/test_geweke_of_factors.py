@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from geweke_of_factors import Case, compare, draw_prior, draw_values, numbers_of, observed_of
 
-from cavity.engine.keys import generator
-from cavity.engine.native import Kernel
+from cavity.engine.mcmc.keys import generator
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.buffet.prior import IndianBuffet
 from cavity.models.sparse.kernels import parallel, serial
 from cavity.models.sparse.state import Switches

@@ -84,7 +84,8 @@ def test_evidence_is_the_bound_and_no_step_of_any_belief_raises_it():
 
 
 def test_every_sweep_raises_the_evidence():
-    posterior = cv.infer(nsfa(5), {"y": example()[2]}, method="vmp", acceleration=0, max_iterations=30)
+    program = cv.compile(nsfa(5), ["y"], method="vmp", acceleration=0, max_iterations=30)
+    posterior = program.run({"y": example()[2]})  # stops early
     evidence = posterior.trace.evidence[1:]  # the first sweep sees probabilities of one half, whatever their beliefs
     assert np.all(np.diff(evidence) > -1e-8 * abs(posterior.log_evidence))
 

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from scipy import integrate, stats
 
-from cavity.engine.native import Kernel
+from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.kernels.bits import seed_of
 from cavity.models.sparse.kernels.columns import draw_columns

@@ -8,14 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from cavity.factors.errors import DataError
 from cavity.models.sparse.data import Data
-from cavity.models.sparse.predict import (
-    Draw,
-    draw_factors,
-    factors_given,
-    log_density,
-    reconstruct,
-    sample_predictive,
-)
+from cavity.models.sparse.predict import Draw, draw_factors, factors_given, log_density, reconstruct, sample_predictive
 from cavity.models.sparse.summary import gather, summarise
 
 ROWS, COUNT, SAMPLES = 6, 3, 5

@@ -10,14 +10,7 @@ from scipy.integrate import quad
 from scipy.special import exp1
 
 from cavity.factors.errors import DataError, ModelError
-from cavity.models.sparse.slabs import (
-    GaussianSlab,
-    HorseshoeSlab,
-    LaplaceSlab,
-    SpikeAndSlab,
-    StudentTSlab,
-    sample_slab,
-)
+from cavity.models.sparse.slabs import GaussianSlab, HorseshoeSlab, LaplaceSlab, SpikeAndSlab, StudentTSlab, sample_slab
 
 SLABS = [GaussianSlab(2.0), StudentTSlab(3.0, 0.7), StudentTSlab(0.6), LaplaceSlab(1.4), HorseshoeSlab(0.6)]
 WITH_SPIKES = [*SLABS, SpikeAndSlab(0.3, LaplaceSlab(2.0))]

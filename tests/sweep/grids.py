@@ -89,16 +89,14 @@ class Oracle:
         gap = z - centre
         return -0.5 * np.einsum("gi,ij,gj->g", gap, np.linalg.inv(spread), gap)
 
-    def solve(self, seed: int = 0) -> Truth | None:
-        """The truth; None where the grid does not settle."""
-        if not self.dimension:
-            table = self.joint(np.zeros((1, 0)))
-            return self._truth(np.zeros((1, 0)), table, np.zeros(1), 0.0)
+    def place(self, seed: int, points: int, rounds: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Mean and covariance of the posterior in unconstrained coordinates, as so many coarse grids find them."""
         mean, covariance = self.start(np.random.default_rng(seed))
         covariance = 2.0 * covariance
-        points = POINTS[self.dimension]
-        for _ in range(8):
-            z, weights = _grid(mean, covariance, max(points // 2, 15), REACH[self.dimension])
+        for _ in range(rounds):
+            if not np.all(np.isfinite(covariance)) or np.linalg.eigvalsh(covariance)[0] <= 0:
+                return None
+            z, weights = _grid(mean, covariance, max(points, 15), REACH[self.dimension])
             table = self.joint(z)
             if not np.isfinite(table).any():
                 return None
@@ -108,7 +106,18 @@ class Oracle:
             mean, covariance = fresh, wider
             if moved.max() < 0.05 and np.abs(np.log(growth)).max() < 0.1:
                 break
-        grids = [_grid(mean, covariance, n, REACH[self.dimension]) for n in (points, points - points // 5)]
+        return mean, covariance
+
+    def solve(self, seed: int = 0) -> Truth | None:
+        """The truth; None where the grid does not settle."""
+        if not self.dimension:
+            table = self.joint(np.zeros((1, 0)))
+            return self._truth(np.zeros((1, 0)), table, np.zeros(1), 0.0)
+        points = POINTS[self.dimension]
+        place = self.place(seed, points // 2, 8)
+        if place is None:
+            return None
+        grids = [_grid(*place, n, REACH[self.dimension]) for n in (points, points - points // 5)]
         fine, coarse = (self._truth(z, self.joint(z), weights, 0.0) for z, weights in grids)
         error = abs(fine.evidence - coarse.evidence)
         for name in fine.mean:
@@ -166,15 +175,20 @@ def _moments(z: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return mean, (w[:, None] * gap).T @ gap + 1e-10 * np.eye(z.shape[1])
 
 
-def _grid(mean: np.ndarray, covariance: np.ndarray, points: int, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points, and log weights."""
+def _grid(
+    mean: np.ndarray, covariance: np.ndarray, points: int, reach: float, turned: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points, and log weights; of a turned grid no two points share a coordinate, so that marginals are resolved."""
     u = np.linspace(-reach, reach, points)
     white, slope = np.sinh(STRETCH * u) / STRETCH, np.log(np.cosh(STRETCH * u)) + np.log(u[1] - u[0])
     d = len(mean)
     mesh = np.stack([m.ravel() for m in np.meshgrid(*[white] * d, indexing="ij")], 1)
     weights = sum(m.ravel() for m in np.meshgrid(*[slope] * d, indexing="ij"))
     root = np.linalg.cholesky(covariance)
-    return mean + mesh @ root.T, np.asarray(weights) + np.log(np.diag(root)).sum()
+    weights = np.asarray(weights) + np.log(np.diag(root)).sum()
+    if turned:
+        root = root @ np.linalg.qr(np.random.default_rng(5).normal(size=(d, d)))[0]
+    return mean + mesh @ root.T, weights
 
 
 # Unconstrained coordinates --------------------------------------------------------------------------------------------
@@ -186,21 +200,25 @@ def _size(shape: tuple[int, ...]) -> int:
 
 def _coordinates(v: Variable, small: Small) -> int:
     shape = small.shape(v)
-    return _size(shape[:3]) * (v.size - 1 if v.kind == "simplex" else v.size if v.kind == "vector" else 1)
+    each = {"simplex": v.size - 1, "vector": v.size, "posdef": v.size * (v.size + 1) // 2}
+    return _size(shape[:3]) * each.get(v.kind, 1)
 
 
 def _interval(v: Variable) -> tuple[float, float]:
+    """The support: of the kind, or bounds that are numbers."""
     args = v.term[1] if isinstance(v.term[1], dict) else {}
-    return (float(args["low"][1]), float(args["high"][1])) if "low" in args else (-np.inf, np.inf)
+    if "low" in args and args["low"][0] == args["high"][0] == "number":
+        return float(args["low"][1]), float(args["high"][1])
+    return {"positive": (0.0, np.inf), "unit": (0.0, 1.0)}.get(v.kind, (-np.inf, np.inf))
 
 
 def _forward(v: Variable, z: np.ndarray, small: Small) -> tuple[np.ndarray, np.ndarray]:
     shape = small.shape(v)
-    if v.kind == "positive":
-        return np.exp(z).reshape(-1, *shape), z.sum(1)
     if v.kind == "simplex":
         return _sticks(z.reshape(len(z), *shape[:3], v.size - 1))
-    low, high = (0.0, 1.0) if v.kind == "unit" else _interval(v)
+    if v.kind == "posdef":
+        return _cholesky(z, shape)
+    low, high = _interval(v)
     if np.isinf(low) and np.isinf(high):
         return z.reshape(-1, *shape), np.zeros(len(z))
     if np.isinf(high):
@@ -210,6 +228,13 @@ def _forward(v: Variable, z: np.ndarray, small: Small) -> tuple[np.ndarray, np.n
     slope = -np.logaddexp(0.0, z) - np.logaddexp(0.0, -z) + np.log(high - low)
     inside = np.clip(expit(z), 1e-15, 1.0 - 1e-15)
     return (low + (high - low) * inside).reshape(-1, *shape), slope.sum(1)
+
+
+def _cholesky(z: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """A single 2 x 2 matrix of its Cholesky root [[exp(a), 0], [c, exp(b)]]."""
+    a, c, b = z.T
+    root = np.stack([np.exp(a), 0.0 * a, c, np.exp(b)], 1).reshape(-1, 2, 2)
+    return (root @ root.swapaxes(1, 2)).reshape(-1, *shape), 3.0 * a + 2.0 * b + 2.0 * np.log(2.0)
 
 
 def _sticks(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -225,8 +250,9 @@ def _sticks(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _backward(v: Variable, x: np.ndarray, small: Small) -> np.ndarray:
     x = np.broadcast_to(x, (len(x), *small.shape(v)))
     flat = x.reshape(len(x), -1)
-    if v.kind == "positive":
-        return np.log(np.maximum(flat, 1e-30))
+    if v.kind == "posdef":
+        root = np.linalg.cholesky(x.reshape(len(x), 2, 2))
+        return np.stack([np.log(root[:, 0, 0]), root[:, 1, 0], np.log(root[:, 1, 1])], 1)
     if v.kind == "simplex":
         left, parts = np.ones(x.shape[:-1]), []
         for i in range(v.size - 1):
@@ -234,12 +260,12 @@ def _backward(v: Variable, x: np.ndarray, small: Small) -> np.ndarray:
             parts.append(np.log(share) - np.log1p(-share))
             left = np.maximum(left - x[..., i], 1e-12)
         return np.stack(parts, -1).reshape(len(x), -1)
-    low, high = (0.0, 1.0) if v.kind == "unit" else _interval(v)
+    low, high = _interval(v)
     if np.isinf(low) and np.isinf(high):
         return flat
     if np.isinf(high):
-        return np.log(np.maximum(flat - low, 1e-12))
+        return np.log(np.maximum(flat - low, 1e-30))
     if np.isinf(low):
-        return np.log(np.maximum(high - flat, 1e-12))
+        return np.log(np.maximum(high - flat, 1e-30))
     share = np.clip((flat - low) / (high - low), 1e-9, 1 - 1e-9)
     return np.log(share) - np.log1p(-share)

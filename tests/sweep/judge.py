@@ -12,6 +12,7 @@ from grids import POINTS, Oracle, Truth, accepted
 from small import Named, Small, Variable, build, completed, slim, wide
 
 import cavity as cv
+from cavity.compiler.blocks.energy import EnergyBlock
 from cavity.compiler.explain import loopy
 
 METHODS = {"auto": "auto", "ep": "ep", "vmp": "vmp", "power": cv.power(0.5)}
@@ -234,15 +235,15 @@ class Structure:
         """Whether the plan promises an exact answer: exact operators on a tree, and no mean field."""
         plan = self.program.plan
         tree = not loopy(plan) and not any(
-            b.kind == "energy" and b.method.name in ("vmp", "ncvmp") for b in plan.blocks
+            isinstance(b, EnergyBlock) and b.method.name in ("vmp", "ncvmp") for b in plan.blocks
         )
-        exact = all(b.accuracy == "exact" and b.method.name in ("exact", "ep") for b in plan.blocks)
+        exact = all(b.choice.accuracy == "exact" and b.method.name in ("exact", "ep") for b in plan.blocks)
         return tree and exact
 
     def bound(self) -> bool:
         """Whether the evidence is promised to be a lower bound."""
         plan = self.program.plan
         return all(
-            b.method.name in ("exact", "vmp", "ncvmp") and set(b.accuracy.split(", ")) <= {"exact", "bound"}
+            b.method.name in ("exact", "vmp", "ncvmp") and set(b.choice.accuracy.split(", ")) <= {"exact", "bound"}
             for b in plan.blocks
         )

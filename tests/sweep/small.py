@@ -10,11 +10,18 @@ import dataclasses
 from typing import Any
 
 import densities
+import jax.numpy as jnp
 import numpy as np
 import scipy.special as sp
 
 import cavity as cv
 
+GIVEN = {
+    "real": cv.real, "positive": cv.positive, "sharp": cv.positive, "unit": cv.unit, "boolean": cv.boolean,
+    "vector": cv.vector(2),
+}  # fmt: skip
+LINKED = ("chain", "tree")
+OVER = {"softmax": "softmax", "sum": "sum", "all": "all", "any": "any", "probit_over": "probit", "stack_over": "stack"}
 AXES = {"n": 1, "k": 2, "t": 3}  # every array is (draws or grid points, n, k, t), then the axis of a vector
 
 
@@ -30,7 +37,8 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """A random variable; `term` is (factor, arguments), ("switch", selector, terms) or ("chain", first, then)."""
+    """A random variable; `term` is (factor, arguments), ("switch", selector, terms), ("chain", first, then) or
+    ("tree", root, then, parent)."""
 
     name: str
     kind: str
@@ -48,6 +56,7 @@ class Named:
     kind: str
     expression: Any
     observed: bool = False
+    size: int = 0  # classes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +85,8 @@ class Small:
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
         """Of the variable's array, draws left out."""
-        event = (variable.size,) if variable.kind in ("vector", "simplex") else ()
+        size = variable.size
+        event = {"vector": (size,), "simplex": (size,), "posdef": (size, size)}.get(variable.kind, ())
         return (*(self.sizes[p] if p in variable.plates else 1 for p in AXES), *event)
 
     def __str__(self) -> str:
@@ -109,24 +119,22 @@ def build(small: Small) -> cv.Model:
     m = cv.Model(f"sweep {small.seed}")
     plates = {name: m.plate(name, size) for name, size in small.sizes.items()}
     nodes: dict[str, Any] = {}
-    domains = {"real": cv.real, "positive": cv.positive, "unit": cv.unit}
     for g in small.givens:
-        domain = cv.index(plates[g.to]) if g.kind == "index" else domains[g.kind]
+        domain = cv.index(plates[g.to]) if g.to else GIVEN[g.kind]
         nodes[g.name] = m.input(g.name, domain, plates=[plates[p] for p in g.plates])
     for s in small.statements:
         if isinstance(s, Named):
             nodes[s.name] = m.let(s.name, _lower(s.expression, nodes, plates))
         elif isinstance(s, Constraint):
             m.constrain(_lower(s.expression, nodes, plates))
-        elif s.term[0] == "chain":
-            first, then = s.term[1:]
-            nodes[s.name] = m.chain(
-                s.name,
-                over=plates["t"],
-                first=_term(first, nodes, plates),
-                then=lambda previous, then=then: _term(then, {**nodes, "previous": previous}, plates),
-                plates=[plates[p] for p in s.plates if p != "t"],
-            )
+        elif s.term[0] in LINKED:
+            first, then, *parent = s.term[1:]
+            over = {"over": plates["t"], "plates": [plates[p] for p in s.plates if p != "t"]}
+            start, link = _term(first, nodes, plates), _then(then, nodes, plates)
+            if parent:
+                nodes[s.name] = m.tree(s.name, parent=nodes[parent[0]], root=start, then=link, **over)
+            else:
+                nodes[s.name] = m.chain(s.name, first=start, then=link, **over)
         else:
             nodes[s.name] = m.random(s.name, _term(s.term, nodes, plates), plates=[plates[p] for p in s.plates])
     return m
@@ -158,14 +166,38 @@ def slim(array: np.ndarray, plates: tuple[str, ...]) -> np.ndarray:
     return np.moveaxis(array, range(len(plates)), held)
 
 
+def _then(term: Any, nodes: dict[str, Any], plates: dict[str, Any]) -> Any:
+    return lambda previous: _term(term, {**nodes, "previous": previous}, plates)
+
+
 def _term(term: tuple[Any, ...], nodes: dict[str, Any], plates: dict[str, Any]) -> Any:
     if term[0] == "switch":
         return cv.switch(_lower(term[1], nodes, plates), *(_term(t, nodes, plates) for t in term[2]))
     name, args = term
     lowered = {edge: _lower(e, nodes, plates) for edge, e in args.items()}
-    if name in ("bernoulli", "categorical", "binomial", "poisson"):
+    if name in ("bernoulli", "categorical", "binomial", "multinomial", "poisson"):
         return getattr(cv, name)(*lowered.values())
-    return getattr(cv, name)(**lowered)
+    return OWN[name](**lowered) if name in OWN else getattr(cv, name)(**lowered)
+
+
+def _own(name: str, log_density: Any, **domains: Any) -> Any:
+    return cv.factor(name, log_density=log_density, **domains)
+
+
+# Factors of a user's own; `densities.LOG` has them in NumPy.
+OWN = {
+    "own_logistic": _own(
+        "own_logistic",
+        lambda out, mean, scale: (mean - out) / scale - jnp.log(scale) - 2.0 * jnp.logaddexp(0.0, (mean - out) / scale),
+        out=cv.real, mean=cv.real, scale=cv.positive,
+    ),
+    "own_waiting": _own("own_waiting", lambda out, rate: jnp.log(rate) - rate * out, out=cv.positive, rate=cv.positive),
+    "own_agreement": _own(
+        "own_agreement",
+        lambda out, other: -jnp.log1p(jnp.exp(jnp.where(out == other, -1.1, 1.1))),
+        out=cv.boolean, other=cv.boolean,
+    ),
+}  # fmt: skip
 
 
 def _lower(e: Any, nodes: dict[str, Any], plates: dict[str, Any]) -> Any:
@@ -176,14 +208,21 @@ def _lower(e: Any, nodes: dict[str, Any], plates: dict[str, Any]) -> Any:
         return rest[0]
     if op == "gather":
         return _lower(rest[0], nodes, plates)[_lower(rest[1], nodes, plates)]
-    if op in ("softmax", "sum"):
-        return getattr(cv, op)(_lower(rest[0], nodes, plates), over=plates[rest[1]])
+    if op == "kernel":
+        return getattr(cv.kernels, rest[0])(scale=rest[1], variance=rest[2])
+    if op in OVER:
+        return getattr(cv, OVER[op])(_lower(rest[0], nodes, plates), over=plates[rest[1]])
+    if op in ("element", "subvector"):
+        return getattr(cv, op)(_lower(rest[0], nodes, plates), *rest[1:])
+    if op == "power":
+        return _lower(rest[0], nodes, plates) ** rest[1]
     a, *others = [_lower(x, nodes, plates) for x in rest]
     b = others[0] if others else None
     simple: dict[str, Any] = {
         "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "div": lambda: a / b, "neg": lambda: -a,
         "greater": lambda: a > b, "and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b, "not": lambda: ~a,
-        "equal": lambda: a == b, "square": lambda: a**2,
+        "equal": lambda: a == b, "square": lambda: a**2, "unequal": lambda: a != b, "less": lambda: a < b,
+        "greater_equal": lambda: a >= b, "less_equal": lambda: a <= b, "matmul": lambda: a @ b,
     }  # fmt: skip
     return simple[op]() if op in simple else getattr(cv, op)(a, *others)
 
@@ -202,12 +241,26 @@ def evaluate(e: Any, env: dict[str, Any]) -> np.ndarray:
     if op == "gather":
         source, index = evaluate(rest[0], env), evaluate(rest[1], env).astype(int)
         return _gather(source, index, AXES[rest[2]])
-    if op == "softmax":
-        axis = AXES[rest[1]]
-        return sp.softmax(np.expand_dims(np.moveaxis(evaluate(rest[0], env), axis, -1), axis), axis=-1)
-    if op == "sum":
-        return evaluate(rest[0], env).sum(AXES[rest[1]], keepdims=True)
+    if op == "kernel":
+        return rest  # type: ignore[return-value]
+    if op in OVER:
+        return _over(op, evaluate(rest[0], env), AXES[rest[1]])
+    if op in ("element", "subvector"):
+        vector = evaluate(rest[0], env)
+        return vector[..., rest[1]] if op == "element" else vector[..., rest[1] : rest[1] + rest[2]]
+    if op == "power":
+        return evaluate(rest[0], env) ** rest[1]
+    if op == "stack":
+        return np.stack(np.broadcast_arrays(*[evaluate(x, env) for x in rest]), -1)
+    if op == "matmul":
+        return np.einsum("...ij,...j->...i", evaluate(rest[0], env), evaluate(rest[1], env))
     a, *others = [evaluate(x, env) for x in rest]
+    if op in ("add", "mul"):  # of a vector and a number
+        widest = max(a.ndim, others[0].ndim)
+        a, others = (
+            a.reshape(*a.shape, *[1] * (widest - a.ndim)),
+            [b.reshape(*b.shape, *[1] * (widest - b.ndim)) for b in others],
+        )
     b: Any = others[0] if others else None
     functions: dict[str, Any] = {
         "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "div": lambda: a / b, "neg": lambda: -a,
@@ -215,9 +268,29 @@ def evaluate(e: Any, env: dict[str, Any]) -> np.ndarray:
         "xor": lambda: (a > 0.5) ^ (b > 0.5), "not": lambda: ~(a > 0.5), "equal": lambda: a == b,
         "square": lambda: a**2, "exp": lambda: np.exp(a), "log": lambda: np.log(a), "logistic": lambda: sp.expit(a),
         "probit": lambda: sp.ndtr(a), "max": lambda: np.maximum(a, b), "min": lambda: np.minimum(a, b),
-        "dot": lambda: (a * b).sum(-1),
+        "dot": lambda: (a * b).sum(-1), "unequal": lambda: a != b, "less": lambda: a < b,
+        "greater_equal": lambda: a >= b, "less_equal": lambda: a <= b,
     }  # fmt: skip
     return functions[op]()
+
+
+def _over(op: str, value: np.ndarray, axis: int) -> np.ndarray:
+    if op in ("sum", "all", "any"):
+        return getattr(value > 0.5 if op in ("all", "any") else value, op)(axis, keepdims=True)
+    last = np.expand_dims(np.moveaxis(value, axis, -1), axis)
+    return {
+        "softmax": lambda: sp.softmax(last, axis=-1),
+        "stack_over": lambda: last,
+        "probit_over": lambda: _largest(last),
+    }[op]()
+
+
+def _largest(score: np.ndarray) -> np.ndarray:
+    """P(score_k + e_k is the largest), the e independent N(0, 1), by quadrature over e_k."""
+    e, w = np.polynomial.hermite_e.hermegauss(40)
+    gap = score[..., :, None, None] - score[..., None, :, None] + e
+    below = np.where(np.eye(score.shape[-1], dtype=bool)[..., None], 1.0, sp.ndtr(gap)).prod(-2)
+    return below @ (w / np.sqrt(2.0 * np.pi))
 
 
 def _gather(source: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
@@ -260,13 +333,21 @@ def log_density(variable: Variable, term: tuple[Any, ...], out: np.ndarray, env:
         each = [log_density(variable, t, out, env, small) for t in term[2]]
         cases = each[::-1] if boolean else each
         return sum(np.where(choice == i, case, 0.0) for i, case in enumerate(cases))
-    if term[0] == "chain":
-        previous = np.concatenate([out[:, :, :, :1], out[:, :, :, :-1]], 3)
-        then = log_density(variable, term[2], out, {**env, "previous": previous}, small)
+    if term[0] in LINKED:
+        parent = _parents(term, env, out.shape[3])
+        then = log_density(variable, term[2], out, {**env, "previous": out[:, :, :, parent]}, small)
         first = log_density(variable, term[1], out, env, small)
-        at_start = np.arange(out.shape[3]) == 0
-        return np.where(at_start, first, then)
+        return np.where(_roots(term, parent), first, then)
     return densities.LOG[term[0]](out, **{edge: evaluate(e, env) for edge, e in term[1].items()})
+
+
+def _parents(term: Any, env: dict[str, Any], size: int) -> np.ndarray:
+    """The position of each element's parent, which comes before it; a root is its own."""
+    return np.maximum(np.arange(size) - 1, 0) if term[0] == "chain" else env[term[3]][0, 0, 0].astype(int)
+
+
+def _roots(term: Any, parent: np.ndarray) -> np.ndarray:
+    return parent == np.arange(len(parent))
 
 
 def _is_boolean(selector: Any, small: Small) -> bool:
@@ -274,7 +355,8 @@ def _is_boolean(selector: Any, small: Small) -> bool:
         return _is_boolean(selector[1], small)
     if selector[0] != "ref":
         return True
-    return next(s.kind for s in small.statements if getattr(s, "name", "") == selector[1]) == "boolean"
+    named = [*small.statements, *small.givens]
+    return next(s.kind for s in named if getattr(s, "name", "") == selector[1]) == "boolean"
 
 
 def simulate(small: Small, givens: dict[str, Any], rng: np.random.Generator, draws: int) -> dict[str, Any]:
@@ -299,12 +381,18 @@ def _draw(s: Variable, term: Any, env: dict[str, Any], small: Small, rng: np.ran
         choice = evaluate(term[1], env).astype(int)
         each = [_draw(s, t, env, small, rng, draws) for t in term[2]]
         cases = each[::-1] if len(each) == 2 and _is_boolean(term[1], small) else each
+        choice = choice[..., None] if s.kind == "vector" else choice
         return sum(np.where(choice == i, case, 0.0) for i, case in enumerate(cases))
-    if term[0] == "chain":
+    if term[0] in LINKED:
         one = dataclasses.replace(s, plates=tuple(p for p in s.plates if p != "t"))
-        elements = [_draw(one, term[1], env, small, rng, draws)]
-        for _ in range(small.sizes["t"] - 1):
-            elements.append(_draw(one, term[2], {**env, "previous": elements[-1]}, small, rng, draws))
+        parent = _parents(term, env, small.sizes["t"])
+        elements: list[Any] = []
+        for i, above in enumerate(parent):
+            here = {name: a[:, :, :, i : i + 1] if a.shape[3] > 1 else a for name, a in env.items()}
+            if _roots(term, parent)[i]:
+                elements.append(_draw(one, term[1], here, small, rng, draws))
+            else:
+                elements.append(_draw(one, term[2], {**here, "previous": elements[above]}, small, rng, draws))
         return np.concatenate(elements, 3)
     args = {edge: evaluate(e, env) for edge, e in term[1].items()}
     return densities.DRAW[term[0]](rng, (draws, *small.shape(s)[:3]), **args)

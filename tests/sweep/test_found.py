@@ -102,3 +102,18 @@ def test_a_difference_that_is_certain_has_a_mean(method):
     posterior = cv.infer(m, {"y": 2.0}, method=method)
     close([posterior["none"].mean, posterior["three"].mean], [0.0, 3.0], atol=1e-12)
     close([posterior["none"].sd, posterior["three"].sd], 0.0, atol=1e-99)
+
+
+def test_a_belief_that_one_factor_tells_whole():
+    """Nothing is left for messages to move: the empty state was of single precision, and its sweep was not."""
+    m = cv.Model()
+    a = m.random("a", cv.gaussian(-1.4, variance=2.9))
+    covariance = np.array([[1.5, 0.6], [0.6, 1.0]])
+    m.random("y", cv.vector_gaussian(cv.stack(a, 0.5), covariance=covariance))
+    m.random("b", cv.between(a, 0.1, np.inf))
+    posterior = cv.infer(m, {"y": np.array([-1.2, -1.7])})
+    p = np.linalg.inv(covariance)
+    precision = 1.0 / 2.9 + p[0, 0]
+    mean = (-1.4 / 2.9 - 1.2 * p[0, 0] + p[0, 1] * (-1.7 - 0.5)) / precision
+    close([posterior["a"].mean, posterior["a"].variance], [mean, 1.0 / precision])
+    close(posterior["b"].mean, stats.norm.sf(0.1, mean, precision**-0.5), rtol=1e-6)

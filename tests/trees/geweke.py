@@ -4,11 +4,11 @@ parameters given data and then draws data given parameters. Both have the same l
 import jax
 import numpy as np
 
-from cavity.engine.keys import generator
-from cavity.models.trees.arrays import pack, unpack
+from cavity.engine.mcmc.keys import generator
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_locations, sample_tree
+from cavity.models.trees.shapes.arrays import pack, unpack
+from cavity.models.trees.shapes.sample import sample_locations, sample_tree
 
 
 def _prior_state(sampler, key):

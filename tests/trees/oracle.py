@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from cavity.models.trees.arrays import Leaves
 from cavity.models.trees.prior import log_prior
+from cavity.models.trees.shapes.arrays import Leaves, Messages
 from cavity.models.trees.tree import ORIGIN, Tree
 
 
@@ -19,6 +19,28 @@ def dense_evidence(tree, leaves: Leaves):
             covariance = tree.shared_time[np.ix_(known, known)] + np.diag(variance[known, column])
             total += multivariate_normal.logpdf(mean[known, column], np.zeros(known.sum()), covariance)
     return float(total)
+
+
+def dense_sweep(tree):
+    """The sweep of one tree, of what `fit_sites` reads: each leaf given all others, from one dense Gaussian."""
+
+    def sweep(arrays, leaves):
+        rows, columns = leaves.mean.shape
+        variance = np.broadcast_to(leaves.variance, leaves.mean.shape)
+        mean, spread = np.zeros((2 * rows, columns)), np.zeros((2 * rows, columns))
+        covariance = tree.shared_time
+        length = tree.length[:rows]
+        for d in range(columns):
+            for i in range(rows):
+                others = [j for j in range(rows) if j != i and np.isfinite(variance[j, d])]
+                inside = covariance[np.ix_(others, others)] + np.diag(variance[others, d])
+                weights = np.linalg.solve(inside, covariance[others, i]) if others else np.zeros(0)
+                mean[i, d] = weights @ leaves.mean[others, d]
+                spread[i, d] = 1.0 - weights @ covariance[others, i] - length[i]
+        none = np.zeros_like(mean)
+        return Messages(none, none, mean, spread, dense_evidence(tree, leaves))
+
+    return sweep
 
 
 def log_joint(tree, leaves, prior, measure="depth"):

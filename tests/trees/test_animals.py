@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.search import search_trees
 
 SHARED = pathlib.Path(__file__).resolve().parents[2].parent / "shared"

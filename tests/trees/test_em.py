@@ -6,14 +6,15 @@ import pytest
 from oracle import log_joint
 
 import cavity as cv
-from cavity.models.trees.arrays import pack
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.em import em_times, exponents, squares
 from cavity.models.trees.jax_kernels import sweep
-from cavity.models.trees.leaves import Data, to_leaves
+from cavity.models.trees.likelihoods.leaves import to_leaves
+from cavity.models.trees.likelihoods.table import Data
+from cavity.models.trees.likelihoods.times import optimise_times
 from cavity.models.trees.prior import TreePrior, log_times, tables
-from cavity.models.trees.sample import sample_tree
-from cavity.models.trees.times import optimise_times
+from cavity.models.trees.shapes.arrays import pack
+from cavity.models.trees.shapes.sample import sample_tree
 from cavity.models.trees.tree import ORIGIN, Tree
 
 KNOWN = (1e9, 1e9)  # a prior that knows its parameter is 1

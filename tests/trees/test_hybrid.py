@@ -12,7 +12,8 @@ import cavity as cv
 from cavity.models.trees.em import em_times, exponents
 from cavity.models.trees.hybrid import hybrid
 from cavity.models.trees.hybrid_factors import beta_times, gaussian_sweep, tilted_variances
-from cavity.models.trees.leaves import Data, to_leaves
+from cavity.models.trees.likelihoods.leaves import to_leaves
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.prior import TreePrior, log_prior, log_structure
 from cavity.models.trees.tree import Tree
 

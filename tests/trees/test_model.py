@@ -2,20 +2,20 @@
 
 import numpy as np
 import pytest
-from oracle import dense_evidence, random_tree
+from oracle import dense_evidence, dense_sweep, random_tree
 from scipy.integrate import dblquad, quad
 from scipy.special import digamma, expit, gammaln, logsumexp
 from scipy.stats import gamma, multivariate_normal, norm, poisson
-from test_leaves import dense_sweep
 
 import cavity as cv
 from cavity.models.diffusion_tree import diffusion_tree, gaussian_leaves, mixed_leaves, probit_leaves
-from cavity.models.trees.arrays import pack
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.inputs import inputs, log_constant
-from cavity.models.trees.leaves import Data, to_leaves
+from cavity.models.trees.likelihoods.leaves import to_leaves
+from cavity.models.trees.likelihoods.sites import fit_sites
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.prior import TreePrior, log_prior
-from cavity.models.trees.sites import fit_sites
+from cavity.models.trees.shapes.arrays import pack
 from cavity.models.trees.tree import Tree
 
 PRIOR = TreePrior(concentration=0.5, discount=0.2, divergence=Divergence(1.5, 0.3))

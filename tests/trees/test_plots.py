@@ -10,11 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from cavity.factors.errors import DataError, UnsupportedError
-from cavity.models.trees.arrays import Leaves
+from cavity.models.trees.fitted_tree import fit_tree
 from cavity.models.trees.plots import plot_density, plot_evidence, plot_tree, plot_tree_on_scatter
-from cavity.models.trees.predict import fit_tree
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_locations, sample_tree
+from cavity.models.trees.shapes.arrays import Leaves
+from cavity.models.trees.shapes.sample import sample_locations, sample_tree
 from cavity.models.trees.tree import Tree
 
 KEY = jax.random.key(0)

@@ -10,12 +10,13 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from cavity.factors.errors import DataError
-from cavity.models.trees.arrays import Leaves, pack
-from cavity.models.trees.branches import RANGE
 from cavity.models.trees.divergence import Divergence
-from cavity.models.trees.predict import FittedTree, fit_tree, log_predictive, predictive_mixture, sample_predictive
+from cavity.models.trees.fitted_tree import FittedTree, fit_tree
+from cavity.models.trees.predict import log_predictive, predictive_mixture, sample_predictive
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_data, sample_tree
+from cavity.models.trees.shapes.arrays import Leaves, pack
+from cavity.models.trees.shapes.branches import RANGE
+from cavity.models.trees.shapes.sample import sample_data, sample_tree
 from cavity.models.trees.tree import ORIGIN, Tree
 
 PRIORS = {

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from cavity import DataError, ModelError
-from cavity.models.trees.arrays import pack
+from cavity.models.trees.chains.settings import Settings
 from cavity.models.trees.divergence import Divergence
-from cavity.models.trees.leaves import Data, to_leaves
+from cavity.models.trees.likelihoods.leaves import to_leaves
+from cavity.models.trees.likelihoods.sites import fit_sites
+from cavity.models.trees.likelihoods.table import Data
+from cavity.models.trees.likelihoods.times import optimise_times
 from cavity.models.trees.mcmc import sample_posterior
 from cavity.models.trees.prior import TreePrior, tables
-from cavity.models.trees.sample import sample_tree
 from cavity.models.trees.search import search_trees
-from cavity.models.trees.settings import Settings
-from cavity.models.trees.sites import fit_sites
-from cavity.models.trees.times import optimise_times
+from cavity.models.trees.shapes.arrays import pack
+from cavity.models.trees.shapes.sample import sample_tree
 
 BACKEND = "numba" if importlib.util.find_spec("numba") else "jax"
 ROWS = np.random.default_rng(0).normal(size=(8, 3))

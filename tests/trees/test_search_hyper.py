@@ -3,10 +3,10 @@
 import jax
 import pytest
 
-from cavity.models.trees.leaves import Data
+from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.sample import sample_data
 from cavity.models.trees.search import search_trees
+from cavity.models.trees.shapes.sample import sample_data
 
 
 @pytest.mark.parametrize("seed", [0, 1])

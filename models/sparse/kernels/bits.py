@@ -1,4 +1,4 @@
-"""Random numbers with addresses: each is a function of the sweep's seed, its stream, its place and its index alone.
+"""Counter-based random numbers: each is a function of the sweep's seed, its stream, its place and its index alone.
 
 So a draw belongs to a factor and a row, however many places of factors there are, and is made where it is used. The
 function is Threefry-2x32 with 20 rounds, the one behind `jax.random`, written out so that it fuses with what reads it.

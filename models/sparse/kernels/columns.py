@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import put, row
+from ....engine.support.machine_code import put, row
 from ..state import Observed, State, Switches
 from .bits import normals, uniforms, whole
 from .factors import Sums

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import native, put, row
+from ....engine.support.machine_code import native, put, row
 from ..state import Numbers, Observed, Outcome, State, Switches
 from .births import Born, Proposals, accepted, log_evidence, proposals, propose
 from .bits import normals, seed_of, uniforms

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import native, put, row
+from ....engine.support.machine_code import native, put, row
 
 DEEPEST = 690.0  # exp(depth) is finite up to here; beyond, terms with a factor zero stay zero
 

@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import Kernel, native, put, row
-from ..arrays import FREE, GAP
+from ....engine.support.machine_code import Kernel, native, put, row
+from ..messages import log_normal, meet, squared
+from ..shapes.arrays import FREE, GAP
 from .plan import NONE, links_, queue_, top_
-from .sweep import log_normal, meet, split, squared, start_, up_
+from .sweep import split, start_, up_
 
 SHRINKS = 200  # an interval halved so often is a point
 

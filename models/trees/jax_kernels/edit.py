@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import native, put, row
-from ..arrays import FREE, Arrays
+from ....engine.support.machine_code import native, put, row
+from ..shapes.arrays import FREE, Arrays
 
 
 class Place(NamedTuple):

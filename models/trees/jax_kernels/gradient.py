@@ -7,10 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import Kernel, native, put, row
+from ....engine.support.machine_code import Kernel, native, put, row
+from ..messages import squared
 from .density import intensity, log_prior_, places_
 from .plan import linked_, links_, queue_, top_
-from .sweep import evidence_, squared, start_, sweep_on, up_
+from .sweep import evidence_, start_, sweep_on, up_
 
 
 def joint_(arrays: Any, leaves: Any, tables: Any) -> Any:

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import Kernel, native, row
-from ..arrays import FARTHEST, FREE, GAP, Arrays, Messages, Subtree
+from ....engine.support.machine_code import Kernel, native, row
+from ..messages import log_normal, meet, squared
+from ..shapes.arrays import FARTHEST, FREE, GAP, Arrays, Messages, Subtree
 from .density import cumulative, intensity
 from .edit import Place, attach_, detach_
 from .plan import Links, Queue, links_, queue_, top_
 from .score import score_on
-from .sweep import log_normal, meet, split, squared, start_, sweep_on, up_
+from .sweep import split, start_, sweep_on, up_
 
 CELLS = 16  # of equal length in time on every branch: the scored proposal is uniform in each
 MIDDLES = tuple((cell + 0.5) / CELLS for cell in range(CELLS))

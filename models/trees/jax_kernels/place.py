@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import native
-from ..arrays import GAP, Messages, Subtree
+from ....engine.support.machine_code import native
+from ..shapes.arrays import GAP, Messages, Subtree
 from .edit import Place
 from .plan import Links, Queue
 from .score import Arrival, Branches, branches_on, density_

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import native, put, row
-from ..arrays import FREE
+from ....engine.support.machine_code import native, put, row
+from ..shapes.arrays import FREE
 
 NONE = -1
 

@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import Kernel, native, put, row
-from ..arrays import Messages, Subtree
+from ....engine.support.machine_code import Kernel, native, put, row
+from ..messages import log_normal, squared
+from ..shapes.arrays import Messages, Subtree
 from .density import cumulative, places_
 from .plan import Links, Queue, links_, queue_, top_
-from .sweep import log_normal, split, squared
+from .sweep import split
 
 
 class Branches(NamedTuple):

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ....engine.native import Kernel, native, row
-from ..arrays import FREE, Arrays, Leaves, Messages, Subtree
+from ....engine.support.machine_code import Kernel, native, row
+from ..shapes.arrays import FREE, Arrays, Leaves, Messages, Subtree
 from .edit import Place, attach_, detach_
 from .gradient import joint_, joint_gradient
 from .place import best_

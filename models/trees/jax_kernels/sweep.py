@@ -1,18 +1,18 @@
-"""Exact messages about locations: one sweep up, one down, whatever the arity."""
+"""Exact messages about locations: one sweep up, one down, whatever the arity; the rules are those of `messages`."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ....engine.native import Kernel, native, put, row
-from ..arrays import Messages
+from ....engine.support.machine_code import Kernel, native, put, row
+from ..messages import log_normal, meet, squared
+from ..shapes.arrays import Messages
 from .plan import Links, Queue, links_, queue_, top_
 
 
@@ -47,28 +47,6 @@ def split(packed: Any, columns: int, entries: int) -> tuple[Any, ...]:
     """Parts of the last axis: first `columns` of it, then parts of `entries`."""
     ends = range(columns, packed.shape[-1], entries)
     return packed[..., :columns], *(packed[..., end : end + entries] for end in ends)
-
-
-def squared(difference: Any, entries: int) -> Any:
-    """Squares of the last axis: its sum, in one entry, or each column's where every column has a variance."""
-    square = difference * difference
-    return square if entries == difference.shape[-1] else square.sum(-1, keepdims=True)
-
-
-def log_normal(distance: Any, variance: Any, columns: Any) -> Any:
-    """Sum over the last axis of log N(difference; 0, variance), `columns` columns in all; 0 for infinite variances."""
-    known = variance < jnp.inf
-    safe = jnp.where(known, variance, 1.0)
-    each = distance / safe + (columns / variance.shape[-1]) * jnp.log(2.0 * math.pi * safe)
-    return -0.5 * jnp.where(known, each, 0.0).sum(-1)
-
-
-def meet(mean: Any, variance: Any, other_mean: Any, other_variance: Any) -> tuple[Any, Any]:
-    """Mean and variance of the normalised product of two Gaussians, flat where both are."""
-    own, other = 1.0 / variance, 1.0 / other_variance
-    both = own + other
-    share = jnp.where(both > 0.0, other / both, 0.0)
-    return mean + share * (other_mean - mean), 1.0 / both
 
 
 def start_(leaves: Any) -> Upward:

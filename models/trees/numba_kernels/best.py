@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import GAP
+from ..shapes.arrays import GAP
 from .jit import called, inner
 from .places import END, LANES, LOWER, OUT, REFINED, SPAN, TOP, UPPER, Y, score_lanes
 

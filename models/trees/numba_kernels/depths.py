@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import GAP, Arrays, Leaves
 from ..prior import Tables
+from ..shapes.arrays import GAP, Arrays, Leaves
 from .jit import LOG_2PI, called, flat_or, inner, kernel, log, uniform
 from .messages import cavity, merge
 from .prior import cumulative, intensity, prior_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Arrays, Leaves, Messages
 from ..prior import Tables
+from ..shapes.arrays import Arrays, Leaves, Messages
 from .jit import FLAT, called, kernel
 from .messages import cavity, sweep_up
 from .prior import add_prior_gradient, log_prior, prior_of

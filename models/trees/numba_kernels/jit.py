@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 FAST = {"reassoc", "contract", "arcp", "nsz", "afn"}
 # Stands for an infinite variance inside the kernels: sums, products and quotients of two of them stay finite.
 HUGE = 1e150
-FLAT = 1e100  # variances from here on say nothing, and count 1 in evidences
+FLAT = 1e100  # variances from here on are those of uniform messages, which count 1 in evidences
 LOG_2PI = math.log(2.0 * math.pi)
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
@@ -104,5 +104,5 @@ def uniform(random: Any) -> Any:
 
 @inner
 def flat_or(variance: Any, value: Any) -> Any:
-    """A term of an evidence, 0 where the variance says nothing."""
+    """A term of an evidence, 0 where the variance is that of a uniform message."""
     return value if variance < FLAT else 0.0

@@ -1,4 +1,7 @@
-"""Gaussian messages on a tree: merging children, renewing a path, cavities on the way down."""
+"""Gaussian messages on a tree: merging children, renewing a path, cavities on the way down.
+
+The rules of `cavity.models.trees.messages`, written out for single numbers, with one division for a share.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def _at_origin(s: Any, top: Any) -> Any:
 
 @called
 def _merge_many(s: Any, u: Any) -> Any:
-    """`merge` for any number of children: sums of precisions; messages that say nothing count 1."""
+    """`merge` for any number of children: sums of precisions; uniform messages count 1."""
     columns, parts = s.mean.shape[1], s.variance.shape[1]
     s.mean[u], s.variance[u] = 0.0, 0.0
     v = s.child[u]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FARTHEST, GAP, Arrays, Leaves
 from ..prior import Tables
+from ..shapes.arrays import FARTHEST, GAP, Arrays, Leaves
 from .best import CELLS, cell_of, draw_in_cell, masses
 from .jit import called, inner, kernel, uniform
 from .messages import cavity, renew

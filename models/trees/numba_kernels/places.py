@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Arrays, Leaves, Messages, Subtree
 from ..prior import Tables
+from ..shapes.arrays import Arrays, Leaves, Messages, Subtree
 from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log
 from .messages import cavity
 from .prior import SMALLEST, cumulative, intensity, prior_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Arrays, Leaves
 from ..prior import Tables
+from ..shapes.arrays import Arrays, Leaves
 from .best import CELLS, best_by_density, best_by_mass
 from .jit import called, kernel, uniform
 from .messages import renew, sweep_up

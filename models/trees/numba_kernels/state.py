@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import FREE, Arrays, Leaves
+from ..shapes.arrays import FREE, Arrays, Leaves
 from .jit import HUGE, called, inner, kernel
 
 

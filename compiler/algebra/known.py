@@ -1,0 +1,64 @@
+"""Whether an expression is data, given the names that are observed, and which random variables it depends on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ..graph import Facts
+from ..language.nodes import Expr, Gather, Let, Random, parents
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """Tells whether an expression is data: all random variables and lets below it are observed or fixed.
+
+    `sizes` are those of the plates, as far as they are known.
+    """
+
+    observed: frozenset[str]
+    sizes: Mapping[str, int]
+
+    def __call__(self, expr: Expr) -> bool:
+        seen, stack = {expr}, [expr]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, (Random, Let)) and node.name in self.observed:
+                continue
+            if isinstance(node, Random):
+                return False
+            new = [child for child in parents(node) if child not in seen]
+            seen.update(new)
+            stack.extend(new)
+        return True
+
+
+def known_in(graph: Facts) -> Known:
+    """What is data in a graph."""
+    declared = {name: plate.size for name, plate in graph.model.plates.items() if plate.size is not None}
+    return Known(graph.observed, {**declared, **(graph.sizes or {})})
+
+
+def ungathered(expr: Expr) -> Expr:
+    """What an element is gathered from, through all gathers."""
+    while isinstance(expr, Gather):
+        expr = expr.source
+    return expr
+
+
+def latent_names(graph: Facts, roots: list[Expr]) -> tuple[str, ...]:
+    """The random variables below `roots` that are not observed, in declaration order.
+
+    Below means through lets, not through definitions.
+    """
+    found: set[str] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (Random, Let)) and node.name in graph.observed:
+            continue
+        if isinstance(node, Random):
+            found.add(node.name)
+        else:
+            stack.extend(parents(node))
+    return tuple(name for name in graph.model.randoms if name in found)

@@ -1,0 +1,96 @@
+"""Linear forms: real expressions that are linear in Gaussian variables, the shape in which EP meets them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from ...factors.domains import real
+from ..blocks.site import LinearForm, LinearTerm
+from ..language.atoms import atom_key
+from ..language.monomials import expand
+from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random
+from .polynomial import monomials
+from .sums import unrolled
+
+ONE = Constant(np.array(1.0), (), real)
+
+
+def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
+    """`expr` as a linear form of Gaussian variables, or None where it is not linear in them."""
+    if not all(_may_be_linear(atoms, known) for _, atoms in expand(expr, known)):
+        return None  # before it is asked for moments, which what is not linear may lack
+    terms, offsets = [], []
+    sizes = getattr(known, "sizes", {})
+    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
+        if not atoms:
+            offsets.append(coefficients)
+            continue
+        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        if term is None:
+            return None
+        terms.append(term)
+    return LinearForm(_merged(terms), tuple(offsets))
+
+
+def _may_be_linear(atoms: tuple[Expr, ...], known: Callable[[Expr], bool]) -> bool:
+    """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
+    if len(atoms) != 1:
+        return not atoms
+    summed = isinstance(atoms[0], Apply) and atoms[0].op == "sum"
+    return summed or linear_term(atoms[0], (), known) is not None
+
+
+def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
+    """Terms of the same element as one: two of them would be two cavities of one variable."""
+    groups: dict[tuple, list[LinearTerm]] = {}
+    for term in terms:
+        groups.setdefault(atom_key(term.element), []).append(term)
+    return tuple(_sum(group) if len(group) > 1 else group[0] for group in groups.values())
+
+
+def _sum(group: list[LinearTerm]) -> LinearTerm:
+    first = group[0]
+    if first.direction is None:
+        return dataclasses.replace(first, coefficients=(_total([_product(term.coefficients) for term in group]),))
+    directions = [
+        _product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
+    ]
+    return dataclasses.replace(first, coefficients=(), direction=_total(directions))
+
+
+def _product(coefficients: tuple[Expr, ...]) -> Expr:
+    return functools.reduce(operator.mul, coefficients, ONE)
+
+
+def _total(parts: list) -> Expr:
+    return functools.reduce(operator.add, parts)
+
+
+def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
+    """The atom as an element of a Gaussian variable, or its inner product with data; None for anything else."""
+    direction = None
+    if isinstance(atom, Apply) and atom.op == "dot":
+        left, right = atom.args
+        if known(left):
+            left, right = right, left
+        if not known(right):
+            return None
+        atom, direction = left, right
+    variable = element_of(atom, known)
+    if variable is None or not (variable.domain.is_real if direction is None else variable.domain.is_vector):
+        return None
+    return LinearTerm(variable, atom, coefficients, direction)
+
+
+def element_of(expr: Expr, known: Callable[[Expr], bool]) -> Random | None:
+    """The variable of which `expr` is an element chosen by index data (or all of it), else None."""
+    if isinstance(expr, Let):
+        return element_of(expr.expression, known)
+    while isinstance(expr, Gather) and known(expr.index):
+        expr = expr.source
+    return expr if isinstance(expr, Random) else None

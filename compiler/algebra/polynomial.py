@@ -1,0 +1,134 @@
+"""Real expressions as polynomials that VMP can average: sums of products of data and of independent random atoms."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable
+
+from ...factors.domains import real
+from ...factors.errors import UnsupportedError
+from ..language.atoms import Monomial, atom_key, base_of, powers, variables
+from ..language.monomials import expand
+from ..language.nodes import Apply, Expr, Gather, Random, parents, union_plates
+
+
+def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
+    """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
+
+    An atom to the power n is n times in its monomial. `known` tells what counts as data. Raises UnsupportedError for
+    powers that have no variance, and for atoms that are dependent.
+    """
+    found = _with_one_direction(expand(expr, known), known)
+    for _, atoms in found:
+        for base, exponent in powers(atoms).values():
+            _check_power(expr, base, exponent, known)
+    _check_independent(expr, found)
+    return found
+
+
+def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], bool]) -> None:
+    """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
+    if exponent == 1 or (isinstance(base, Apply) and base.op == "exp"):
+        return
+    kind, variable = base.domain.kind, not isinstance(base, Apply)
+    if variable and (kind == "positive" or (kind == "unit" and exponent > 0)):
+        return
+    if exponent == 2 and kind == "real" and (variable or is_projection(base, known)):
+        return
+    if exponent < 0:
+        raise UnsupportedError(
+            f"'{expr}' divides by '{base}', of which 1 / x has no moments: it may be zero, or its distribution is not "
+            "known. Divide by a positive variable, such as a gamma, or by cv.exp of a real expression."
+        )
+    raise UnsupportedError(
+        f"'{expr}' has '{base}' to the power {exponent}, whose variance is not known in closed form. Squares of "
+        "Gaussian variables are, and all powers of positive ones and of cv.exp: introduce a second variable, or use "
+        "cv.exp of a real one."
+    )
+
+
+def is_projection(atom: Expr, known: Callable[[Expr], bool]) -> bool:
+    """An inner product of a random vector with data, which is Gaussian as the vector is."""
+    return isinstance(atom, Apply) and atom.op == "dot" and any(known(arg) for arg in atom.args)
+
+
+def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
+    """Inner products of one random vector with several data as a single one: they are dependent, their sum is not."""
+    groups: dict[tuple, list[tuple[tuple[Expr, ...], Expr, Expr]]] = {}
+    rest = []
+    for coefficients, atoms in found:
+        if len(atoms) == 1 and is_projection(atoms[0], known):
+            left, right = parents(atoms[0])
+            data, own = (left, right) if known(left) else (right, left)
+            groups.setdefault(atom_key(own), []).append((coefficients, own, data))
+        else:
+            rest.append((coefficients, atoms))
+    for group in groups.values():
+        if len(group) == 1:
+            coefficients, own, data = group[0]
+        else:
+            parts = [functools.reduce(operator.mul, c, d) for c, _, d in group]
+            coefficients, own, data = (), group[0][1], functools.reduce(operator.add, parts)
+        rest.append((coefficients, (Apply("dot", (own, data), (), union_plates(own.plates, data.plates), real),)))
+    return rest
+
+
+def _check_independent(expr: Expr, found: list[Monomial]) -> None:
+    """Atoms with different keys must not share a variable, except as different elements of one plated variable."""
+    atoms = {key: base for _, atoms in found for key, (base, _) in powers(atoms).items()}
+    owners: dict[Random, Expr] = {}
+    for atom in atoms.values():
+        for variable in variables(atom):
+            other = owners.setdefault(variable, atom)
+            elements = isinstance(_strip(other), Gather) and isinstance(_strip(atom), Gather)
+            if other is not atom and not elements:
+                raise UnsupportedError(
+                    f"'{expr}' uses '{variable.name}' in two different ways, '{other}' and '{atom}', "
+                    f"whose covariance has no rule. {_instead(other, atom)}"
+                )
+
+
+def _instead(first: Expr, second: Expr) -> str:
+    """How to write what uses one variable in two ways."""
+    if all(isinstance(_unsigned(atom), Apply) and _unsigned(atom).op == "dot" for atom in (first, second)):  # type: ignore[attr-defined]
+        return "Write it with one cv.dot with the summed vector."
+    return "Under EP its integral is by quadrature: use method='ep' for this factor, or write it with one of them."
+
+
+def _unsigned(atom: Expr) -> Expr:
+    return base_of(atom)[0]
+
+
+def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
+    """The parts of expressions whose moments are not linear in the statistics of what is random in them.
+
+    Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over
+    a plate, or vectors made of it, which couple the elements of one variable that are updated together.
+    """
+    found: dict[str, None] = {}
+    stack = list(exprs)
+    while stack:
+        node = stack.pop()
+        if known(node) or isinstance(node, Random):
+            continue
+        if isinstance(node, Apply):
+            random = [arg for arg in node.args if not known(arg)]
+            couples = node.op == "sum" or (node.op == "stack" and "over" in dict(node.options))
+            bends = node.op in ("power", "log", "max") or (node.op == "divide" and not known(node.args[1]))
+            if couples or bends:
+                found[str(node)] = None
+            elif node.domain.is_gaussian:
+                found |= {f"{arg} as a real number": None for arg in random if _is_positive(arg)}
+        stack.extend(parents(node))
+    return list(found)
+
+
+def _is_positive(expr: Expr) -> bool:
+    return expr.domain.is_bounded and not isinstance(expr, Apply)
+
+
+def _strip(expr: Expr) -> Expr:
+    while isinstance(expr, Apply) and expr.op in ("dot", "log", "exp"):
+        expr = next((arg for arg in expr.args if isinstance(arg, (Gather, Random))), expr.args[0])
+    return expr

@@ -1,0 +1,145 @@
+"""Which answers of a plan are exact, and what makes the others approximate.
+
+The accuracy of an operator is that of its message: an exact message to a belief that cannot hold the posterior, or that
+comes back through a loop, still gives an approximate answer. Exact are the beliefs where all factors that hang together
+are conjugate, linear-Gaussian, or tables that are summed, without loops.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from .algebra.known import latent_names, ungathered
+from .blocks.base import Block
+from .blocks.energy import EnergyBlock
+from .blocks.slots import SlotsBlock
+from .discrete.loops import loopy
+from .graph import Plan
+from .language.nodes import parents
+
+
+class Answer(NamedTuple):
+    """The variables that hang together, and why their marginals are approximate: nothing where they are exact.
+
+    `kinds` are those of their domains. `moments` is true where only the expected statistics of their beliefs are exact:
+    of the one factor that is not conjugate EP keeps no more.
+    """
+
+    names: tuple[str, ...]
+    reasons: tuple[str, ...]
+    moments: bool
+    kinds: tuple[str, ...]
+
+
+def answers(graph: Plan) -> list[Answer]:
+    """One answer for every group of variables that factors tie together, in order of declaration."""
+    import networkx as nx  # here: only explanations need it
+
+    web = nx.Graph()
+    web.add_nodes_from(graph.latent)
+    for block in graph.blocks:
+        nx.add_path(web, _touched(graph, block))
+    loops = loopy(graph)
+    found = []
+    for component in nx.connected_components(web):
+        blocks = [block for block in graph.blocks if component & set(_touched(graph, block))]
+        own = [name for name in graph.latent if name in component]
+        names = tuple(_shown(graph, name) for name in own)
+        kinds = tuple(graph.latent[name].domain.kind for name in own)
+        reasons = tuple(_reasons(graph, blocks, loops))
+        found.append(Answer(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
+    return found
+
+
+def _touched(graph: Plan, block: Block) -> list[str]:
+    atoms = (getattr(ungathered(atom), "name", "") for atom in block.atoms)
+    return [name for name in dict.fromkeys((*block.latent, *atoms)) if name in graph.latent]
+
+
+def _shown(graph: Plan, name: str) -> str:
+    """The name of a variable, of a joint belief the names of its members."""
+    joint = next((joint for joint in graph.joints if joint.variable.name == name), None)
+    return name if joint is None else ", ".join(member.name for member in joint.members)
+
+
+def _reasons(graph: Plan, blocks: list[Block], loops: list[str]) -> list[str]:
+    reasons: dict[str, None] = {}
+    for block in blocks:
+        if (reason := _of_block(graph, block)) is not None:
+            reasons[reason] = None
+    projecting = [block for block in blocks if block.projects]
+    alone = len(blocks) - len(projecting) == sum(block.constant for block in blocks)
+    if not (len(projecting) == 1 and alone and _single(graph, projecting[0]) and not reasons):
+        reasons |= {f"the message of {block.name} keeps no more than {_kept(block)}": None for block in projecting}
+    back = [block.name for block in blocks if block.name in loops]
+    if back:
+        reasons[f"messages may come back to where they began ({', '.join(back)})"] = None
+    return list(reasons)
+
+
+def _of_block(graph: Plan, block: Block) -> str | None:
+    """What a factor makes approximate by itself."""
+    if block.method.name == "power":
+        return f"{block.name} runs under power EP"
+    if block.parameters:
+        return f"{', '.join(block.parameters)} and the states of {block.name} are taken apart (structured VMP)"
+    if not isinstance(block, EnergyBlock) or block.constant or not block.latent:
+        return None
+    names = [_shown(graph, name) for name in block.latent]
+    if len(names) > 1:
+        return f"the beliefs of {' and '.join(names)} are taken apart in {block.name} ({block.method})"
+    if block.method.name == "ncvmp":
+        return f"{block.name} is not conjugate: the belief of {names[0]} is the nearest of its family ({block.method})"
+    return None
+
+
+def _kept(block: Block) -> str:
+    kinds = {edge.variable.domain.kind for edge in block.edges} if isinstance(block, SlotsBlock) else {"real"}
+    return "means and variances" if kinds <= {"real", "vector"} else "some moments"
+
+
+def _single(graph: Plan, block: Block) -> bool:
+    """Whether a factor has one instance."""
+    sizes = {name: plate.size for name, plate in graph.model.plates.items()} | dict(graph.sizes or {})
+    numbers = [sizes.get(plate.name) for plate in block.plates]
+    return None not in numbers and math.prod(number or 1 for number in numbers) == 1
+
+
+def in_words(graph: Plan) -> str:
+    """One line: for which variables the answers are exact, and for which approximate and why."""
+    found = answers(graph)
+    words: dict[str, list[str]] = {}
+    for answer in found:
+        for name, kind in zip(answer.names, answer.kinds, strict=True):
+            if not answer.reasons:
+                kept = _KEPT.get(kind, "") if answer.moments else ""
+                words.setdefault(f"exact in {kept}" if kept else "exact", []).append(name)
+    parts = [f"{word} for {', '.join(names)}" for word, names in sorted(words.items())]
+    parts += [f"approximate for {', '.join(a.names)}: {'; '.join(a.reasons)}" for a in found if a.reasons]
+    projected = {name for a in found if a.moments for name, kind in zip(a.names, a.kinds, strict=True) if kind in _KEPT}
+    if predicted := _made_of(graph, projected):
+        parts.append(f"approximate for {', '.join(predicted)}: made of beliefs of which no more is exact")
+    return ". ".join(parts)
+
+
+def _made_of(graph: Plan, names: set[str]) -> list[str]:
+    """The variables that are predicted from beliefs about these."""
+    found: list[str] = []
+    for name in graph.forward:
+        node = graph.model.randoms.get(name)
+        if node is not None and {*names, *found} & set(latent_names(graph, list(parents(node)))):
+            found.append(name)
+    return found
+
+
+# What a projection keeps of a distribution, by the kind of domain: the expected statistics of the belief's family.
+# Probabilities of states are kept whole.
+_KEPT = {
+    "real": "mean and variance",
+    "vector": "mean and covariance",
+    "positive": "E x and E log x",
+    "unit": "E log x and E log(1 - x)",
+    "simplex": "E log x",
+    "count": "the mean",
+}

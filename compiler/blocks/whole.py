@@ -1,0 +1,92 @@
+"""Blocks that are solved as a whole, exactly given the messages of all other factors (joint tables aside)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ...factors.factor import Chain
+from ..language.nodes import Expr, Plate, Random
+from .base import Block
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ChainBlock(Block):
+    """The elements of a chain jointly; the random `parameters` of its terms through their moments."""
+
+    chain: Chain
+    parameters: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return (*self.chain.first.args.values(), *self.chain.then.args.values())
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return (self.out,) if self.out.name in self.latent else ()
+
+    @property
+    def independent(self) -> tuple[Plate, ...]:
+        return tuple(plate for plate in self.plates if plate is not self.chain.over)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class TreeBlock(ChainBlock):
+    """The same for a tree, whose elements name their parents."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Process:
+    """What the term of a process says: `inducing` is None, a number or an array."""
+
+    inputs: Expr
+    mean: Expr
+    parameters: dict[str, Expr]
+    kernel: Any
+    inducing: Any
+
+    @property
+    def over(self) -> tuple[Plate, ...]:
+        """The plates that one function runs over."""
+        return self.inputs.plates
+
+    def points(self, sizes: Mapping[str, int]) -> int:
+        """How many points the function is evaluated at."""
+        return math.prod(sizes[plate.name] for plate in self.over)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessBlock(Block):
+    """A Gaussian process at all its inputs jointly."""
+
+    process: Process
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return (self.process.inputs, self.process.mean, *self.process.parameters.values())
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return (self.out,) if self.out.name in self.latent else ()
+
+    @property
+    def independent(self) -> tuple[Plate, ...]:
+        return tuple(plate for plate in self.plates if plate not in set(self.process.over))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ProductBlock(Block):
+    """An exact observation of the product of `coefficients` and of two positive variables with exponents 1 or -1."""
+
+    coefficients: tuple[Expr, ...]
+    powers: tuple[tuple[Random, float], ...]
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return tuple(variable for variable, _ in self.powers)
+
+    @property
+    def projects(self) -> bool:
+        return True

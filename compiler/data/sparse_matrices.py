@@ -1,0 +1,40 @@
+"""Sparse data: matrices of scipy.sparse as the vectors of an input, one by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...factors.numbers import ValueProblem
+from ..language.nodes import Expr, Input
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a matrix of scipy.sparse, in whatever format."""
+    return hasattr(value, "tocsr")
+
+
+def sparse_rows(node: Expr, value: Any) -> Any:
+    """`value` in compressed rows of floats, every entry once; ValueProblem where `node` cannot take a sparse matrix."""
+    vectors = isinstance(node, Input) and node.domain.is_vector and len(node.plates) == 1
+    if not vectors:
+        raise ValueProblem(
+            "found a sparse matrix, but only an input of vectors over one plate, m.input(name, cv.vector(d), "
+            "plates=row), reads its rows one block at a time. Give a dense array (`.toarray()`)."
+        )
+    if value.dtype.kind not in "biuf":
+        raise ValueProblem(f"found a sparse matrix of type {value.dtype}, which are not numbers. Give numbers.")
+    rows = value.tocsr().astype(np.float64, copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    wrong = ~np.isfinite(rows.data)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        row = int(np.searchsorted(rows.indptr, first, side="right")) - 1
+        more = f" and {wrong.sum() - 1} more" if wrong.sum() > 1 else ""
+        raise ValueProblem(
+            f"must be finite; found {rows.data[first]:g} at [{row}, {rows.indices[first]}]{more}. Give finite numbers."
+        )
+    return rows

@@ -1,0 +1,103 @@
+"""Long sums as balanced trees: a sum that a Python loop builds, s = s + x, is as deep as it is long.
+
+Whoever reads an expression does so level by level, so the depth of a sum of n terms should be log n. Sums are
+associative: a long chain is taken apart into its terms, and put together again in pairs. The same for long chains of
+logical operations. Short ones stay as they were written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from ...factors.errors import ModelError
+from . import operators
+from .nodes import Apply, Expr, Gather, parents
+
+LONG = 32  # operands of a chain
+
+
+@contextlib.contextmanager
+def not_too_deep() -> Iterator[None]:
+    """Tells in a sentence that an expression nests deeper than Python's stack; a decorator, too."""
+    try:
+        yield
+    except RecursionError:
+        raise ModelError(
+            "An expression of this model is nested too deep: some hundred operations stand inside each other, or as "
+            "many lets. Sums may be as long as they like; a recursion such as `s = 0.9 * s + x` in a loop takes a "
+            "level for each step. Declare it as a chain, m.chain(...), or write it as one weighted sum."
+        ) from None
+
+
+def balanced(expr: Expr) -> Expr:
+    """The same expression with all long chains in it as balanced trees, down to what has a name of its own."""
+    new: dict[Expr, Expr] = {}
+    stack = [expr]
+    while stack:
+        node = stack[-1]
+        if node in new or not isinstance(node, (Apply, Gather)):
+            new.setdefault(node, node)
+            stack.pop()
+            continue
+        chain = _operands(node)
+        below = [operand for operand, _ in chain] if len(chain) > LONG else parents(node)
+        missing = [operand for operand in below if operand not in new]
+        if missing:
+            stack.extend(missing)
+            continue
+        new[node] = _joined(node, chain, new) if len(chain) > LONG else _with_parents(node, new)
+        stack.pop()
+    return new[expr]
+
+
+SUM = ("add", "subtract")
+ALIKE = {"add": SUM, "subtract": SUM, "and": ("and",), "or": ("or",), "xor": ("xor",)}
+
+
+def _operands(node: Expr) -> list[tuple[Expr, bool]]:
+    """The operands of the chain that a node ends, in order, and whether each is subtracted."""
+    if not isinstance(node, Apply) or node.op not in ALIKE:
+        return []
+    alike, found = ALIKE[node.op], []
+    stack: list[tuple[Expr, bool]] = [(node, False)]
+    while stack:
+        here, minus = stack.pop()
+        if isinstance(here, Apply) and here.op in alike:
+            left, right = here.args
+            stack += [(right, minus != (here.op == "subtract")), (left, minus)]
+        else:
+            found.append((here, minus))
+    return found
+
+
+def _joined(node: Expr, chain: list[tuple[Expr, bool]], new: dict[Expr, Expr]) -> Expr:
+    """The operands of a chain, put together in pairs; what is subtracted, by itself."""
+    assert isinstance(node, Apply)
+    op = "add" if node.op == "subtract" else node.op
+    plus = _in_pairs(op, [new[operand] for operand, minus in chain if not minus])
+    less = [new[operand] for operand, minus in chain if minus]
+    found = operators.subtract(plus, _in_pairs(op, less)) if less else plus
+    if not isinstance(found, Apply) or found.domain != node.domain:
+        return node
+    return dataclasses.replace(found, plates=node.plates)
+
+
+def _in_pairs(op: str, operands: Sequence[Expr]) -> Expr:
+    while len(operands) > 1:
+        pairs = [operands[i : i + 2] for i in range(0, len(operands), 2)]
+        operands = [
+            pair[0] if len(pair) == 1 else operators.add(*pair) if op == "add" else operators.apply(op, *pair)
+            for pair in pairs
+        ]
+    return operands[0]
+
+
+def _with_parents(node: Apply | Gather, new: dict[Expr, Expr]) -> Expr:
+    """The node itself where nothing below it is new."""
+    if all(new[parent] is parent for parent in parents(node)):
+        return node
+    if isinstance(node, Gather):
+        return dataclasses.replace(node, source=new[node.source], index=new[node.index])
+    return dataclasses.replace(node, args=tuple(new[arg] for arg in node.args))

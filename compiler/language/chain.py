@@ -1,0 +1,75 @@
+"""Chains and trees: variables whose parent is another element of the same plate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...factors.domains import Domain
+from ...factors.errors import ModelError
+from ...factors.factor import Chain, Switch, Term
+from .arguments import Owner, admit
+from .nodes import Input, Plate, Previous, Random, union_plates
+
+
+def declare(name: str, over: Plate, first: Any, then: Any, parent: Any, declared: tuple[Plate, ...]) -> Random:
+    """The variable of `Model.chain` and `Model.tree`; its plates still in the order in which they were found."""
+    if not callable(then):
+        raise ModelError(
+            f"'{name}': then= must be a function from the previous element to a term; found {then!r}. Write for "
+            "example then=lambda previous: cv.gaussian(previous, variance=1.0)."
+        )
+    edge = "first" if parent is None else "root"
+    if isinstance(first, Switch):
+        raise ModelError(f"'{name}': {edge}= is a switch. Give a single term.")
+    if parent is not None:
+        _check_parent(name, over, parent)
+    others = tuple(plate for plate in declared if plate is not over)
+    first, plates, domain = admit(first, Owner(name, others))
+    if over in plates:
+        raise ModelError(
+            f"'{name}': {edge}= has arguments over the plate '{over.name}', but it generates elements without a parent "
+            "only. Give it arguments without that plate."
+        )
+    if not (domain.is_gaussian or domain.is_discrete):
+        raise ModelError(
+            f"'{name}': {edge}= generates {domain} values. The elements of a chain or a tree are real, vectors, "
+            "booleans or categories."
+        )
+    plates = (over, *plates) if over not in declared else union_plates(declared, plates)
+    while True:
+        chain, found, generated = _with_previous(name, over, first, then, parent, plates, domain)
+        if set(found) == set(plates):
+            break
+        plates = found
+    if generated != domain:
+        raise ModelError(
+            f"'{name}': {edge}= generates {domain} values, but then= generates {generated} values. Both generate "
+            "elements of one variable: give them one domain."
+        )
+    return Random(name, chain, plates, domain)
+
+
+def _with_previous(name, over, first, then, parent, plates, domain) -> tuple[Chain, tuple[Plate, ...], Domain]:
+    previous = Previous(f"previous {name}", first, plates, domain)
+    term = then(previous)
+    if not isinstance(term, Term):
+        raise ModelError(
+            f"'{name}': then= must return a term, such as cv.gaussian(previous, variance=1.0); it returned {term!r}."
+        )
+    admitted, found, generated = admit(term, Owner(name, plates))
+    assert isinstance(admitted, Term)
+    return Chain(first, admitted, previous, over, parent), found, generated
+
+
+def _check_parent(name: str, over: Plate, parent: Any) -> None:
+    fits = isinstance(parent, Input) and parent.domain.is_index and parent.domain.plate is over
+    if not fits or parent.plates != (over,):
+        raise ModelError(
+            f"'{name}': parent= must be an input of domain cv.index({over.name}) over the plate '{over.name}' alone; "
+            f'found {parent!r}. Declare it as m.input("parent", cv.index({over.name}), plates={over.name}).'
+        )
+
+
+def terms_of(chain: Chain) -> tuple[Term, Term]:
+    """Both terms."""
+    return chain.first, chain.then

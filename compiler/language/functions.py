@@ -1,0 +1,212 @@
+"""Functions of expressions: inner products, links and sums, beside the operators of the expressions themselves."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from ...factors import domains
+from ...factors.errors import ModelError
+from .nodes import Apply, Expr, Plate, is_data
+from .operations import classes
+from .operators import apply, coordinate, matmul
+
+
+def dot(left: Any, right: Any) -> Expr:
+    """The inner product sum_i left_i right_i of two vectors (also written `left @ right`).
+
+    `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real
+    expression whose plates are the union of theirs. ModelError when one is not a vector or the dimensions differ.
+    """
+    return apply("dot", *_with_node("dot", left, right))
+
+
+def exp(value: Any) -> Expr:
+    """The exponential of a real expression: a positive expression. ModelError when `value` is not a number."""
+    return apply("exp", *_with_node("exp", value))
+
+
+def log(value: Any) -> Expr:
+    """The natural logarithm of a positive expression: a real expression. ModelError when it may be negative."""
+    return apply("log", *_with_node("log", value))
+
+
+def logistic(value: Any) -> Expr:
+    """The logistic function 1 / (1 + exp(-value)) of a real expression: a probability, its log odds being `value`."""
+    return apply("logistic", *_with_node("logistic", value))
+
+
+def probit(value: Any, over: Plate | None = None) -> Expr:
+    """The standard normal distribution function of a real expression: a probability.
+
+    With `over`, a plate of `value`: the probability vector with entries P(value_k + e_k > value_j + e_j for all j), the
+    e independent N(0, 1), whose classes are the elements of that plate (the multinomial probit). ModelError when
+    `value` is not a number or has no such plate. Source: girolami2006multinomial.
+    """
+    if over is None:
+        return apply("probit", *_with_node("probit", value))
+    return _vector_link("multinomial_probit", "probit", value, over)
+
+
+def softmax(value: Any, over: Plate) -> Expr:
+    """exp(value_k) / sum_l exp(value_l): a probability vector whose classes are the elements of the plate `over`.
+
+    `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
+    plate. ModelError when `value` is not a number or has no such plate.
+    """
+    return _vector_link("softmax", "softmax", value, over)
+
+
+def _vector_link(op: str, name: str, value: Any, over: Plate) -> Expr:
+    (value,) = _with_node(name, value)
+    _check_over(name, value, over)
+    return apply(op, value, over=over)
+
+
+def sum(value: Any, over: Plate) -> Expr:
+    """The sum of an expression over one of its plates; of booleans the number that are true.
+
+    `value`: a numeric or vector expression, or a random boolean or category, that has the plate `over`. Returns an
+    expression of the same domain without that plate; for discrete variables the plate must have a declared size, and
+    the result is a category with as many classes as the sum has values. ModelError when `value` cannot be added or has
+    no such plate.
+    """
+    (value,) = _with_node("sum", value)
+    _check_over("sum", value, over)
+    if value.domain.is_discrete and not is_data(value):
+        return _counted(value, over)
+    return apply("sum", value, over=over)
+
+
+def max(left: Any, right: Any) -> Expr:
+    """The larger of two numbers, a real expression (|x| is `max(x, -x)`).
+
+    `left`, `right`: numeric expressions, at least one of them; the other may be a number or an array. Under EP by
+    quadrature; under VMP by the mean and variance of the larger of two Gaussians. ModelError when one is not a number.
+    Source: clark1961greatest.
+    """
+    return apply("max", *_with_node("max", left, right))
+
+
+def min(left: Any, right: Any) -> Expr:
+    """The smaller of two numbers, -max(-left, -right): see `max`."""
+    _with_node("min", left, right)
+    return -max(-left, -right)
+
+
+def stack(*values: Any, over: Plate | None = None) -> Expr:
+    """A vector of the given numbers, in this order; its plates are the union of theirs.
+
+    `values`: numeric expressions, at least one of them; the others may be numbers. With `over`, a plate of declared
+    size, the vector of a single variable's elements along that plate. ModelError when one is a vector or discrete, or
+    the value has no such plate.
+    """
+    values = _with_node("stack", *values)
+    if over is None:
+        return apply("stack", *values)
+    if len(values) != 1:
+        raise ModelError(f"`stack` over a plate takes a single value; found {len(values)}. Stack them without `over=`.")
+    _check_over("stack", values[0], over)
+    if over.size is None:
+        raise ModelError(
+            f"`stack` over plate '{over.name}' makes a vector of unknown dimension. Give the plate a size: "
+            f"m.plate('{over.name}', 8)."
+        )
+    return apply("stack", *values, over=over)
+
+
+def element(vector: Any, position: int) -> Expr:
+    """One coordinate of a vector: a real expression, linear in the vector.
+
+    `position` is a fixed number 0, ..., d - 1, or counts from the end where it is negative. ModelError when `vector` is
+    not one or has no such coordinate.
+    """
+    (vector,) = _with_node("element", vector)
+    size = _dimension("element", vector)
+    if isinstance(position, bool) or not isinstance(position, (int, np.integer)) or not -size <= position < size:
+        raise ModelError(f"`element` of '{vector}' ({vector.domain}): there is no coordinate {position!r}.")
+    return coordinate(vector, int(position) % size)
+
+
+def subvector(vector: Any, start: int, count: int) -> Expr:
+    """The `count` coordinates of a vector from `start` on: a vector expression, linear in the vector.
+
+    ModelError when `vector` is not one or does not have these coordinates.
+    """
+    (vector,) = _with_node("subvector", vector)
+    size = _dimension("subvector", vector)
+    whole = builtins.all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in (start, count))
+    if not whole or not 0 <= start < start + count <= size:
+        raise ModelError(
+            f"`subvector` of '{vector}' ({vector.domain}) from {start!r}, {count!r} coordinates: there are none such."
+        )
+    return matmul(np.eye(size)[start : start + count], vector)
+
+
+def _dimension(name: str, vector: Expr) -> int:
+    if not vector.domain.is_vector or not isinstance(vector.domain.size, int):
+        raise ModelError(f"`{name}` takes a vector of fixed dimension; found '{vector}' ({vector.domain}).")
+    return vector.domain.size
+
+
+def all(value: Any, over: Plate) -> Expr:
+    """True where a boolean expression is true for every element of one of its plates.
+
+    `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
+    when `value` is not boolean or has no such plate.
+    """
+    return _quantified("all", value, over)
+
+
+def any(value: Any, over: Plate) -> Expr:
+    """True where a boolean expression is true for some element of one of its plates.
+
+    `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
+    when `value` is not boolean or has no such plate.
+    """
+    return _quantified("any", value, over)
+
+
+def _counted(value: Expr, over: Plate) -> Expr:
+    def refuse(wanted: str, hint: str) -> ModelError:
+        return ModelError(f"`sum` takes {wanted}; found '{value}' ({value.domain}). {hint}")
+
+    if over.size is None:
+        raise refuse(
+            f"discrete variables over a plate of declared size, not '{over.name}'",
+            f'The size is the number of values of the sum: m.plate("{over.name}", 8).',
+        )
+    values = over.size * (classes(value.domain, refuse) - 1) + 1
+    return Apply("sum", (value,), (("over", over),), _without(over, value), domains.category(values))
+
+
+def _quantified(op: str, value: Any, over: Plate) -> Expr:
+    (value,) = _with_node(op, value)
+    _check_over(op, value, over)
+    return apply(op, value, over=over)
+
+
+def _without(over: Plate, value: Expr) -> tuple[Plate, ...]:
+    return tuple(plate for plate in value.plates if plate is not over)
+
+
+def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
+    if not builtins.any(isinstance(operand, Expr) for operand in operands):
+        raise ModelError(
+            f"cv.{name} builds an expression of a model, but it was given only "
+            f"{', '.join(type(o).__name__ for o in operands)}. "
+            f"For plain numbers and arrays use NumPy or JAX."
+        )
+    return operands
+
+
+def _check_over(name: str, value: Expr, over: Any) -> None:
+    if not isinstance(over, Plate):
+        raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
+    if over not in value.plates:
+        names = tuple(plate.name for plate in value.plates)
+        raise ModelError(
+            f"`{name}` of '{value}' over plate '{over.name}': the plates of '{value}' are {names}. Give one of these."
+        )

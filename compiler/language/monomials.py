@@ -1,0 +1,205 @@
+"""Real expressions multiplied out: sums of products of data and of random atoms.
+
+What an operation is as a polynomial stands in `MONOMIALS`, what its reciprocal and its logarithm are in `RECIPROCALS`
+and `LOGARITHMS`; where there is no rule, the expression is an atom.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from ...factors.domains import real
+from .atoms import MINUS_ONE, ONE, Monomial
+from .nodes import Apply, Constant, Expr, Let, unnamed
+from .operators import coordinate
+from .plate_sums import summed
+
+Known = Callable[[Expr], bool]
+LONGEST = 64  # terms of a power that is multiplied out
+
+
+def expand(expr: Expr, known: Known) -> list[Monomial]:
+    """`expr` as a list of monomials, whatever their powers and however their atoms depend on each other."""
+    found: list[Monomial] = []
+    stack: list[tuple[Expr, bool]] = [(expr, False)]  # summands still to come, and whether they are subtracted
+    while stack:
+        node, negative = stack.pop()
+        node = node if known(node) else unnamed(node)
+        if isinstance(node, Apply) and node.op in SUBTRACTED and not known(node):
+            signs = zip(node.args, SUBTRACTED[node.op], strict=True)
+            stack.extend(reversed([(summand, negative != minus) for summand, minus in signs]))
+        else:
+            found += _scaled(MINUS_ONE, _summand(node, known)) if negative else _summand(node, known)
+    return found
+
+
+SUBTRACTED = {"add": (False, False), "subtract": (False, True), "negate": (True,)}  # which operands of a sum are
+
+
+def _summand(expr: Expr, known: Known) -> list[Monomial]:
+    """`expand` of what is itself no sum."""
+    if known(expr):
+        return [((expr,), ())]
+    if isinstance(expr, Apply) and expr.op in MONOMIALS:
+        return MONOMIALS[expr.op](expr, known)
+    return [((), (expr,))]
+
+
+def _product(left: list[Monomial], right: list[Monomial]) -> list[Monomial]:
+    return [(c + d, a + b) for c, a in left for d, b in right]
+
+
+def _scaled(factor: Expr, terms: list[Monomial]) -> list[Monomial]:
+    return [((factor, *coefficients), atoms) for coefficients, atoms in terms]
+
+
+def _multiply(expr: Apply, known: Known) -> list[Monomial]:
+    left, right = expr.args
+    return _product(expand(left, known), expand(right, known))
+
+
+def _divide(expr: Apply, known: Known) -> list[Monomial]:
+    above, below = expr.args
+    return _product(expand(above, known), [_reciprocal(below, known)])
+
+
+def _power(expr: Apply, known: Known) -> list[Monomial]:
+    """Positive powers of sums are multiplied out, as long as they are short."""
+    (base,), exponent = expr.args, expr.option("exponent")
+    if exponent < 0:
+        return functools.reduce(_product, [[_reciprocal(base, known)]] * -exponent)
+    parts = expand(base, known)
+    if len(parts) ** exponent > LONGEST:
+        return [((), (base,) * exponent)]
+    return functools.reduce(_product, [parts] * exponent)
+
+
+def _log(expr: Apply, known: Known) -> list[Monomial]:
+    return _logarithm(expr.args[0], known)
+
+
+def _sum(expr: Apply, known: Known) -> list[Monomial]:
+    return summed(expr, expand(expr.args[0], known), known)
+
+
+def _dot(expr: Apply, known: Known) -> list[Monomial]:
+    left, right = expr.args
+    return _stacked(left, right, known) or _stacked(right, left, known) or [((), (expr,))]
+
+
+def _stacked(stack: Expr, other: Expr, known: Known) -> list[Monomial] | None:
+    """The inner product of data with numbers that were stacked: their weighted sum."""
+    stack = unnamed(stack)
+    if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)) or "over" in dict(stack.options):
+        return None
+    return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
+
+
+MONOMIALS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
+    "multiply": _multiply,
+    "divide": _divide,
+    "power": _power,
+    "log": _log,
+    "sum": _sum,
+    "dot": _dot,
+}
+
+
+# Reciprocals ----------------------------------------------------------------------------------------------------------
+
+
+def _reciprocal(expr: Expr, known: Known) -> Monomial:
+    """1 / expr as a monomial: the reciprocals of its factors."""
+    if known(expr):
+        return ((1.0 / expr,), ())
+    if isinstance(expr, Let):
+        return _reciprocal(expr.expression, known)
+    found = RECIPROCALS[expr.op](expr, known) if isinstance(expr, Apply) and expr.op in RECIPROCALS else None
+    return ((), (Apply("divide", (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
+
+
+def _one_over_product(expr: Apply, known: Known) -> Monomial:
+    (c, a), (d, b) = (_reciprocal(arg, known) for arg in expr.args)
+    return c + d, a + b
+
+
+def _one_over_quotient(expr: Apply, known: Known) -> Monomial | None:
+    (c, a), numerator = _reciprocal(expr.args[0], known), expand(expr.args[1], known)
+    return (c + numerator[0][0], a + numerator[0][1]) if len(numerator) == 1 else None
+
+
+def _one_over_exp(expr: Apply, known: Known) -> Monomial:
+    return (), (Apply("exp", (-expr.args[0],), (), expr.plates, expr.domain),)
+
+
+def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
+    exponent = expr.option("exponent")
+    if exponent <= 0:
+        return None
+    c, a = _reciprocal(expr.args[0], known)
+    return c * exponent, a * exponent
+
+
+RECIPROCALS: dict[str, Callable[[Apply, Known], Monomial | None]] = {
+    "multiply": _one_over_product,
+    "divide": _one_over_quotient,
+    "exp": _one_over_exp,
+    "power": _one_over_power,
+}
+
+
+# Logarithms -----------------------------------------------------------------------------------------------------------
+
+
+def _logarithm(expr: Expr, known: Known) -> list[Monomial]:
+    """log of a product is a sum, log of exp(g) is g."""
+    if isinstance(expr, Let) and not known(expr):
+        return _logarithm(expr.expression, known)
+    if isinstance(expr, Apply) and expr.op in LOGARITHMS and not known(expr):
+        return LOGARITHMS[expr.op](expr, known)
+    return _of_number(expr, known)
+
+
+def _of_number(expr: Expr, known: Known) -> list[Monomial]:
+    node = Apply("log", (expr,), (), expr.plates, real)
+    return [((node,), ())] if known(expr) else [((), (node,))]
+
+
+def _has_logs(expr: Apply) -> bool:
+    return all(arg.domain.is_bounded for arg in expr.args)
+
+
+def _log_of_exp(expr: Apply, known: Known) -> list[Monomial]:
+    return expand(expr.args[0], known)
+
+
+def _log_of_product(expr: Apply, known: Known) -> list[Monomial]:
+    if not _has_logs(expr):
+        return _of_number(expr, known)
+    first, second = (_logarithm(arg, known) for arg in expr.args)
+    return first + second
+
+
+def _log_of_quotient(expr: Apply, known: Known) -> list[Monomial]:
+    if not _has_logs(expr):
+        return _of_number(expr, known)
+    first, second = (_logarithm(arg, known) for arg in expr.args)
+    return first + _scaled(MINUS_ONE, second)
+
+
+def _log_of_power(expr: Apply, known: Known) -> list[Monomial]:
+    if not _has_logs(expr):
+        return _of_number(expr, known)
+    exponent = Constant(np.array(float(expr.option("exponent"))), (), real)
+    return _scaled(exponent, _logarithm(expr.args[0], known))
+
+
+LOGARITHMS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
+    "exp": _log_of_exp,
+    "multiply": _log_of_product,
+    "divide": _log_of_quotient,
+    "power": _log_of_power,
+}

@@ -1,0 +1,322 @@
+"""The nodes of the graph and their operators.
+
+A model's graph IS these nodes: frozen, compared by identity, each with `plates` and `domain`. Operators build new nodes
+and refuse at once what has no meaning. `==` builds a node, so look nodes up by identity (`is`, dictionaries, sets),
+never with `in` on a list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...factors.domains import Domain
+from ...factors.errors import ModelError
+from ...factors.factor import Chain, Switch, Term
+from .operations import OPERATIONS, Operation
+
+BUILDERS: dict[str, Callable[..., Expr]] = {}
+"""What the operators of Python build of nodes, by name: `operators.py`, which makes nodes, enters its functions."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plate:
+    """An index set over which variables are repeated; `size` is None when data or `sizes=` give it later."""
+
+    name: str
+    size: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Expr:
+    """A node of the graph. Arithmetic, comparison, logic and indexing on nodes give new nodes."""
+
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+    __array_ufunc__ = None  # NumPy arrays on the left defer to our reflected operators
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Expr:
+        return BUILDERS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Expr:
+        return BUILDERS["add"](other, self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return BUILDERS["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return BUILDERS["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return BUILDERS["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return BUILDERS["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return BUILDERS["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return BUILDERS["divide"](other, self)
+
+    def __matmul__(self, other: Any) -> Expr:
+        return BUILDERS["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Expr:
+        return BUILDERS["matmul"](other, self)
+
+    def __pow__(self, exponent: Any) -> Expr:
+        return BUILDERS["power"](self, exponent)
+
+    def __rpow__(self, base: Any) -> Expr:
+        raise ModelError(
+            f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead."
+        )
+
+    def __neg__(self) -> Expr:
+        return BUILDERS["negate"](self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __gt__(self, other: Any) -> Expr:
+        return BUILDERS["greater"](self, other)
+
+    def __lt__(self, other: Any) -> Expr:
+        return BUILDERS["greater"](other, self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return BUILDERS["at_least"](self, other)
+
+    def __le__(self, other: Any) -> Expr:
+        return BUILDERS["at_least"](other, self)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return BUILDERS["equal"](self, other)
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return BUILDERS["not"](BUILDERS["equal"](self, other))
+
+    def __and__(self, other: Any) -> Expr:
+        return BUILDERS["and"](self, other)
+
+    def __rand__(self, other: Any) -> Expr:
+        return BUILDERS["and"](other, self)
+
+    def __or__(self, other: Any) -> Expr:
+        return BUILDERS["or"](self, other)
+
+    def __ror__(self, other: Any) -> Expr:
+        return BUILDERS["or"](other, self)
+
+    def __xor__(self, other: Any) -> Expr:
+        return BUILDERS["xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Expr:
+        return BUILDERS["xor"](other, self)
+
+    def __invert__(self) -> Expr:
+        return BUILDERS["invert"](self)
+
+    def __getitem__(self, index: Any) -> Expr:
+        return BUILDERS["gather"](self, index)
+
+    def __bool__(self) -> NoReturn:
+        raise ModelError(
+            f"'{self}' has no truth value while the model is declared: it stands for a value that inference finds. "
+            "Combine booleans with & | ^ ~ (not `and`, `or`, `not`), use cv.switch(...) instead of `if`, write "
+            "`a < b` and `b < c` separately, and look nodes up with `is`, not `in`."
+        )
+
+    def __iter__(self) -> NoReturn:
+        raise ModelError(
+            f"'{self}' cannot be iterated over: {_plates_text(self)} A plate stands for the loop; "
+            "index with data of domain cv.index(plate)."
+        )
+
+    def __len__(self) -> NoReturn:
+        raise ModelError(f"'{self}' has no length: {_plates_text(self)} Keep the plate object and its size instead.")
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self}: {self.domain}{over_text(self.plates)})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Constant(Expr):
+    """A fixed array laid out plates + event; no plates when it is the same everywhere."""
+
+    value: np.ndarray
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Input(Expr):
+    """Data that is always given."""
+
+    name: str
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Random(Expr):
+    """A random variable generated by `term`, a factor applied to expressions or a switch over such terms."""
+
+    name: str
+    term: Term | Switch | Chain
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Previous(Random):
+    """The parent of an element of a chain or a tree, inside the term that generates the element; `term` is `first`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Let(Expr):
+    """A named deterministic expression."""
+
+    name: str
+    expression: Expr
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Gather(Expr):
+    """`source[index]`: the plate `axis` of source is replaced by the plates of index."""
+
+    source: Expr
+    index: Expr
+    plates: tuple[Plate, ...]
+    domain: Domain
+    axis: Plate
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Apply(Expr):
+    """An operation on expressions; `options` are its fixed settings (an exponent, the plate it runs over)."""
+
+    op: str
+    args: tuple[Expr, ...]
+    options: tuple[tuple[str, Any], ...]
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+    @property
+    def operation(self) -> Operation:
+        """What is declared of the operation."""
+        return OPERATIONS[self.op]
+
+    def option(self, name: str) -> Any:
+        """The value of one option."""
+        return dict(self.options)[name]
+
+
+def parents(expr: Expr) -> tuple[Expr, ...]:
+    """The direct children of a node: operands, source and index, selector and term arguments."""
+    match expr:
+        case Previous():
+            return ()
+        case Random(term=Chain() as chain):
+            args = (*chain.first.args.values(), *chain.then.args.values())
+            return args if chain.parent is None else (*args, chain.parent)
+        case Random(term=Switch() as switch):
+            return (switch.selector, *(arg for case in switch.terms for arg in case.args.values()))
+        case Random(term=Term() as term):
+            return tuple(term.args.values())
+        case Let(expression=expression):
+            return (expression,)
+        case Gather(source=source, index=index):
+            return (source, index)
+        case Apply(args=args):
+            return args
+    return ()
+
+
+def inside(roots: Iterable[Expr]) -> list[Expr]:
+    """The nodes that expressions are made of, down to and including random variables, not through their definitions."""
+    found, stack = [], list(roots)
+    while stack:
+        node = stack.pop()
+        found.append(node)
+        if not isinstance(node, Random):
+            stack.extend(parents(node))
+    return found
+
+
+def unnamed(expr: Expr) -> Expr:
+    """What a named expression stands for; any other is itself."""
+    while isinstance(expr, Let):
+        expr = expr.expression
+    return expr
+
+
+def is_data(expr: Expr) -> bool:
+    """True when no random variable lies below `expr` (or is it): its value is known before inference.
+
+    Nodes do not change, so the answer is found once and kept with the node.
+    """
+    stack = [expr]
+    while stack:
+        node = stack[-1]
+        below = () if isinstance(node, Random) else parents(node)
+        answers = [parent.__dict__.get("is data") for parent in below]
+        if None in answers:
+            stack.extend(parent for parent, answer in zip(below, answers, strict=True) if answer is None)
+        else:
+            node.__dict__["is data"] = not isinstance(node, Random) and all(answers)
+            stack.pop()
+    return expr.__dict__["is data"]
+
+
+def union_plates(*groups: Iterable[Plate]) -> tuple[Plate, ...]:
+    """All plates in order of first appearance; two different plates of one name are a ModelError."""
+    union: dict[str, Plate] = {}
+    for plate in (plate for group in groups for plate in group):
+        if union.setdefault(plate.name, plate) is not plate:
+            raise ModelError(
+                f"Two different plates are called '{plate.name}', so their elements do not correspond. "
+                "Declare the plate once with m.plate(...) and use that object in all its variables."
+            )
+    return tuple(union.values())
+
+
+def render(expr: Expr, depth: int = 4) -> str:
+    """The expression as its user would write it, cut off below `depth` levels."""
+    if isinstance(expr, (Input, Random, Let)):
+        return expr.name
+    if isinstance(expr, Constant):
+        return f"{expr.value:g}" if expr.value.ndim == 0 and expr.value.dtype != bool else _array_text(expr.value)
+    if depth == 0:
+        return "..."
+    parts = [render(parent, depth - 1) for parent in parents(expr)]
+    if isinstance(expr, Gather):
+        return f"{parts[0]}[{parts[1]}]"
+    assert isinstance(expr, Apply)
+    return expr.operation.written(parts, dict(expr.options))
+
+
+def _array_text(value: np.ndarray) -> str:
+    return str(value) if value.ndim == 0 else f"array of shape {value.shape}"
+
+
+def over_text(plates: tuple[Plate, ...]) -> str:
+    """The plates of an error message: " over game, player", or nothing where there are none."""
+    return f" over {', '.join(plate.name for plate in plates)}" if plates else ""
+
+
+def _plates_text(expr: Expr) -> str:
+    return f"its plates are ({', '.join(plate.name for plate in expr.plates)})." if expr.plates else "it has no plates."

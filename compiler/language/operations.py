@@ -1,0 +1,316 @@
+"""The operations of the language, each declared once.
+
+An operation is what an expression applies to others: its name, how its users write it, which domain it gives, and what
+kind of function it is. Every reading of expressions looks up the operation's rule in a table of its own, by name: what
+it is as a polynomial (`language/monomials.py`), whether it is even or odd (`algebra/parity.py`), of what VMP takes its
+moments (`algebra/averages.py`), its value and its moments (`engine/values/operations.py`). Contract tests hold the
+tables to this one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...factors import domains
+from ...factors.domains import Domain
+from ...factors.errors import ModelError
+
+NUMERIC = frozenset({"real", "sparse", "positive", "unit", "count"})
+CLASSES = frozenset({"category", "boolean"})
+_ABOVE_ZERO = frozenset({"positive", "unit"})
+_ANY_SIGN = frozenset({"real", "sparse"})
+
+Refuse = Callable[..., ModelError]
+"""Makes the error: `refuse(what the operation takes, hint)`."""
+
+
+class Reach(enum.Enum):
+    """How much of its operands one number of the result reads."""
+
+    ELEMENT = "the same element of each"
+    VECTOR = "whole vectors"
+    SEVERAL = "several elements, or all of a plate"
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """One operation of the language.
+
+    `domain(operands, refuse, **options)` is the domain of the result; it raises the error that `refuse` makes where the
+    operation has no meaning. `written(operands, options)` is the expression as its user writes it, from texts.
+    `degree` is that of the result as a polynomial, from the degrees of the operands. The operands of an `arithmetic`
+    operation are finite numbers, and boolean data count as 0 and 1 there; a `logical` one takes truth values to truth
+    values; an `integer` one is defined for classes, too, as numbers; an `aggregate` one is, over a plate.
+    """
+
+    name: str
+    domain: Callable[..., Domain]
+    written: Callable[[Sequence[str], Mapping[str, Any]], str]
+    degree: Callable[[Sequence[float]], float]
+    reach: Reach = Reach.ELEMENT
+    arithmetic: bool = False
+    logical: bool = False
+    integer: bool = False
+    aggregate: bool = False
+    title: str = ""  # the name in messages, where it is another one
+
+
+def result_domain(op: str, operands: Sequence[Domain], refuse: Refuse, **options: Any) -> Domain:
+    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no
+    meaning.
+    """
+    return OPERATIONS[op].domain(operands, refuse, **options)
+
+
+# How operations are written -------------------------------------------------------------------------------------------
+
+
+def _infix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+    return lambda operands, _: f"({operands[0]} {symbol} {operands[1]})"
+
+
+def _prefix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+    return lambda operands, _: f"{symbol}{operands[0]}"
+
+
+def _called(name: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+    return lambda operands, options: f"{name}({', '.join([*operands, *(f'{k}={v}' for k, v in options.items())])})"
+
+
+def _raised(operands: Sequence[str], options: Mapping[str, Any]) -> str:
+    return f"{operands[0]} ** {options['exponent']}"
+
+
+# Degrees of polynomials -----------------------------------------------------------------------------------------------
+
+
+def _of_product(degrees: Sequence[float]) -> float:
+    return sum(degrees)
+
+
+def _of_quotient(degrees: Sequence[float]) -> float:
+    return degrees[0] if degrees[1] == 0 else math.inf
+
+
+def _of_curve(degrees: Sequence[float]) -> float:
+    return 0 if max(degrees) == 0 else math.inf
+
+
+# Domains --------------------------------------------------------------------------------------------------------------
+
+
+def _kinds(operands: Sequence[Domain]) -> set[str]:
+    return {domain.kind for domain in operands}
+
+
+def _scalars(operands: Sequence[Domain], refuse: Refuse, hint: str = "") -> None:
+    if not _kinds(operands) <= NUMERIC:
+        raise refuse("numbers", hint or _numeric_hint(operands))
+
+
+def _numeric_hint(operands: Sequence[Domain]) -> str:
+    kinds = _kinds(operands)
+    if "boolean" in kinds or "category" in kinds:
+        return "To let a discrete variable choose between values, index with it (`mean[z]`) or use cv.switch(...)."
+    if "vector" in kinds:
+        return "Two vectors are added with `+` and multiplied with cv.dot(a, b); a number scales a vector with `*`."
+    return "Only real, positive, unit and count expressions are numbers."
+
+
+def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = _kinds(operands)
+    if kinds == {"vector"}:
+        return _same_vector(operands, refuse)
+    if kinds <= CLASSES:
+        return domains.category(1 + sum(classes(operand, refuse) - 1 for operand in operands))
+    _scalars(operands, refuse)
+    if kinds == {"count"}:
+        return domains.count
+    return domains.positive if kinds & _ABOVE_ZERO and not kinds & _ANY_SIGN else domains.real
+
+
+def classes(domain: Domain, refuse: Refuse) -> int:
+    """Number of values of a category or a boolean, as far as it is declared."""
+    size = 2 if domain.is_boolean else domain.size
+    size = size if isinstance(size, int) else getattr(size, "size", None)
+    if size is None:
+        raise refuse(
+            "categories whose number of classes is declared", "Give the plate of the classes a size: m.plate(name, 8)."
+        )
+    return size
+
+
+def _subtract(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) == {"vector"}:
+        return _same_vector(operands, refuse)
+    if _kinds(operands) == {"category"}:
+        return domains.category(classes(operands[0], refuse))
+    _scalars(operands, refuse)
+    return domains.real
+
+
+def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].size != operands[1].size:
+        raise refuse("vectors of one dimension", "Give both the same dimension.")
+    return operands[0]
+
+
+def _multiply(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = [domain.kind for domain in operands]
+    if kinds.count("vector") == 1 and set(kinds) - {"vector"} <= NUMERIC:
+        return operands[kinds.index("vector")]
+    _scalars(operands, refuse)
+    if len(set(kinds)) == 1 and kinds[0] in ("unit", "count"):
+        return operands[0]
+    return domains.positive if set(kinds) <= _ABOVE_ZERO else domains.real
+
+
+def _divide(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].is_vector and operands[1].is_numeric:
+        return operands[0]
+    _scalars(operands, refuse)
+    return domains.positive if _kinds(operands) <= _ABOVE_ZERO else domains.real
+
+
+def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if operands[0].is_vector:
+        return operands[0]
+    _scalars(operands, refuse, "The opposite of a boolean is `~x`." if operands[0].is_boolean else "")
+    return domains.real
+
+
+def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domain:
+    _scalars(operands, refuse)
+    return domains.positive if operands[0].is_bounded else domains.real
+
+
+def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) != {"vector"}:
+        raise refuse(
+            "two vectors",
+            "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.",
+        )
+    _same_vector(operands, refuse)
+    return domains.real
+
+
+def _matvec(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    matrix, found = operands
+    rows, columns = matrix.size if matrix.is_matrix else (matrix.size, matrix.size)
+    if found.size != columns:
+        raise refuse(f"a matrix of {found.size} columns and a vector", "Give as many columns as coordinates.")
+    return domains.vector(rows)
+
+
+def _sum(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+    if operands[0].is_vector:
+        return operands[0]
+    _scalars(operands, refuse)
+    if operands[0].is_bounded:
+        return domains.positive
+    return domains.real if operands[0].is_sparse else operands[0]
+
+
+def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if not operands[0].is_bounded:
+        raise refuse(
+            "positive numbers", "The logarithm of a negative number has no meaning: use a positive expression."
+        )
+    return domains.real
+
+
+def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    _scalars(operands, refuse)
+    return domains.real
+
+
+def _stack(operands: Sequence[Domain], refuse: Refuse, over: Any = None) -> Domain:
+    _scalars(operands, refuse, "Vectors are not joined: stack numbers.")
+    return domains.vector(len(operands) if over is None else over.size)
+
+
+def _together(operands: Sequence[Domain], refuse: Refuse, plated: Any) -> Domain:
+    return Domain("vector")  # its dimension follows from the sizes of plates
+
+
+def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
+    def rule(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+        _scalars(operands, refuse, _map_hint(operands[0]))
+        return out
+
+    return rule
+
+
+def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+    if not _kinds(operands) <= NUMERIC:
+        raise refuse(f"a real expression over the plate '{over.name}'")
+    return domains.simplex(over)
+
+
+def _map_hint(domain: Domain) -> str:
+    return "Reduce the vector to a number first, e.g. with cv.dot(weight, x)." if domain.is_vector else ""
+
+
+def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if _kinds(operands) != {"boolean"}:
+        raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`) or with cv.bernoulli(p).")
+    return domains.boolean
+
+
+def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+    if _kinds(operands) != {"boolean"}:
+        raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`).")
+    return domains.boolean
+
+
+def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    kinds = _kinds(operands)
+    if len(kinds) != 1 or not kinds <= {"boolean", "category", "count", "index"}:
+        hint = (
+            "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
+        )
+        raise refuse("two discrete expressions of one kind", hint if kinds & NUMERIC else "")
+    return domains.boolean
+
+
+def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if "category" not in _kinds(operands) or not _kinds(operands) <= NUMERIC | {"category"}:
+        _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
+    return domains.boolean
+
+
+# The table ------------------------------------------------------------------------------------------------------------
+
+_ALL = (
+    Operation("add", _add, _infix("+"), max, arithmetic=True, integer=True),
+    Operation("subtract", _subtract, _infix("-"), max, arithmetic=True, integer=True),
+    Operation("negate", _negate, _prefix("-"), max, arithmetic=True),
+    Operation("multiply", _multiply, _infix("*"), _of_product, arithmetic=True),
+    Operation("divide", _divide, _infix("/"), _of_quotient, arithmetic=True),
+    Operation("power", _power, _raised, _of_curve, arithmetic=True),
+    Operation("max", _max, _called("max"), _of_curve, arithmetic=True),
+    Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True),
+    Operation("log", _log, _called("log"), _of_curve),
+    Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True),
+    Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True),
+    Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR),
+    Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR),
+    Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True),
+    Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True),
+    Operation("together", _together, _called("together"), max, Reach.SEVERAL),
+    Operation("softmax", _probabilities, _called("softmax"), _of_curve, Reach.SEVERAL),
+    Operation("multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"),
+    Operation("and", _logical, _infix("&"), _of_curve, logical=True),
+    Operation("or", _logical, _infix("|"), _of_curve, logical=True),
+    Operation("xor", _logical, _infix("^"), _of_curve, logical=True),
+    Operation("not", _logical, _prefix("~"), _of_curve, logical=True),
+    Operation("equal", _equal, _infix("=="), _of_curve, logical=True),
+    Operation("greater", _greater, _infix(">"), _of_curve, arithmetic=True, integer=True),
+    Operation("all", _quantified, _called("all"), _of_curve, Reach.SEVERAL, aggregate=True),
+    Operation("any", _quantified, _called("any"), _of_curve, Reach.SEVERAL, aggregate=True),
+)
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}

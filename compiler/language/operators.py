@@ -1,0 +1,365 @@
+"""What the operators of expressions build: plates by union, domains by rule, a few foldings, and errors at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...factors import domains
+from ...factors.domains import Domain
+from ...factors.errors import ModelError
+from ...factors.factor import Switch, Term
+from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, is_data, over_text, parents, union_plates
+from .operations import OPERATIONS, result_domain
+
+
+def wrap(value: Any, other: Expr) -> Expr:
+    """`value` as a node beside the operand `other`: nodes pass, numbers and arrays become constants.
+
+    An array has either only event axes (one value, the same everywhere) or all plates of `other` and then the event
+    axes.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, (Term, Switch)):
+        raise ModelError("A term cannot be part of an expression: name its variable first with m.random(name, term).")
+    array = _as_array(value, other)
+    if array.ndim == 0:
+        return Constant(array, (), _constant_domain(array))
+    plates = other.plates
+    is_vector = other.domain.is_vector and array.shape[-1] == other.domain.size
+    if is_vector and array.ndim in (1, 1 + len(plates)):
+        return Constant(array, plates if array.ndim > 1 else (), domains.vector(array.shape[-1]))
+    if array.ndim == len(plates):
+        return Constant(array, plates, _constant_domain(array))
+    raise ModelError(
+        f"An array of shape {array.shape} does not line up with '{other}' ({other.domain}{over_text(plates)}): it "
+        "needs "
+        "one axis for each plate in this order, then the axes of one value. "
+        "Declare the array with m.input(name, domain, plates=...) and give it as data."
+    )
+
+
+def _as_array(value: Any, other: Expr) -> np.ndarray:
+    try:
+        array = np.array(value)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"{value!r} cannot be used with '{other}': give a number, an array or an expression."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise ModelError(f"{value!r} cannot be used with '{other}': give a number, an array or an expression.")
+    if np.isnan(array).any():
+        raise ModelError(f"A NaN is combined with '{other}': an expression needs numbers. Replace or remove it.")
+    return array if array.dtype.kind == "b" else array.astype(np.float64)
+
+
+def _constant_domain(array: np.ndarray) -> Domain:
+    if array.dtype.kind == "b":
+        return domains.boolean
+    return domains.positive if array.size and (array > 0).all() else domains.real
+
+
+def apply(op: str, *operands: Any, **options: Any) -> Apply:
+    """The node of `op` on `operands`: plates by union, domain by rule; ModelError where the operation has none."""
+    if OPERATIONS[op].arithmetic:
+        _check_finite(op, operands)
+    args = wrap_all(operands)
+    plates = union_plates(*(arg.plates for arg in args))
+    if "over" in options:
+        plates = tuple(plate for plate in plates if plate is not options["over"])
+    kinds = [_numeric(op, arg) for arg in args]
+    domain = result_domain(op, kinds, lambda *reason: _refusal(op, args, *reason), **options)
+    return Apply(op, args, tuple(options.items()), plates, domain)
+
+
+def _check_finite(op: str, operands: Iterable[Any]) -> None:
+    """Numbers of an expression are finite; only what is compared may be infinite."""
+    for value in operands:
+        array = value if isinstance(value, Expr) else np.asarray(value)
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isinf(array).any():
+            raise ModelError(f"`{op}` with an infinite number: an expression needs finite ones. Replace or remove it.")
+
+
+def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
+    """All operands as nodes; arrays align with the first operand that is a node already."""
+    operands = tuple(operands)
+    anchor = next(operand for operand in operands if isinstance(operand, Expr))
+    return tuple(wrap(operand, anchor) for operand in operands)
+
+
+def _numeric(op: str, arg: Expr) -> Domain:
+    """Boolean data counts as the numbers 0 and 1 in arithmetic (an indicator times a coefficient)."""
+    arithmetic = OPERATIONS[op].arithmetic
+    indicator = arithmetic and arg.domain.is_boolean and is_data(arg) and not isinstance(arg, Constant)
+    return domains.real if indicator else arg.domain
+
+
+def _refusal(op: str, args: tuple[Expr, ...], wanted: str, hint: str = "") -> ModelError:
+    found = " and ".join(f"'{arg}' ({arg.domain})" for arg in args)
+    return ModelError(f"`{OPERATIONS[op].title or op}` takes {wanted}; found {found}. {hint}".rstrip())
+
+
+def is_number(value: Any, number: float | None = None) -> bool:
+    """True for a number or a scalar constant (equal to `number`); truth values are no numbers."""
+    if isinstance(value, Constant):
+        value = value.value
+    if isinstance(value, (Expr, bool, np.bool_)) or (
+        not isinstance(value, numbers.Real) and not hasattr(value, "__array__")
+    ):
+        return False
+    array = np.asarray(value)
+    if array.ndim != 0 or array.dtype.kind not in "iuf":
+        return False
+    return number is None or bool(array == number)
+
+
+def add(left: Any, right: Any) -> Expr:
+    """left + right; adding zero gives the operand itself."""
+    if is_number(right, 0) and _is_numeric_node(left):
+        return left
+    if is_number(left, 0) and _is_numeric_node(right):
+        return right
+    return apply("add", *_classes(left, right))
+
+
+def subtract(left: Any, right: Any) -> Expr:
+    """left - right; `x - 0` is x, `0 - x` is -x and the complement 1 - p of a probability is a probability."""
+    if is_number(right, 0) and _is_numeric_node(left):
+        return left
+    if is_number(left, 0) and _is_numeric_node(right):
+        return negate(right)
+    node = apply("subtract", *_classes(left, right))
+    return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
+
+
+def _classes(left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands, a whole number beside a category as one of its classes: classes are added as numbers."""
+
+    def class_of(value: Any, other: Any) -> Any:
+        beside = isinstance(other, Expr) and other.domain.is_category and is_number(value)
+        if not beside or _number(value) < 0 or _number(value) != int(_number(value)):
+            return value
+        number = int(_number(value))
+        return Constant(np.array(number, np.int32), (), domains.category(number + 1))
+
+    return class_of(left, right), class_of(right, left)
+
+
+def multiply(left: Any, right: Any) -> Expr:
+    """left * right; multiplying by one gives the operand, shrinking a probability gives a probability, x * x is x^2."""
+    if is_number(right, 1) and _is_numeric_node(left):
+        return left
+    if is_number(left, 1) and _is_numeric_node(right):
+        return right
+    if left is right and isinstance(left, Expr) and (left.domain.is_real or left.domain.is_positive):
+        return power(left, 2)  # as a product of two factors it would have the moments of independent ones
+    node = apply("multiply", left, right)
+    factor, other = (left, right) if is_number(left) else (right, left)
+    shrinks = is_number(factor) and isinstance(other, Expr) and other.domain.is_unit and 0 <= _number(factor) <= 1
+    return _in_unit(node) if shrinks else node
+
+
+def divide(left: Any, right: Any) -> Expr:
+    """left / right; `1 / exp(g)` becomes exp(-g)."""
+    if not isinstance(right, Expr) and np.any(np.asarray(right) == 0):
+        raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
+    if is_number(right, 1) and _is_numeric_node(left):
+        return left
+    if is_number(left, 1) and _is_exp(right):
+        return apply("exp", negate(parents(right)[0]))
+    return apply("divide", left, right)
+
+
+def matmul(left: Any, right: Any) -> Expr:
+    """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
+    if isinstance(right, Expr) and right.domain.is_vector:
+        if isinstance(left, Expr) and (left.domain.is_matrix or left.domain.is_posdef):
+            return apply("matvec", left, right)
+        if not isinstance(left, Expr) and np.ndim(left) == 2 and np.shape(left)[1] == right.domain.size:
+            matrix = Constant(_as_array(left, right), (), domains.matrix(*np.shape(left)))
+            return apply("matvec", matrix, right)
+    return apply("dot", left, right)
+
+
+def negate(operand: Expr) -> Expr:
+    """-operand; a double negation cancels."""
+    if isinstance(operand, Apply) and operand.op == "negate":
+        return operand.args[0]
+    return apply("negate", operand)
+
+
+def invert(operand: Expr) -> Expr:
+    """~operand; a double negation cancels."""
+    if isinstance(operand, Apply) and operand.op == "not":
+        return operand.args[0]
+    return apply("not", operand)
+
+
+def power(base: Expr, exponent: Any) -> Expr:
+    """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
+    if not is_number(exponent):
+        raise ModelError(
+            f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
+        )
+    if _is_exp(base) and _number(exponent) != 0:
+        return apply("exp", multiply(_number(exponent), parents(base)[0]))
+    if not np.isfinite(_number(exponent)) or _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
+        raise ModelError(
+            f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
+            "Write cv.exp(exponent * cv.log(base)) for other powers of a positive expression."
+        )
+    whole = int(_number(exponent))
+    if whole in (1, -1):
+        return base if whole == 1 else divide(1.0, base)
+    return apply("power", base, exponent=whole)
+
+
+def at_least(left: Any, right: Any) -> Expr:
+    """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
+    counts and classes.
+    """
+    kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
+    if kinds == {"count"} or "category" in kinds:
+        return apply("not", apply("greater", right, left))
+    return apply("greater", left, right)
+
+
+def equal(left: Expr, right: Any) -> Expr:
+    """left == right for discrete expressions; the number on the right is a class, a count or a truth value."""
+    kind = left.domain.kind
+    if is_number(right) and not isinstance(right, Expr) and kind in ("boolean", "category", "count", "index"):
+        right = _discrete_constant(left, _number(right))
+    return apply("equal", left, right)
+
+
+def _discrete_constant(left: Expr, number: float) -> Constant:
+    kind, size = left.domain.kind, left.domain.size
+    top = {"boolean": 2, "category": size if isinstance(size, int) else np.inf}.get(kind, np.inf)
+    if number != int(number) or not 0 <= number < top:
+        raise ModelError(f"'{left}' ({left.domain}) is compared with {number:g}, which it can never equal.")
+    dtype = {"boolean": bool, "count": np.float64}.get(kind, np.int32)
+    return Constant(np.array(number, dtype), (), left.domain)
+
+
+def gather(source: Expr, index: Any) -> Gather:
+    """source[index]: elements of one plate of `source`, chosen by index data or by a discrete variable (a gate).
+
+    `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a
+    discrete variable picks from the first plate of source that has as many elements as the variable has classes; index
+    data may themselves be chosen by one, x[index[z]]. The plate that is indexed is replaced by the plates of `index`.
+    ModelError when index is anything else or no plate of
+    source fits.
+    """
+    if not isinstance(index, Expr):
+        raise ModelError(
+            f"'{source}' is indexed by {index!r}. Index it with data, declared as m.input(name, cv.index(plate), "
+            "plates=...), or with a "
+            "discrete random variable; index several plates one after the other: x[i][j]."
+        )
+    if isinstance(index, Apply) and not is_data(index):
+        raise ModelError(
+            f"'{source}' is indexed by the unnamed expression '{index}'. Name it first: m.let(name, {index})."
+        )
+    chosen = _chosen_among_indices(index)
+    if chosen is None:
+        return _gathered(source, index, _gather_axis(source, index))
+    if chosen.axis in source.plates:
+        raise ModelError(
+            f"'{source}' is indexed by '{index}', which '{chosen.index}' chooses along the plate '{chosen.axis.name}', "
+            f"and '{source}' has that plate itself. Give the index data a plate of its own."
+        )
+    return _gathered(gather(source, chosen.source), chosen.index, chosen.axis)
+
+
+def _chosen_among_indices(index: Expr) -> Gather | None:
+    """An element of index data that a random variable chooses: x[index[z]] is read as x[index][z], a gate."""
+    while isinstance(index, Let):
+        index = index.expression
+    return index if isinstance(index, Gather) and index.domain.is_index and not is_data(index) else None
+
+
+def _gathered(source: Expr, index: Expr, axis: Plate) -> Gather:
+    position = source.plates.index(axis)
+    plates = union_plates(source.plates[:position], index.plates, source.plates[position + 1 :])
+    return Gather(source, index, plates, source.domain, axis)
+
+
+def _gather_axis(source: Expr, index: Expr) -> Plate:
+    kind, names = index.domain.kind, tuple(plate.name for plate in source.plates)
+    if kind == "index":
+        if index.domain.plate in source.plates:
+            return index.domain.plate
+        raise ModelError(
+            f"{index} indexes plate '{index.domain.plate.name}', but the plates of {source} are {names}. "
+            f"Declare {source} with that plate, or {index} with the domain cv.index(...) of a plate that {source} has."
+        )
+    if kind in ("category", "boolean"):
+        return _gate_axis(source, index, names)
+    raise ModelError(
+        f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or "
+        "discrete variables "
+        "(boolean or categorical)."
+    )
+
+
+def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
+    classes = 2 if index.domain.is_boolean else index.domain.size
+    if isinstance(classes, Plate):
+        if classes in source.plates:
+            return classes
+        classes, unknown = classes.size, ()  # two plates of unknown size cannot be told to correspond
+    else:
+        unknown = tuple(plate for plate in source.plates if plate.size is None)
+    same = tuple(plate for plate in source.plates if plate.size is not None and plate.size == classes)
+    if same or unknown:
+        return (*same, *unknown)[0]
+    raise ModelError(
+        f"{index} chooses among {index.domain.size or classes} classes, but no plate of {source} has as many elements: "
+        "its plates are "
+        f"{names} of sizes {tuple(plate.size for plate in source.plates)}. Declare {source} with a plate of that size."
+    )
+
+
+def coordinate(vector: Expr, position: int) -> Expr:
+    """One coordinate of a vector: its inner product with a unit vector."""
+    size = vector.domain.size
+    unit = Constant(np.eye(size)[position], (), domains.vector(size))
+    return Apply("dot", (vector, unit), (), vector.plates, domains.real)
+
+
+def _is_numeric_node(value: Any) -> bool:
+    return isinstance(value, Expr) and value.domain.is_numeric
+
+
+def _is_exp(value: Any) -> bool:
+    return isinstance(value, Apply) and value.op == "exp"
+
+
+def _number(value: Any) -> float:
+    return float(value.value if isinstance(value, Constant) else value)
+
+
+def _in_unit(node: Expr) -> Expr:
+    return dataclasses.replace(node, domain=domains.unit)  # type: ignore[type-var]
+
+
+BUILDERS |= {
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "matmul": matmul,
+    "power": power,
+    "negate": negate,
+    "invert": invert,
+    "at_least": at_least,
+    "equal": equal,
+    "gather": gather,
+    **{name: functools.partial(apply, name) for name in ("greater", "not", "and", "or", "xor")},
+}

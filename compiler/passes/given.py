@@ -1,0 +1,92 @@
+"""Pass: beliefs given as priors take the place of the factors that generated these variables.
+
+The new factors are data like any other, so the next batch of the same shapes finds the program compiled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from ...factors.domains import Domain
+from ...factors.families import FOR_DOMAIN
+from ...factors.given import given as belief
+from ..algebra.known import latent_names
+from ..blocks.base import Choice
+from ..blocks.energy import EnergyBlock
+from ..data.keys import prior_part
+from ..graph import Draft
+from ..language.model import Model
+from ..language.nodes import Apply, Expr, Input, Let, Random, inside
+from ..methods import EXACT, VMP
+
+
+class Part(NamedTuple):
+    """Variables whose belief is given: one by name, or several that share a belief.
+
+    Those that share one do so over all their elements together, or `plated`, element by element of their plates.
+    """
+
+    members: tuple[str, ...]
+    plated: bool = False
+
+
+def given(graph: Draft) -> Draft:
+    """Replaces the prior of every variable in `graph.given`.
+
+    A constraint without data between such variables is part of what they were given, and is not imposed again.
+    """
+    if not graph.given:
+        return graph
+    gone = graph.given | {name for name, expr in graph.model.constraints.items() if _inherited(graph, expr)}
+    blocks = [_prior(graph.model, part) for part in graph.given_parts]
+    blocks += [block for block in graph.blocks if block.source not in gone]
+    randoms = {n: v for n, v in graph.model.randoms.items() if n in graph.given or n in graph.latent}
+    return dataclasses.replace(
+        graph,
+        blocks=tuple(blocks),
+        latent={**randoms, **{name: node for name, node in graph.latent.items() if name not in randoms}},
+        needed=graph.needed | graph.given,
+        forward=tuple(name for name in graph.forward if name not in graph.given),
+    )
+
+
+def names(model: Model, part: Part) -> tuple[str, ...]:
+    """What the natural parameters of a given belief are called among the data."""
+    return tuple(prior_part(part.members, j) for j in range(len(FOR_DOMAIN[_kind(model, part)].natural_ndims)))
+
+
+def _title(part: Part) -> str:
+    return ", ".join(part.members)
+
+
+def _kind(model: Model, part: Part) -> str:
+    first, *more = part.members
+    return "vector" if more else model.randoms[first].domain.kind
+
+
+def _prior(model: Model, part: Part) -> EnergyBlock:
+    """The block of one given belief; that of several variables is exact where they share a belief again."""
+    members, several = tuple(model.randoms[name] for name in part.members), len(part.members) > 1
+    plates = members[0].plates if part.plated or not several else ()
+    factor = belief(_kind(model, part))
+    naturals = [Input(name, plates, Domain("natural")) for name in names(model, part)]
+    reason = "it takes the place of the factors that the model declares"
+    together = Apply("together", members, (("plated", part.plated),), plates, Domain("vector"))
+    return EnergyBlock(
+        name=f"prior of {_title(part)}" if several else _title(part),
+        plates=plates,
+        latent=part.members,
+        choice=Choice(VMP if several else EXACT, "belief given with prior=", "exact", reason),
+        out=together if several else members[0],
+        factor=factor,
+        args=dict(zip(factor.edges, naturals, strict=True)),
+        constant=not several,
+    )
+
+
+def _inherited(graph: Draft, constraint: Expr) -> bool:
+    """Whether a constraint holds given variables together and no data."""
+    nodes = inside([constraint])
+    data = any(isinstance(n, Input) or (isinstance(n, (Random, Let)) and n.name in graph.observed) for n in nodes)
+    return not data and set(latent_names(graph, [constraint])) <= graph.given

@@ -1,0 +1,331 @@
+"""Pass: Gaussian variables that meet in linear forms share one belief with a full covariance.
+
+Beliefs that are kept apart are the chief source of errors that nothing shows: under VMP an intercept and a slope have
+far too small variances, under EP their messages run in a loop. Where the variables together have few dimensions, one
+Gaussian over all of them costs little and makes that part of the model exact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from ...factors.domains import Domain, real
+from ...factors.errors import UnsupportedError
+from ...factors.factor import Term
+from ...factors.roles import LinearGaussian, ScalarGaussian, gaussian_arguments, replaced
+from ..algebra.known import known_in
+from ..algebra.linear import linear_term
+from ..algebra.polynomial import monomials
+from ..algebra.sums import unrolled
+from ..blocks.base import Block, Choice
+from ..blocks.energy import EnergyBlock
+from ..blocks.site import LinearTerm, SiteBlock
+from ..graph import Draft, Joint
+from ..language.atoms import Monomial, atom_key
+from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
+from ..methods import EXACT
+from ..rules.exact_observation import exact_observation, known_scales
+from .choose import ZERO
+
+DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
+CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Direction(Expr):
+    """The direction of a linear form in the space of a joint belief, from data alone."""
+
+    joint: Joint
+    terms: tuple[LinearTerm, ...]
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+def joint_term(joint: Joint, terms: tuple[LinearTerm, ...]) -> LinearTerm:
+    """A sum of terms in members of `joint` as one inner product with (an element of) the joint belief."""
+    element = _moved(terms[0].element, joint.variable) if joint.variable.plates else joint.variable
+    nodes = [
+        node for term in terms for node in (*term.coefficients, *(() if term.direction is None else (term.direction,)))
+    ]
+    places = [] if joint.variable.plates else [term.element.plates for term in terms]
+    plates = union_plates(*(node.plates for node in nodes), *places)
+    return LinearTerm(joint.variable, element, (), Direction(joint, terms, plates, joint.variable.domain))
+
+
+def _moved(element: Expr, variable: Random) -> Expr:
+    """The same element of another variable."""
+    if isinstance(element, Let):
+        return _moved(element.expression, variable)
+    if isinstance(element, Gather):
+        return dataclasses.replace(element, source=_moved(element.source, variable), domain=variable.domain)
+    return variable
+
+
+def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[LinearTerm, ...]:
+    """The terms with those in members of one joint belief as a single term along a direction."""
+    rest, groups = [], {}
+    for term in terms:
+        joint = next((joint for joint in joints if term.variable in set(joint.members)), None)
+        if joint is None:
+            rest.append(term)
+        else:
+            groups.setdefault(joint, []).append(term)
+    return (*rest, *(joint_term(joint, tuple(group)) for joint, group in groups.items()))
+
+
+def with_directions(
+    terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: Callable[[Expr], bool]
+) -> list[Monomial]:
+    """The monomials of a real expression, those linear in members of a joint belief merged into inner products."""
+    rest, groups = [], {}
+    for coefficients, atoms in terms:
+        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        joint = None if term is None else joint_of(term.variable)
+        if term is None or joint is None:
+            rest.append((coefficients, atoms))
+        else:
+            groups.setdefault(joint, []).append(term)
+    for joint, group in groups.items():
+        merged_term = joint_term(joint, tuple(group))
+        factors = (merged_term.element, merged_term.direction)
+        assert factors[1] is not None
+        plates = union_plates(factors[0].plates, factors[1].plates)
+        rest.append(((), (Apply("dot", (factors[0], factors[1]), (), plates, real),)))
+    return rest
+
+
+def join(graph: Draft) -> Draft:
+    """Gives every affordable group of Gaussian variables that meet in linear forms one belief."""
+    if graph.sizes is None or (graph.default.name != "auto" and graph.accuracy != "best"):
+        return graph
+    uses = [_uses(graph, block) for block in graph.blocks]
+    groups = [part for group in _components(graph, uses) for part in _parts(graph, group, uses)]
+    if not groups:
+        return graph
+    joints = tuple(_joint(graph, number, *group) for number, group in enumerate(groups, start=1))
+    owner = {member.name: joint.variable.name for joint in joints for member in joint.members}
+    latent = {name: node for name, node in graph.latent.items() if name not in owner}
+    latent |= {joint.variable.name: joint.variable for joint in joints}
+    blocks = tuple(_rewritten(graph, block, joints, owner) for block in graph.blocks)
+    return dataclasses.replace(graph, joints=joints, latent=latent, blocks=blocks)
+
+
+def _joint(graph: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
+    total = sum(dimension(member, plates, graph.sizes or {}) for member in members)
+    domain = Domain("vector", Plate(f"dimension of joint {number}", total))
+    name = f"joint of {', '.join(member.name for member in members)}"
+    return Joint(Random(name, None, plates, domain), members)  # type: ignore[arg-type]
+
+
+def dimension(member: Random, plates: tuple[Plate, ...], sizes: Mapping[str, int]) -> int:
+    """How many numbers a member adds to an element of a joint belief over `plates`."""
+    inside = (plate for plate in member.plates if plate not in set(plates))
+    return math.prod(sizes[plate.name] for plate in inside) * (member.domain.size or 1)
+
+
+# which variables meet -------------------------------------------------------------------------------------------------
+
+
+class Use(NamedTuple):
+    """A variable in a linear form, and by which index data its element is chosen."""
+
+    variable: Random
+    place: tuple
+
+
+Meeting = frozenset  # of the uses in one linear form
+
+
+def _use(variable: Random, element: Expr) -> Use:
+    place = []
+    while isinstance(element, (Let, Gather)):
+        if isinstance(element, Gather):
+            place.append((atom_key(element.index), element.axis.name))
+        element = element.expression if isinstance(element, Let) else element.source
+    return Use(variable, tuple(place))
+
+
+def _candidates(graph: Draft) -> set[Random]:
+    """The Gaussian variables that a joint belief could hold; those whose method is asked for by name stay apart."""
+
+    def fits(node: Random | Let) -> bool:
+        if graph.method_of(node.name).name != "auto" and graph.accuracy != "best":
+            return False
+        generated = (
+            isinstance(node, Random)
+            and isinstance(node.term, Term)
+            and isinstance(node.term.factor.role, LinearGaussian)
+        )
+        return generated and (node.domain.is_real or isinstance(node.domain.size, int))
+
+    return {node for node in graph.latent.values() if isinstance(node, Random) and fits(node)}
+
+
+def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
+    """The linear forms of a block as sets of uses, or None where it uses a Gaussian variable in another way."""
+    if isinstance(block, SiteBlock):
+        return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
+    if not isinstance(block, EnergyBlock):
+        return None
+    if shared_before(block):  # element by element, or all elements with each other
+        return [Meeting(Use(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
+    known = known_in(graph)
+    latent = isinstance(block.out, Random) and block.out.name in graph.latent
+    own = Meeting([Use(block.out, ())] if latent else [])
+    try:
+        if isinstance(block.factor.role, ScalarGaussian):
+            centre, precision = gaussian_arguments(block)
+            mean, *others = _forms(centre, known)
+            return [mean | own, *others, *_forms(precision, known)]
+        return [own, *(form for arg in block.args.values() for form in _forms(arg, known))]
+    except UnsupportedError:
+        return None
+
+
+def shared_before(block: Block) -> bool:
+    """Whether the block is a given belief that several variables share."""
+    return isinstance(block.out, Apply) and block.out.op == "together"
+
+
+def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
+    """The linear forms inside an expression, the outermost first; UnsupportedError where a variable is multiplied."""
+    if known(expr):
+        return [Meeting()]
+    if isinstance(expr, Random):
+        return [Meeting([Use(expr, ())])]
+    if not expr.domain.is_real:
+        if isinstance(expr, Gather) and not known(expr.index):
+            raise UnsupportedError("a gate")
+        return [Meeting(), *(form for child in parents(expr) for form in _forms(child, known))]
+    outer, inner = Meeting(), []
+    sizes = getattr(known, "sizes", {})
+    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
+        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        if term is not None:
+            outer |= Meeting([_use(term.variable, term.element)])
+        else:
+            inner += [form for atom in atoms for form in _nonlinear(atom, known)]
+    return [outer, *inner]
+
+
+def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
+    if isinstance(atom, Apply) and atom.op not in ("dot", "sum"):
+        return [form for child in parents(atom) for form in _forms(child, known)]
+    raise UnsupportedError("a product")
+
+
+def _components(graph: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Random, ...]]:
+    """Groups of candidates that meet, in order of declaration."""
+    import networkx as nx
+
+    candidates = _candidates(graph)
+    for block, forms in zip(graph.blocks, uses, strict=True):
+        if forms is None:
+            candidates -= {graph.latent[name] for name in block.latent if name in graph.latent}
+    web = nx.Graph()
+    for forms in uses:
+        for form in forms or []:
+            members = list({use.variable for use in form} & candidates)
+            web.add_nodes_from(members)
+            web.add_edges_from(itertools.pairwise(members))
+    groups = []
+    for component in nx.connected_components(web):
+        apart = all(sum(bool(_within(form, component)) for form in forms) <= 1 for forms in uses if forms is not None)
+        meeting = max(len(_within(form, component)) for forms in uses for form in forms or [Meeting()])
+        if apart and meeting > 1:
+            groups.append(tuple(node for node in graph.latent.values() if node in component))
+    return groups
+
+
+def _within(form: Meeting, group: Iterable[Random]) -> list[Use]:
+    members = set(group)
+    return [use for use in form if use.variable in members]
+
+
+def _parts(
+    graph: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
+) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
+    """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
+    plates = group[0].plates if _aligned(group, uses) else ()
+    if _affordable(graph, group, plates):
+        return [(group, plates)]
+    by_plates: dict[tuple[Plate, ...], list[Random]] = {}
+    for member in group:
+        by_plates.setdefault(member.plates, []).append(member)
+    parts = [tuple(part) for part in by_plates.values() if 1 < len(part) < len(group)]
+    return [found for part in parts for found in _parts(graph, part, uses)]
+
+
+def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
+    """Whether elements meet only at the same place of the same plates."""
+    forms = [_within(form, group) for forms in uses for form in forms or []]
+    together = all(len({use.place for use in form}) <= 1 for form in forms)
+    return together and len(group) > 1 and len({member.plates for member in group}) == 1
+
+
+def _affordable(graph: Draft, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
+    sizes = graph.sizes or {}
+    if not {plate.name for member in group for plate in member.plates} <= set(sizes):
+        return False
+    total = sum(dimension(member, plates, sizes) for member in group)
+    names = {member.name for member in group}
+    touching = [block for block in graph.blocks if names & set(block.latent)]
+    if any(block.over is not None and block.over not in set(plates) for block in touching):
+        return False  # its site needs elements that are independent
+    rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
+    return total <= DIMENSIONS[graph.accuracy] and total * rows <= CELLS[graph.accuracy]
+
+
+# the blocks over the joint belief -------------------------------------------------------------------------------------
+
+
+def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Mapping[str, str]) -> Block:
+    if not set(block.latent) & set(owner):
+        return block
+    latent = tuple(dict.fromkeys(owner.get(name, name) for name in block.latent))
+    block = dataclasses.replace(block, latent=latent)
+    if shared_before(block):
+        if len(latent) > 1:
+            raise UnsupportedError(
+                f"prior= gives one belief to {block.name.removeprefix('prior of ')} "
+                "together, but here they do not all share one. Carry them one by one, without their covariances: "
+                "prior={name: posterior[name], ...}."
+            )
+        return dataclasses.replace(block.chosen(method=EXACT), constant=True)
+    if isinstance(block, SiteBlock):
+        one = len(latent) == 1 and block.link == "identity" and not block.absorbed
+        if one and block.factor is None and isinstance(block.out, Let):
+            joint = next(joint for joint in joints if joint.variable.name == latent[0])
+            if known_scales(graph, joint.members):
+                return exact_observation(block, block.out)
+        if not one or block.factor is None:
+            return dataclasses.replace(
+                block, form=dataclasses.replace(block.form, terms=merged(block.form.terms, joints))
+            )
+        block = _closed_form(block, graph.model.randoms.get(block.name))
+    assert isinstance(block, EnergyBlock)
+    scalar = isinstance(block.factor.role, ScalarGaussian)
+    if scalar and isinstance(block.out, Random) and block.out.name in owner:
+        mean, _ = gaussian_arguments(block)
+        block = dataclasses.replace(block, out=ZERO, args=replaced(block, mean=mean - block.out))
+    return block
+
+
+def _closed_form(block: SiteBlock, out: Random | None) -> EnergyBlock:
+    """The conjugate message of a Gaussian site whose variables share one belief."""
+    reason = "linear in Gaussian variables that share one belief: its message is exact"
+    return EnergyBlock(
+        name=block.name,
+        plates=block.plates,
+        latent=block.latent,
+        choice=Choice(EXACT, "gaussian closed form", "exact", reason),
+        out=out,
+        where=block.where,
+        factor=block.factor,
+        args=block.args,
+        constant=True,
+    )

@@ -1,0 +1,61 @@
+"""Rule: EP for an observed category whose probabilities are a link of a plate of scores, where these are independent.
+
+Given independent Gaussian scores the moments of such a factor may be a single integral, as those of the multinomial
+probit are. Independent they are where every random term of a score is an element of its own: one that the scores of
+several classes shared would join them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ...factors import LINKS
+from ...factors.roles import ClassTable
+from ..algebra.linear import linear_form
+from ..blocks.base import Choice
+from ..blocks.energy import EnergyBlock
+from ..blocks.site import LinearTerm, SiteBlock
+from ..language.nodes import Apply, Expr, Gather, Plate
+from ..methods import Method
+from .logic import ep_or_power
+
+
+def separate(terms: Iterable[LinearTerm], over: Plate) -> bool:
+    """Whether every term is a different element for different elements of the plate."""
+    return all(over in set(term.variable.plates) and not _chosen(term.element, over) for term in terms)
+
+
+def _chosen(element: Expr, over: Plate) -> bool:
+    """Whether an index says which elements of the plate are meant: it may name one twice."""
+    while isinstance(element, Gather):
+        if element.axis is over:
+            return True
+        element = element.source
+    return False
+
+
+def coupled_site(
+    block: EnergyBlock, argument: Apply, method: Method, known: Callable[[Expr], bool]
+) -> SiteBlock | None:
+    """The site of a category with probabilities `argument`, or None where it has no such operator."""
+    over = argument.option("over")
+    one = isinstance(block.factor.role, ClassTable) and method.alpha == 1.0 and known(block.out)
+    if not one or LINKS[argument.op].site is None or over in set(block.plates):
+        return None
+    form = linear_form(argument.args[0], known)
+    if form is None or not separate(form.terms, over):
+        return None
+    operator = f"{block.factor.name}({argument.op}) site, 1-D quadrature over the largest"
+    reason = "the scores are independent Gaussians, and EP is one integral then: the most accurate"
+    return SiteBlock(
+        name=block.name,
+        plates=(*block.plates, over),
+        latent=block.latent,
+        choice=Choice(ep_or_power(method), operator, "quadrature", reason),
+        out=block.out,
+        factor=block.factor,
+        args=block.args,
+        link=argument.op,
+        form=form,
+        over=over,
+    )

@@ -1,0 +1,1 @@
+"""What a posterior answers: marginals, summaries, predictions, and itself as the next prior."""

@@ -1,0 +1,88 @@
+"""A posterior in the form that ArviZ reads: independent draws from the marginals, and the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.language.nodes import Input, Let, Random
+from ...factors.errors import UnsupportedError
+from ...factors.families import Point
+from .inferred import Inferred
+
+NOTE = "independent draws from the approximate marginals of each variable"
+
+
+def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> Any:
+    """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
+    return as_arviz(*groups(posterior, draws, seed), NOTE)
+
+
+def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> Any:
+    """Groups of arrays, shaped (chain, draw, ...) in the posterior, as ArviZ takes them; errors as `to_arviz`."""
+    try:
+        import arviz  # pyright: ignore[reportMissingImports]
+    except ImportError as problem:
+        raise UnsupportedError(
+            f"to_arviz() needs ArviZ, which is not installed here ({problem}). Install the extra: "
+            "pip install 'cavity[arviz]'."
+        ) from problem
+    if int(arviz.__version__.split(".")[0]) < 1:
+        tree: Any = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
+        tree.posterior.attrs.update(inference_library="cavity", note=note)
+    else:
+        tree = arviz.from_dict(found, dims=dims)
+        tree["posterior"].attrs.update(inference_library="cavity", note=note)
+    return tree
+
+
+Groups = dict[str, dict[str, np.ndarray]]
+
+
+def groups(posterior: Inferred, draws: int, seed: int) -> tuple[Groups, dict[str, list[str]]]:
+    """Arrays by group and name, and the dimensions of each array after those of chain and draw.
+
+    The draws, shaped (1, draws) + plates + event, are of every variable that is not wholly observed and has a family;
+    a partly observed one has its data where they were given. Missing entries of observed_data are NaN. `seed` decides
+    all draws, and each variable's do not depend on which others there are.
+    """
+    if not isinstance(draws, (int, np.integer)) or isinstance(draws, bool) or draws < 1:
+        raise ValueError(f"to_arviz() takes a number of draws of at least 1; found {draws!r}.")
+    model = posterior.model
+    dims: dict[str, list[str]] = {}
+    drawn: dict[str, np.ndarray] = {}
+    for name in posterior:
+        try:
+            marginal = posterior[name]
+        except UnsupportedError:  # an expression without a family, such as a probability
+            continue
+        if not isinstance(marginal.family, Point):
+            key = jax.random.fold_in(jax.random.key(seed), hash_of(name))
+            drawn[name] = marginal.sample(key, (int(draws),))[None]
+            dims[name] = _dims({**model.randoms, **model.lets}[name], drawn[name].ndim - 2)
+    observed = {name: _with_gaps(posterior, name, array) for name, array in posterior.observed.items()}
+    inputs = dict(posterior.binding.inputs)
+    for name, array in (*observed.items(), *inputs.items()):
+        dims[name] = _dims({**model.inputs, **model.randoms, **model.lets}[name], array.ndim)
+    found = {"posterior": drawn, "observed_data": observed, "constant_data": inputs}
+    return {group: arrays for group, arrays in found.items() if arrays}, dims
+
+
+def hash_of(name: str) -> int:
+    """A number of 32 bits that is the same in every process, unlike `hash`."""
+    return int.from_bytes(name.encode(), "little") % 4294967291
+
+
+def _with_gaps(posterior: Inferred, name: str, array: np.ndarray) -> np.ndarray:
+    missing = posterior.binding.missing.get(name)
+    if missing is None:
+        return np.asarray(array)
+    return np.where(missing.reshape(missing.shape + (1,) * (array.ndim - missing.ndim)), np.nan, array)
+
+
+def _dims(node: Input | Random | Let, ndim: int) -> list[str]:
+    """The names of the plates, then one for each axis of a value."""
+    plates = [plate.name for plate in node.plates]
+    return plates + [f"{node.name}_axis_{i}" for i in range(ndim - len(plates))]

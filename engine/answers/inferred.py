@@ -1,0 +1,133 @@
+"""What can be read of every inference, whether of one run or of many over a grid.
+
+What only reads a posterior (checks, densities, pictures, summaries) takes an `Inferred`, and knows neither the programs
+that run nor the posteriors that a user asks.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...compiler.data.bind import Binding
+from ...compiler.graph import Plan
+from ...compiler.language.model import Model
+from ..options import Request
+from ..run.machine import Machine
+from ..run.trace import Trace
+from .marginal import Marginal
+
+
+class Inferred(Mapping[str, Marginal]):
+    """Marginals by name, the evidence, how inference went, and what it was made of.
+
+    `request` is what was asked for and `binding` the data, checked against the model.
+    """
+
+    def __init__(self, request: Request, machine: Machine, arrays: dict[str, Any], binding: Binding) -> None:
+        self.request, self.binding = request, binding
+        self._machine, self._arrays = machine, arrays
+        self._marginals: dict[str, Marginal] = {}
+
+    # marginals --------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Marginal:
+        if name not in self._marginals:
+            self._marginals[name] = self._marginal(name)
+        return self._marginals[name]
+
+    @abstractmethod
+    def _marginal(self, name: str) -> Marginal:
+        """The marginal of a variable or a named expression; KeyError for a name that the model does not have."""
+
+    @property
+    @abstractmethod
+    def families(self) -> Mapping[str, Any]:
+        """The families of all that has a belief, by name: variables, joint ones, and what was integrated out."""
+
+    @property
+    def beliefs(self) -> dict[str, Any]:
+        """The families of the random variables that inference gave a belief, by name."""
+        families = self.families
+        return {name: families[name] for name in self.model.randoms if name in families}
+
+    # how it went ------------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float:
+        """The logarithm of the evidence."""
+
+    @property
+    @abstractmethod
+    def evidence(self) -> dict[str, float]:
+        """log evidence by factor: the parts sum to the total."""
+
+    @property
+    def converged(self) -> bool:
+        """True when the estimated distance from the fixed point is below the tolerance (at every point of a grid)."""
+        return self.code == "converged"
+
+    @property
+    @abstractmethod
+    def code(self) -> str:
+        """converged, slow, oscillating, diverged or contradiction."""
+
+    @property
+    @abstractmethod
+    def iterations(self) -> int:
+        """Number of sweeps."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> Trace:
+        """Evidence and residual by sweep."""
+
+    @property
+    @abstractmethod
+    def restarts(self) -> np.ndarray:
+        """The log evidence of every restart; the posterior is that of the best."""
+
+    @property
+    @abstractmethod
+    def floored(self) -> dict[str, int]:
+        """How often a cavity would have been improper and was floored, by factor."""
+
+    @property
+    @abstractmethod
+    def diagnosis(self) -> str:
+        """One sentence on how it ended and what to do."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """What the compiler chose, factor by factor, and why, and how inference went."""
+
+    # what it was made of ----------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.request.model
+
+    @property
+    def graph(self) -> Plan:
+        """The plan that was run (of an integration: at every point of the grid, what it integrates being data)."""
+        return self._machine.graph
+
+    @property
+    def machine(self) -> Machine:
+        """The functions of the plan for the plate sizes of the data."""
+        return self._machine
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """What the program was called with (of an integration: that of the plain posterior)."""
+        return self._arrays
+
+    @property
+    def observed(self) -> dict[str, np.ndarray]:
+        """The observations by name."""
+        return self.binding.observed

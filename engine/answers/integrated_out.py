@@ -1,0 +1,105 @@
+"""Marginals of variables that were integrated out inside a factor, recovered from its cavities and site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.blocks.site import Absorbed, SiteBlock
+from ...compiler.passes.join import Direction, merged
+from ...factors.families import Family, Gaussian
+from ..blocks.site import site_data, sites
+from ..run.machine import Machine
+from ..values.evaluate import value
+from ..values.instances import count, flat, positions, restored
+from ..values.plated import Placed, mapped
+from ..values.scope import Scope
+
+
+def recover(machine: Machine, outputs: dict[str, Any], arrays: dict[str, Any], number: str) -> dict[str, Family]:
+    """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
+    block = machine.ep_blocks[number]
+    assert isinstance(block, SiteBlock)
+    scope = machine.scope(arrays)
+    key = jax.random.wrap_key_data(jnp.asarray(outputs["key"]))
+    prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
+    naturals = {name: tuple(map(jnp.asarray, n)) for name, n in outputs["beliefs"].items()}
+    messages = jax.tree.map(jnp.asarray, outputs["messages"][number])
+    beliefs = machine.flat(block, naturals)
+    _, cavities, site = sites.read(block, prepared, beliefs, messages, scope)
+    shape = [machine.sizes[plate.name] for plate in block.plates]
+
+    def placed(array: Any) -> Placed:
+        return Placed(jnp.reshape(array, shape), block.plates)
+
+    by_term = {
+        (id(t.element), id(t.direction)): tuple(map(placed, c)) for t, c in zip(block.form.terms, cavities, strict=True)
+    }
+    joint = next((j for j, t in enumerate(block.form.terms) if isinstance(t.direction, Direction)), None)
+    families: dict[str, Family] = {}
+    for record in block.absorbed:
+        own, shared = _split(record, machine)
+        coefficient = site_data.product(record.coefficients, scope)
+        means, variances = [site_data.form_offset(record.form, scope)], [site_data.form_noise(record.form, scope)]
+        for term in own:
+            c = site_data.product(term.coefficients, scope)
+            mean, variance = by_term[(id(term.element), id(term.direction))]
+            means.append(mapped(jnp.multiply, c, mean))
+            variances.append(mapped(lambda c, v: c**2 * v, c, variance))
+        covariances = [mapped(lambda c, *v: c * sum(v), coefficient, *variances)]
+        if shared is not None and joint is not None:
+            message = restored(messages.terms[..., joint, :], prepared.plan, count(block, machine.sizes))
+            across = _along(block, joint, shared, beliefs, message, scope)
+            for parts, found in zip((means, variances, covariances), across, strict=True):
+                parts.append(placed(found))
+        families[record.variable.name] = mapped(
+            _posterior,
+            placed(site.score),
+            placed(site.curvature),
+            _total(means),
+            _total(variances),
+            _total(covariances),
+            order=record.variable.plates,
+        ).value
+    return families
+
+
+def _split(record: Absorbed, machine: Machine) -> tuple[list[Any], Direction | None]:
+    """The terms of the variable's own mean: those with beliefs of their own, and the direction of the joint ones."""
+    terms = merged(record.form.terms, machine.graph.joints)
+    own = [term for term in terms if not isinstance(term.direction, Direction)]
+    return own, next((term.direction for term in terms if isinstance(term.direction, Direction)), None)
+
+
+def _total(parts: list[Placed]) -> Placed:
+    return mapped(lambda *p: sum(p), *parts)
+
+
+def _posterior(score: Any, curvature: Any, mean: Any, variance: Any, covariance: Any) -> Gaussian:
+    return Gaussian.from_parameters(mean=mean + covariance * score, variance=variance - covariance**2 * curvature)
+
+
+def _along(
+    block: SiteBlock, joint: int, own: Direction, beliefs: Any, message: Any, scope: Scope
+) -> tuple[Any, Any, Any]:
+    """Cavity mean and variance along the direction `own` and its covariance with the site's argument, by instance."""
+    term = block.form.terms[joint]
+    assert term.direction is not None
+    here = flat(value(term.direction, scope), block, scope)
+    there = flat(value(own, scope), block, scope)
+    (means, covariances) = sites.readable(term.variable, beliefs[term.variable.name])
+    position = positions(term.element, block, scope)
+    mean, covariance = (means[0], covariances[0]) if position is None else (means[position], covariances[position])
+    shift, precision = message[..., 0], message[..., 1]
+
+    def spread(a: Any, b: Any) -> Any:
+        return jnp.einsum("ni,ij,nj->n" if position is None else "ni,nij,nj->n", a, covariance, b)
+
+    variance, between = spread(here, here), spread(here, there)
+    left = 1.0 - precision * variance
+    centre = jnp.sum(here * mean, axis=-1)
+    found_mean = jnp.sum(there * mean, axis=-1) + between * (precision * centre - shift) / left
+    found_variance = spread(there, there) + between**2 * precision / left
+    return found_mean, found_variance, between / left

@@ -1,0 +1,137 @@
+"""Marginals: what `posterior["v"]` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...factors.errors import DataError, UnsupportedError
+from ...factors.families import Family
+from ..distributions.cases import title
+from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
+
+# Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
+_mean = jax.jit(lambda family: family.mean())
+_variance = jax.jit(lambda family: family.variance())
+
+
+class Marginal:
+    """The distribution of one variable, NumPy-shaped by its plates and then the axes of one value.
+
+    Wraps a family; as an array it is its mean (the probabilities of a discrete variable). Where the family has no more
+    than the mean and the variance of the distribution, `shape` makes that distribution from it, or None, when asked.
+    """
+
+    def __init__(
+        self, family: Family, name: str = "", note: str = "", shape: Callable[[Family], Family | None] | None = None
+    ) -> None:
+        with jax.enable_x64(True):
+            self.family = jax.tree.map(np.asarray, family)
+        self.name = name
+        self.note = note  # what stands between this distribution and the exact marginal, for its repr
+        self._shape = shape
+
+    @cached_property
+    def distribution(self) -> Family:
+        """What quantiles, densities and draws are of: the family, or what it is the projection of."""
+        found = None if self._shape is None else self._shape(self.family)
+        return self.family if found is None else found
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E x; P(True) of a boolean, the probability vector of a category."""
+        return self._array(lambda: _mean(self.family))
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Var x, element by element."""
+        return self._array(lambda: _variance(self.family))
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Standard deviation, element by element."""
+        return np.sqrt(self.variance)
+
+    @property
+    def probability(self) -> np.ndarray:
+        """P(x is true) of a boolean, the probabilities of a category, and P(x is not zero) of a spike and slab."""
+        found = self._array(lambda: getattr(self.family, "probability", np.nan))
+        if found.shape != self.mean.shape:
+            raise UnsupportedError(
+                f"{self.name!r} has a {title(self.family)} marginal, which tells of no probability. Those of "
+                "booleans, categories and spike-and-slab variables do."
+            )
+        return found
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance matrix of a vector, shaped plates + (D, D)."""
+        return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The family's own parameters by name, such as shape and rate."""
+        with jax.enable_x64(True):
+            return {name: np.asarray(value) for name, value in self.distribution.parameters().items()}
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The value that x stays below with probability `q` in (0, 1); `q` may be an array, whose axes come first."""
+        return np.asarray(self.distribution.quantile(levels(q, "quantile()")))
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The central interval of the given probability: lower and upper end."""
+        if np.ndim(probability) != 0 or not 0 < levels(probability, "interval()") < 1:
+            raise DataError(f"interval() takes a probability between 0 and 1; found {probability!r}.")
+        tail = 0.5 * (1.0 - probability)
+        return self.quantile(tail), self.quantile(1.0 - tail)
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Independent draws, shaped `shape` + plates + event.
+
+        `key` is a random key (`jax.random.key(0)`) or an integer seed.
+        """
+        key, sizes = random_key(key), shape_of_draws(shape)
+        return self._array(lambda: self.distribution.sample(key, sizes))
+
+    def log_density(self, x: Any) -> np.ndarray:
+        """log q(x), element by element over the plates; a class is given by its number.
+
+        Raises UnsupportedError for an observed variable, whose distribution is a point.
+        """
+        if not hasattr(self.distribution, "log_density"):
+            raise UnsupportedError(f"{self.name!r} is observed: a point has no density. Compare with its `.mean`.")
+        values = np.array(numbers(x, "log_density()"))
+        return self._array(lambda: self.distribution.log_density(values))  # type: ignore[attr-defined]
+
+    @staticmethod
+    def _array(function: Any) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(function())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the mean."""
+        return self.mean.shape
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        mean = self.mean
+        return mean if dtype is None else mean.astype(dtype)
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """An entry of the mean."""
+        return self.mean[index]
+
+    def __repr__(self) -> str:
+        shown = title(self.distribution)
+        note = f" ({self.note})" if self.note else ""
+        if self.mean.size > 12:
+            return f"<{shown} marginal {self.name!r} of shape {self.shape}>{note}"
+        parts = ", ".join(f"{name}={np.array2string(value, precision=5)}" for name, value in self.parameters.items())
+        return f"{shown}({parts}){note}"

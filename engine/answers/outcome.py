@@ -1,0 +1,241 @@
+"""What one run leaves: marginals by name, evidence by factor, and how the run went."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.algebra.known import latent_names
+from ...compiler.data.bind import Binding
+from ...compiler.explain import explain_plan
+from ...compiler.language.nodes import Let, Random
+from ...factors.families import Family, Point
+from ..distributions.cases import Projected
+from ..distributions.partly_observed import Completed
+from ..expressions.after import Run
+from ..expressions.cavities import Cavities
+from ..expressions.marginal_of import Answer, Shape, check_finite, marginal
+from ..options import Request
+from ..run.machine import Machine
+from ..run.result import Result, diagnosis
+from ..run.trace import Trace
+from ..values.first_beliefs import family_of
+from ..values.joint_beliefs import member_families
+from ..values.scope import Scope
+from . import exact_counts
+from .inferred import Inferred
+from .integrated_out import recover
+from .marginal import Marginal
+from .predict_rows import Predictors, predictions
+from .predictive import forward
+
+
+class Outcome(Inferred):
+    """What one run of a program leaves, as checks, files and predictions read it.
+
+    `result` holds the outputs of the run, and `predictors` the forward passes that were compiled for predictions: they
+    are the program's, which an outcome does not know.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        machine: Machine,
+        arrays: dict[str, Any],
+        binding: Binding,
+        result: Result,
+        predictors: Predictors,
+    ) -> None:
+        super().__init__(request, machine, arrays, binding)
+        self.result, self.predictors = result, predictors
+        self._answers: dict[str, Answer] = {}
+
+    # how the run went -------------------------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the evidence."""
+        return float(self.result.number("evidence"))
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """log evidence by factor: the parts sum to the total."""
+        return {name: float(np.asarray(value)) for name, value in self.result.outputs["parts"].items()}
+
+    @property
+    def code(self) -> str:
+        """converged, slow, oscillating, diverged or contradiction."""
+        return ("converged", "slow", "oscillating", "diverged", "running", "contradiction")[
+            int(self.result.number("code"))
+        ]
+
+    @property
+    def iterations(self) -> int:
+        """Number of sweeps."""
+        return int(self.result.number("iteration"))
+
+    @property
+    def trace(self) -> Trace:
+        """Evidence and residual by sweep (empty for a member of a batch)."""
+        evidence, residual = (np.asarray(self.result.outputs[name]) for name in ("evidences", "residuals"))
+        count = self.iterations if len(residual) >= self.iterations else 0
+        return Trace(evidence[:count], residual[:count])
+
+    @property
+    def restarts(self) -> np.ndarray:
+        """The log evidence of every restart; the posterior is that of the best."""
+        return np.asarray(self.result.outputs["all_evidence"])
+
+    @property
+    def floored(self) -> dict[str, int]:
+        """How often a cavity would have been improper and was floored, by factor."""
+        counts = self.result.outputs["floored"]
+        return {block.name: int(np.asarray(counts[number])) for number, block in self._machine.ep_blocks.items()}
+
+    @property
+    def diagnosis(self) -> str:
+        """One sentence on how the run ended and what to do."""
+        return diagnosis(self.result, self.code)
+
+    def explain(self) -> str:
+        """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
+        return explain_plan(self.graph, self.evidence, self.floored) + "\n" + self.diagnosis
+
+    # marginals --------------------------------------------------------------------------------------------------------
+
+    def _marginal(self, name: str) -> Marginal:
+        note, shape = self._remarks(name)
+        return Marginal(self._family(name), name, note, shape)
+
+    def __iter__(self) -> Iterator[str]:
+        model = self.model
+        return iter(
+            [
+                *model.randoms,
+                *(
+                    name
+                    for name, node in model.lets.items()
+                    if node.domain.kind in ("real", "vector", "boolean", "category", "simplex")
+                ),
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _family(self, name: str) -> Any:
+        named = {**self.model.randoms, **self.model.lets}
+        if name not in named:
+            raise KeyError(f"The model has no variable {name!r}. It has: {', '.join(named)}.")
+        with jax.enable_x64(True):
+            if name in self.binding.observed and name not in self.families:
+                return self._observed(named[name])
+            if name in self.families:
+                return self._shown(name)
+            graph, data = self.graph, self._arrays
+            node, found = named[name], None
+            if isinstance(node, Let):
+                found = self._together(node).family
+            if found is None:
+                found = predictions(graph, (name,), self._machine.sizes, data, self.families)[name]
+            if isinstance(node, Let):
+                check_finite(node, found)
+                return found if self._together(node).exact else Projected(found)
+            return found
+
+    def _shown(self, name: str) -> Any:
+        """The marginal of a variable with a belief: the belief itself but for counts (see `exact_counts.py`)."""
+        graph, belief = self.graph, self.families[name]
+        if name in graph.partly or not _is_count(graph.latent.get(name)):
+            return belief
+        return exact_counts.shown(name, belief, self._run(self.families))
+
+    def _remarks(self, name: str) -> tuple[str, Shape | None]:
+        """What stands between the marginal of an expression and the exact one, and what makes its distribution."""
+        node = self.model.lets.get(name)
+        if node is None or name in self.binding.observed or name in self.families:
+            return "", None
+        with jax.enable_x64(True):
+            found = self._together(node)
+            return found.note, found.shape
+
+    def _together(self, node: Let) -> Answer:
+        """The marginal of an expression from the joint distribution of its variables, where that says more."""
+        if node.name in self._answers:
+            return self._answers[node.name]
+        families = dict(self.families)
+        for name in latent_names(self.graph, [node.expression]):
+            own = self.graph.latent.get(name)
+            if name not in self.binding.observed and (name not in families or _is_count(own)):
+                families[name] = self[name].family
+        return self._answers.setdefault(node.name, marginal(node, self._run(families)))
+
+    def _run(self, families: Mapping[str, Any]) -> Run:
+        return Run(self._machine, self.result.outputs, self._arrays, families, self._cavities)
+
+    @cached_property
+    def _cavities(self) -> Cavities:
+        return Cavities(self._machine, self.result.outputs, self._arrays)
+
+    @cached_property
+    def _latent(self) -> dict[str, Family]:
+        """The beliefs as families of NumPy arrays."""
+        graph = self.graph
+        beliefs = self.result.outputs["beliefs"]
+        found = {
+            name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
+            for name, naturals in beliefs.items()
+        }
+        with jax.enable_x64(True):
+            for joint in graph.joints:
+                members = member_families(joint, found[joint.variable.name], self._machine.sizes)
+                found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
+        return found
+
+    @cached_property
+    def families(self) -> dict[str, Any]:
+        """The families of all that has a belief, by name: variables, joint ones, and what was integrated out."""
+        found = {**self._latent, **self._absorbed}
+        observed, missing = self.binding.observed, self.binding.missing
+        for name in self.graph.partly:
+            found[name] = Completed(observed[name], missing[name], found[name])
+        return found
+
+    @property
+    def _scope(self) -> Scope:
+        moments = {name: family.moments() for name, family in self.families.items()}
+        return Scope(self._machine.sizes, self._arrays, moments, joints=self.graph.joints)
+
+    def _observed(self, node: Random | Let) -> Any:
+        """A point, with the predictive marginal in the place of missing entries."""
+        data = self.binding.observed[node.name]
+        missing = self.binding.missing.get(node.name)
+        if missing is None:
+            return Point(data)
+        hidden = {name: array for name, array in self._arrays.items() if name != node.name}
+        scope = self._scope
+        predicted = forward(node, dataclasses.replace(scope, data=hidden), self.families)
+        return Completed(data, missing, predicted)
+
+    @cached_property
+    def _absorbed(self) -> dict[str, Family]:
+        """Marginals of variables that were integrated out inside a factor."""
+        found: dict[str, Family] = {}
+        with jax.enable_x64(True):
+            for number, block in self._machine.ep_blocks.items():
+                if block.absorbed:
+                    found |= recover(self._machine, self.result.outputs, self._arrays, number)
+        return found
+
+    def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of a belief, also of a joint one."""
+        return tuple(map(np.asarray, self.result.outputs["beliefs"][name]))
+
+
+def _is_count(variable: Random | Let | None) -> bool:
+    return variable is not None and variable.domain.is_count

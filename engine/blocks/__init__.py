@@ -1,0 +1,1 @@
+"""Blocks: the messages, evidence and expected log densities of the factors of a plan, one module for each kind."""

@@ -1,0 +1,1 @@
+"""Chains and trees: messages up and down, exact given all others."""

@@ -1,0 +1,86 @@
+"""Gaussian chains: messages up (from the end) in information form, marginals down (from the start), both exact.
+
+Element t is N(s; A p + b, Q) exp(-p' E p / 2 + e' p) of its parent p, times the message exp(k' s - s' K s / 2) of all
+other factors to it; the first element has A = 0. Going up, (K, k) at an element plus what came from its children makes
+(L, l), and with S = (I + Q L)^-1 the parent receives E + A' L S A and e + (S A)' (l - L b). Going down, an element
+given its parent is N(G p + g, R) with R = S Q, G = S A, g = R l + S b, so that means and covariances are sums without a
+subtraction anywhere. Arrays have time first and lanes (independent chains) last. Source: rauch1965smoothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .small_matrices import applied, eye, inner, inverse, log_det, product, symmetric, transposed
+
+
+class Links(NamedTuple):
+    """What generates each element from its parent: see the module."""
+
+    a: Any
+    b: Any
+    q: Any
+    e_matrix: Any
+    e: Any
+
+
+class Above(NamedTuple):
+    """An element given its parent: N(G p + g, R)."""
+
+    gain: Any
+    shift: Any
+    covariance: Any
+
+
+def up(link: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
+    """The message (J, j) to the parent, from everything that an element knows but for its parent."""
+    s = inverse(eye(link.b.shape[-2]) + product(link.q, precision))
+    gain = product(s, link.a)
+    back = product(transposed(link.a), symmetric(product(precision, s)))
+    return (
+        link.e_matrix + product(back, link.a),
+        link.e + applied(transposed(gain), shift - applied(precision, link.b)),
+    )
+
+
+def given_parent(link: Links, precision: Any, shift: Any) -> tuple[Above, Any]:
+    """Each element given its parent, and the logarithm of the part of log Z that it adds."""
+    m = eye(link.b.shape[-2]) + product(link.q, precision)
+    s = inverse(m)
+    covariance = symmetric(product(s, link.q))
+    mean = applied(s, link.b)
+    above = Above(product(s, link.a), applied(covariance, shift) + mean, covariance)
+    log_z = 0.5 * inner(shift, applied(covariance, shift)) + inner(shift, mean)
+    return above, log_z - 0.5 * inner(link.b, applied(precision, mean)) - 0.5 * log_det(m)
+
+
+def down(above: Above, mean: Any, covariance: Any) -> tuple[Any, Any]:
+    """The marginal of an element from that of its parent."""
+    spread = product(product(above.gain, covariance), transposed(above.gain))
+    return applied(above.gain, mean) + above.shift, spread + above.covariance
+
+
+def chain_messages(links: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
+    """By element what it knows but for its parent, (L, l), from the messages (K, k) of the other factors."""
+
+    def through(arriving, element):
+        link, (own_precision, own_shift) = element
+        known = own_precision + arriving[0], own_shift + arriving[1]
+        return up(link, *known), known
+
+    nothing = jnp.zeros_like(precision[0]), jnp.zeros_like(shift[0])
+    return jax.lax.scan(through, nothing, (links, (precision, shift)), reverse=True)[1]
+
+
+def chain_marginals(above: Above) -> tuple[Any, Any]:
+    """The mean and covariance of each element."""
+
+    def through(parent, element):
+        found = down(element, *parent)
+        return found, found
+
+    nothing = jnp.zeros_like(above.shift[0]), jnp.zeros_like(above.covariance[0])
+    return jax.lax.scan(through, nothing, above)[1]

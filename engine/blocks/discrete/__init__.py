@@ -1,0 +1,1 @@
+"""Discrete variables: sum-product over tables, and networks summed out jointly."""

@@ -1,0 +1,89 @@
+"""Products and quotients of two positive variables that are observed exactly: EP by one integral along the curve.
+
+c = k a^p b^q with p and q one or minus one leaves one dimension. In u = log a the density is that of both cavities on
+the curve, with the Jacobian |db / dc| da = (b / c) a du: exponentials with negative weights and a line, so log-concave.
+The tilted means and mean logarithms of both variables are matched, as EP does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...compiler.blocks.whole import ProductBlock
+from ...factors.quadrature import bracketed_newton
+from ..values.evaluate import value
+from ..values.first_beliefs import family_of, uniform
+from ..values.instances import count, flat
+from ..values.scope import Scope
+from .site.site_data import product
+
+_T = np.linspace(-1.0, 1.0, 241) * np.arcsinh(400.0)
+_NODES, _WEIGHTS = np.sinh(_T), np.cosh(_T) * (_T[1] - _T[0])
+_REACH = 600.0  # of log a, where the mode is looked for
+
+
+class Prepared(NamedTuple):
+    """log of the observed value over the coefficient by instance, the log of the value, and messages of nothing."""
+
+    level: Any
+    seen: Any
+    silent: dict[str, Any]
+
+
+def prepare(block: ProductBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
+    """Evaluates the data."""
+    coefficients, powers = block.coefficients, block.powers
+    size = count(block, scope.sizes)
+    seen = jnp.log(jnp.broadcast_to(flat(value(block.out, scope), block, scope), (size,)))
+    scale = jnp.log(jnp.broadcast_to(flat(product(coefficients, scope), block, scope), (size,)))
+    silent = {
+        variable.name: tuple(part.reshape((size, *part.shape[len(variable.plates) :])) for part in naturals)
+        for variable, naturals in ((variable, uniform(variable, scope)) for variable, _ in powers)
+    }
+    return Prepared(seen - scale, seen, silent)
+
+
+def solve(
+    block: ProductBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope
+) -> tuple[Any, dict[str, Any]]:
+    """log Z and the naturals of the matched marginals."""
+    (first, p), (second, q) = block.powers
+    families = [family_of(first), family_of(second)]
+    naturals = [cavities[first.name], cavities[second.name]]
+
+    def logs(u):
+        return u, q * (prepared.level - p * u)  # log a, log b on the curve
+
+    def height(u):
+        total = u + logs(u)[1] - prepared.seen
+        for family, own, log in zip(families, naturals, logs(u), strict=True):
+            x = jnp.exp(log)
+            total = total + sum(n * s for n, s in zip(own, family.stats_of(x), strict=True)) + family.log_base(x)
+        return total
+
+    one = jnp.ones_like(prepared.level)
+
+    def slopes(u):
+        return jax.jvp(lambda x: jax.jvp(height, (x,), (one,))[1], (u,), (one,))
+
+    centre = 0.5 * prepared.level
+    mode = jax.lax.stop_gradient(bracketed_newton(slopes, centre - _REACH, centre + _REACH, 90))
+    spread = 1.0 / jnp.sqrt(-slopes(mode)[1])
+    nodes = mode + spread * jnp.asarray(_NODES)[:, None]
+    weight = jax.vmap(height)(nodes) + jnp.log(jnp.asarray(_WEIGHTS))[:, None] + jnp.log(spread)
+    log_z = jax.scipy.special.logsumexp(weight, axis=0)
+    share = jnp.exp(weight - log_z)
+    found = {}
+    for family, variable, log in zip(families, (first, second), logs(nodes), strict=True):
+        stats = tuple(jnp.sum(jnp.where(share > 0, share * s, 0.0), axis=0) for s in family.stats_of(jnp.exp(log)))
+        found[variable.name] = family.from_stats(stats).naturals()
+    return jnp.sum(log_z), found
+
+
+def family(block: ProductBlock, name: str) -> Any:
+    """The family of one of the two variables."""
+    return family_of(next(variable for variable, _ in block.powers if variable.name == name))

@@ -1,0 +1,1 @@
+"""EP for a scalar function of a linear form of Gaussians."""

@@ -1,0 +1,1 @@
+"""How good a posterior is, told by other means than the run that made it."""

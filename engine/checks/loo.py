@@ -1,0 +1,231 @@
+"""Leave-one-out predictive densities log p(y_i | all other y), read off the cavities: nothing is fitted again.
+
+Under EP the cavity of an instance is the posterior without it, and the evidence of its factor under the cavity is the
+density asked for. Under VMP the message of an instance is taken from the beliefs, and the factor is integrated over
+what is left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import logsumexp
+
+from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.blocks.site import SiteBlock
+from ...compiler.data.keys import is_present
+from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
+from ...compiler.methods import EP
+from ..answers.outcome import Outcome
+from ..blocks.energy import block_energy
+from ..values.evaluate import gather, known, value
+from ..values.first_beliefs import family_of
+from ..values.moments import moments
+from ..values.plated import Placed, mapped, spread
+from ..values.scope import Scope
+from .skewness import site_messages
+
+BATCH = 64  # instances taken out at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class LeaveOneOut(Mapping[str, np.ndarray]):
+    """log p(y_i | all other observations) by observed variable, shaped as its plates; NaN where y_i is missing.
+
+    `total` is the sum over all, the estimate of the expected log predictive density; `unavailable` gives the reason for
+    each observed variable that has none.
+    """
+
+    densities: dict[str, np.ndarray]
+    unavailable: dict[str, str]
+
+    @property
+    def total(self) -> float:
+        """The sum of all log predictive densities."""
+        return float(sum(np.nansum(array) for array in self.densities.values()))
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name in self.unavailable:
+            raise KeyError(f"No leave-one-out density of '{name}': {self.unavailable[name]}")
+        if name not in self.densities:
+            raise KeyError(f"'{name}' is not an observed random variable. There are: {', '.join(self) or 'none'}.")
+        return self.densities[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.densities)
+
+    def __len__(self) -> int:
+        return len(self.densities)
+
+    def __repr__(self) -> str:
+        lines = [f"leave-one-out log predictive density: {self.total:.6g}"]
+        for name, array in self.densities.items():
+            place = np.unravel_index(np.nanargmin(array), array.shape) if array.size else ()
+            where = f" (lowest {np.nanmin(array):.4g} at {', '.join(map(str, place)) or 'its only element'})"
+            lines.append(f"  {name}: {np.nansum(array):.6g} over {np.sum(np.isfinite(array))} observations{where}")
+        lines += [f"  {name}: not available. {reason}" for name, reason in self.unavailable.items()]
+        return "\n".join(lines)
+
+
+def leave_one_out(posterior: Outcome) -> LeaveOneOut:
+    """The leave-one-out log predictive densities of every observed random variable; see `LeaveOneOut`.
+
+    Exact where the posterior is Gaussian or conjugate; else as accurate as the approximation that the cavities belong
+    to. Under VMP it takes one gradient of the factor for each instance.
+    Source: opper2000gaussian, vehtari2016loo.
+    """
+    densities: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
+    with jax.enable_x64(True):
+        for name in posterior.model.randoms:
+            if name not in posterior.binding.observed:
+                continue
+            found = _of(posterior, name)
+            if isinstance(found, str):
+                reasons[name] = found
+            else:
+                missing = posterior.binding.missing.get(name)
+                densities[name] = found if missing is None else np.where(missing, np.nan, found)
+    return LeaveOneOut(densities, reasons)
+
+
+def mixed_leave_one_out(posteriors: Sequence[Outcome], weights: np.ndarray) -> LeaveOneOut:
+    """The same for a mixture of posteriors with these weights: p(y_i | others) = 1 / sum_k w_k / p_k(y_i | others)."""
+    parts = [leave_one_out(posterior) for posterior in posteriors]
+    densities = {}
+    for name in parts[0].densities:
+        logs = np.stack([part.densities[name] for part in parts])
+        densities[name] = -logsumexp(-logs, axis=0, b=weights.reshape((-1,) + (1,) * (logs.ndim - 1)))
+    return LeaveOneOut(densities, parts[0].unavailable)
+
+
+def _of(posterior: Outcome, name: str) -> np.ndarray | str:
+    """The densities of one observed variable, or why there are none."""
+    model, machine = posterior.model, posterior.machine
+    node = model.randoms[name]
+    users = [other for other in _users(model, node) if other != name]
+    if users:
+        return f"'{users[0]}' depends on it, so an element of it cannot be left out of one factor alone."
+    blocks = [(str(i), block) for i, block in enumerate(machine.graph.blocks) if block.out is node]
+    if len(blocks) != 1 or blocks[0][1].gates:
+        return (
+            "It is generated behind a gate or by several factors, whose cavities do not combine instance by instance."
+        )
+    ((number, block),) = blocks
+    if isinstance(block, SiteBlock):
+        whole = block.chosen(method=EP)  # also a power of a factor leaves as a whole
+        evidence = site_messages(posterior, number, whole)[2].log_evidence
+        evidence = jnp.reshape(evidence, [machine.sizes[plate.name] for plate in block.plates])
+        plates = block.plates
+        if block.over is not None:  # each of its elements has a share
+            evidence, plates = evidence.sum(-1), plates[:-1]
+        return np.asarray(spread(Placed(evidence, plates), node.plates, machine.sizes))
+    if not isinstance(block, EnergyBlock):
+        return f"Its factor is solved jointly ({block.choice.operator}), not instance by instance."
+    if block.factor.log_predictive is None:
+        return f"The {block.factor.name} factor has no predictive density in closed form under {block.method}."
+    problem = _not_plain(block, posterior)
+    return problem or _without_each(posterior, block, node)
+
+
+def _users(model: Any, node: Random) -> Iterator[str]:
+    named = [*model.randoms.items(), *model.lets.items(), *model.constraints.items()]
+    for name, other in named:
+        roots = parents(other) if isinstance(other, (Random, Let)) else (other,)
+        stack = list(roots)
+        while stack:
+            expr = stack.pop()
+            if expr is node:
+                yield name
+                break
+            if not isinstance(expr, (Random, Let)):
+                stack.extend(parents(expr))
+
+
+def _not_plain(block: EnergyBlock, posterior: Outcome) -> str:
+    """A parameter that must be data, a variable, or an element of one."""
+    scope = Scope(posterior.machine.sizes, posterior.arrays, {})
+    for edge, arg in block.args.items():
+        if block.factor.edges[edge] != "real" and not known(arg, scope) and _variable(arg, scope) is None:
+            return (
+                f"Its {edge} is the expression '{arg}'; only data, a variable or an element of one can be integrated."
+            )
+    return ""
+
+
+def _variable(expr: Expr, scope: Scope) -> Random | None:
+    """The variable that `expr` is, or is gathered from by data."""
+    while isinstance(expr, (Let, Gather)):
+        if isinstance(expr, Gather):
+            if not known(expr.index, scope):
+                return None
+            expr = expr.source
+        else:
+            expr = expr.expression
+    return expr if isinstance(expr, Random) else None
+
+
+def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.ndarray:
+    """Takes the message of one instance after the other from the beliefs, and predicts the instance."""
+    machine = posterior.machine
+    shape = tuple(machine.sizes[plate.name] for plate in node.plates)
+    beliefs = {name: tuple(map(jnp.asarray, n)) for name, n in posterior.result.outputs["beliefs"].items()}
+    present = is_present(node.name)
+
+    def one(i, data, beliefs):
+        alone = jnp.zeros(int(np.prod(shape))).at[i].set(1.0).reshape(shape)
+        scope = machine.scope(data)
+        found = {name: machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
+        cavities = {}
+        for name in block.latent:
+            family = family_of(machine.graph.latent[name])
+
+            def energy(own, name=name):
+                return block_energy(block, scope.with_data({present: alone}).with_moments({**found, name: own}))
+
+            message = family.pull(found[name], jax.grad(energy)(found[name]))
+            cavities[name] = family.from_naturals(jax.tree.map(jnp.subtract, beliefs[name], tuple(message)))
+        outside = scope.with_moments({**found, **{name: q.moments() for name, q in cavities.items()}})
+        placed = _predictive(block, node, outside, cavities)
+        return spread(placed, node.plates, machine.sizes).ravel()[i]
+
+    def every(data, beliefs):
+        return jax.lax.map(lambda i: one(i, data, beliefs), jnp.arange(int(np.prod(shape))), batch_size=BATCH)
+
+    compiled = machine.__dict__.setdefault("_without_each", {})  # beside the machine's own cached properties
+    function = compiled.setdefault(node.name, jax.jit(every))
+    return np.asarray(function(posterior.arrays, beliefs)).reshape(shape)
+
+
+def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mapping[str, Any]) -> Placed:
+    """log E f of every instance: real arguments as moments, others as what is known of them or as the cavity."""
+    edges = list(block.args)
+
+    def argument(edge: str) -> Placed:
+        arg = block.args[edge]
+        if block.factor.edges[edge] == "real":
+            return moments(arg, scope, "real")
+        return value(arg, scope) if known(arg, scope) else _cavity(arg, scope, cavities)
+
+    def density(out, *arguments):
+        return block.factor.log_predictive(out, **dict(zip(edges, arguments, strict=True)))
+
+    seen = value(node, scope)
+    if node.domain.is_count:
+        seen = Placed(jnp.asarray(seen.value, float), seen.plates)
+    return mapped(density, seen, *map(argument, edges))
+
+
+def _cavity(expr: Expr, scope: Scope, cavities: Mapping[str, Any]) -> Placed:
+    """The cavity of the variable that `expr` is, or of its elements at known places."""
+    if isinstance(expr, Let):
+        return _cavity(expr.expression, scope, cavities)
+    if isinstance(expr, Gather):
+        return gather(_cavity(expr.source, scope, cavities), value(expr.index, scope), expr)
+    assert isinstance(expr, Random)
+    return Placed(cavities[expr.name], expr.plates)

@@ -1,0 +1,226 @@
+"""Reference moments of a posterior, drawn from its joint log density: what beliefs are compared with.
+
+A Student distribution around the beliefs, shaped by the curvature of the log density there and adapted to its own
+weighted draws, is mixed with the product of the beliefs and weighted (see `psis`). Source: cornuet2012amis.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import gammaln
+
+from ...factors.errors import UnsupportedError
+from ..density.log_density import LogDensity
+from .psis import Smoothed, smoothed
+
+LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
+ROUNDS = 4
+DRAWS = 4000
+GOOD_K = 0.7
+FEWEST = 200.0
+
+
+class Draws(NamedTuple):
+    """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter."""
+
+    values: dict[str, np.ndarray]
+    z: np.ndarray
+    log_q: np.ndarray
+
+
+class Reference(NamedTuple):
+    """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count."""
+
+    z: np.ndarray
+    weighted: Smoothed
+
+    @property
+    def usable(self) -> bool:
+        return self.weighted.k < GOOD_K and self.weighted.effective > FEWEST
+
+
+class Functions(NamedTuple):
+    """The compiled functions of a log density, over many points."""
+
+    log_density: Any
+    heights: Any
+    constrain: Any
+    unconstrain: Any
+    log_jacobian: Any
+    gradient: Any
+    hessian: Any
+    solve: Any
+
+
+def functions(density: LogDensity) -> Functions:
+    """Compiles the log density and its derivatives, with data as arguments."""
+    data = density._data
+
+    def batch(function):
+        # Ten million numbers at a time: draws times entries of the data. One shape, so that it is compiled once.
+        entries = sum(np.size(array) for array in data.values()) + density.dimension
+        size = int(np.clip(1e7 // entries, 1, DRAWS))
+        compiled = jax.jit(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
+
+        def chunk(x, start):
+            return jax.tree.map(np.asarray, compiled(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
+
+        def many(x):
+            parts = [chunk(x, start) for start in range(0, jax.tree.leaves(x)[0].shape[0], DRAWS)]
+            return jax.tree.map(lambda *p: np.concatenate(p), *parts)
+
+        return many
+
+    def single(function):
+        compiled = jax.jit(function)
+        return lambda *args: jax.tree.map(np.asarray, compiled(*args, data))
+
+    def jacobian(z, d):
+        return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
+
+    def solve(z, right, scale, d):
+        """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
+
+        def times(v):
+            return -jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+
+        def one(b):
+            x, _ = jax.scipy.sparse.linalg.cg(times, b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
+            return x, jnp.linalg.norm(times(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+
+        return jax.vmap(one)(right)
+
+    return Functions(
+        batch(density._unconstrained),
+        single(lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
+        batch(density._constrain),
+        batch(density._unconstrain),
+        batch(jacobian),
+        single(jax.grad(density._unconstrained)),
+        single(jax.hessian(density._unconstrained)),
+        single(solve),
+    )
+
+
+def belief_draws(density: LogDensity, call: Functions, marginals: Any, seed: int, count: int = DRAWS) -> Draws:
+    """Draws from the product of the marginals of the latent variables."""
+    keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
+    values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
+    z = call.unconstrain(values)
+    if not np.isfinite(z).all():
+        z = _inside(density, z, seed)
+        values = call.constrain(z)
+    log_q = np.zeros(count)
+    for name, drawn in values.items():
+        log_q += marginals[name].log_density(drawn).reshape(count, -1).sum(1)
+    return Draws(values, z, log_q + call.log_jacobian(z))
+
+
+def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
+    """Draws of the beliefs restricted to the support: an element outside is replaced by one of the others inside.
+
+    A Gaussian belief of a variable between bounds has mass beyond them, where unconstrained coordinates are no numbers.
+    """
+    random, z = np.random.default_rng(seed), np.array(z)
+    for name, part in density.slices.items():
+        variable = density.model.randoms[name]
+        count = int(np.prod(density.shapes[name][: len(variable.plates)]))
+        elements = z[:, part].reshape(len(z), count, -1)
+        fits: np.ndarray = np.all(np.isfinite(elements), axis=-1)
+        for i in np.flatnonzero(~fits.all(0)):
+            if not fits[:, i].any():
+                raise UnsupportedError(
+                    f"No draw of the belief of '{name}' lies inside its support, so there is nothing to compare. "
+                    "Try another method, or reparametrise."
+                )
+            elements[~fits[:, i], i] = random.choice(elements[fits[:, i], i], int(np.sum(~fits[:, i])))
+        z[:, part] = elements.reshape(len(z), -1)
+    return z
+
+
+def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The inverse of minus a Hessian, and whether that was positive definite; flat directions are kept finite."""
+    if not np.isfinite(precision).all():
+        raise UnsupportedError("The log density has no finite second derivatives at the means of the beliefs.")
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    floor = 1e-10 * max(abs(values).max(), 1e-300)
+    proper = bool(values.min() > floor)
+    return (vectors / np.maximum(np.abs(values), floor)) @ vectors.T, proper
+
+
+def centred(call: Functions, z: np.ndarray) -> np.ndarray:
+    """The point where the density is typical: where beliefs are far off, up the hill by damped Newton steps."""
+    for _ in range(30):
+        hessian = call.hessian(z)
+        if not np.isfinite(hessian).all():
+            return z
+        covariance, proper = spread_of(-hessian)
+        gradient = call.gradient(z)
+        step = covariance @ gradient
+        if not proper or not np.isfinite(step).all() or gradient @ step < len(z):
+            return z
+        ladder = z + np.append(0.0, 0.5 ** np.arange(12))[:, None] * step
+        heights = call.heights(ladder)
+        best = int(np.argmax(np.where(np.isfinite(heights), heights, -np.inf)))
+        if best == 0:
+            return z
+        z = ladder[best]
+    return z
+
+
+def reference(call: Functions, draws: Draws, covariance: np.ndarray, mean: np.ndarray, seed: int) -> Reference:
+    """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs."""
+    random = np.random.default_rng(seed)
+    dimension = len(mean)
+    freedom = 5.0 + dimension
+    z = log_proposal = np.zeros(0)
+    for _ in range(ROUNDS):
+        z, log_proposal = _student(random, mean, covariance, freedom, DRAWS)
+        found = smoothed(_finite(call.log_density(z) - log_proposal))
+        mean_new = found.weights @ z
+        gap = z - mean_new
+        rate = found.effective / (found.effective + 2.0 * dimension + 10.0)
+        covariance = (1.0 - rate) * covariance + rate * (found.weights[:, None] * gap).T @ gap
+        mean = (1.0 - rate) * mean + rate * mean_new
+    z, _ = _student(random, mean, covariance, freedom, DRAWS)
+    alone = smoothed(_finite(call.log_density(z) - _log_student(z, mean, covariance, freedom)))
+    best = Reference(z, alone)
+    if not best.usable:  # a mixture of both covers what either misses
+        centre, shape = draws.z.mean(0), np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(dimension)
+        wide, _ = _student(random, centre, 1.5 * shape, 5.0, DRAWS)
+        both = np.concatenate([z, wide])
+        log_mix = np.logaddexp(
+            _log_student(both, mean, covariance, freedom), _log_student(both, centre, 1.5 * shape, 5.0)
+        ) - np.log(2.0)
+        mixed = smoothed(_finite(call.log_density(both) - log_mix))
+        if mixed.k < alone.k:
+            best = Reference(both, mixed)
+    return best
+
+
+def _finite(log_weights: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(log_weights), -np.inf, log_weights)
+
+
+def _student(random: Any, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int) -> Any:
+    lower = _root(covariance)
+    scale = np.sqrt(freedom / random.chisquare(freedom, count))
+    z = mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ lower.T)
+    return z, _log_student(z, mean, covariance, freedom)
+
+
+def _log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
+    lower = _root(covariance)
+    dimension = len(mean)
+    distance = np.sum(np.linalg.solve(lower, (z - mean).T) ** 2, axis=0)
+    constant = gammaln(0.5 * (freedom + dimension)) - gammaln(0.5 * freedom) - 0.5 * dimension * np.log(freedom * np.pi)
+    return constant - np.log(np.diagonal(lower)).sum() - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    jitter = 1e-12 * np.diag(np.diagonal(covariance))
+    return np.linalg.cholesky(0.5 * (covariance + covariance.T) + jitter)

@@ -1,0 +1,85 @@
+"""Skewness and excess kurtosis of the tilted distributions of EP factors: how far they are from Gaussian.
+
+With Z(m) the evidence of a factor under a cavity N(m, v), log Z(m) + m^2 / (2 v) generates the cumulants of the tilted
+distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n. Source: opper2013perturbative.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...compiler.blocks.site import SiteBlock
+from ...compiler.rules.logic import TRUE
+from ..answers.outcome import Outcome
+from ..blocks.site import site_data, sites
+from ..values.evaluate import value
+from ..values.plated import Placed, mapped, spread
+from ..values.scope import Scope
+
+
+class Shape(NamedTuple):
+    """The largest |skewness| and |excess kurtosis| among the tilted distributions of one factor's instances."""
+
+    skewness: float
+    kurtosis: float
+
+
+def tilted_shapes(posterior: Outcome) -> dict[str, Shape]:
+    """Skewness and kurtosis by factor, for EP factors of one scalar with a known outcome that are not Gaussian."""
+    found = {}
+    with jax.enable_x64(True):
+        for number, block in posterior.machine.ep_blocks.items():
+            if isinstance(block, SiteBlock) and block.link != "identity" and not block.atoms and block.over is None:
+                found[block.name] = _block_shape(posterior, number, block)
+    return found
+
+
+def _block_shape(posterior: Outcome, number: str, block: Any) -> Shape:
+    out, mean, variance = cavity_of_form(posterior, number, block)
+    function, power = sites.site_function(block), block.method.alpha
+
+    def cumulants(out, m, v):
+        def curvature(m):
+            return function(out, m, v, power).curvature
+
+        third, fourth = -(v**3) * jax.grad(curvature)(m), -(v**4) * jax.grad(jax.grad(curvature))(m)
+        tilted = v * function(out, m, v, power).ratio
+        return third / tilted**1.5, fourth / tilted**2
+
+    skewness, kurtosis = jax.jit(jax.vmap(cumulants))(out, mean, variance)
+    return Shape(float(np.max(np.abs(skewness), initial=0.0)), float(np.max(np.abs(kurtosis), initial=0.0)))
+
+
+def site_messages(posterior: Outcome, number: str, block: Any) -> tuple[Any, list[tuple[Any, Any]], sites.Site]:
+    """What `sites.read` says of one EP block at the fixed point: evidence, cavities by term, and the site."""
+    machine = posterior.machine
+    scope, stored = machine.scope(posterior.arrays), machine.graph.blocks[int(number)]
+    if block is not stored and stored in scope.rows:  # rows are cut as they were for the stored messages
+        scope = dataclasses.replace(scope, rows={**scope.rows, block: scope.rows[stored]})
+    key = jax.random.wrap_key_data(jnp.asarray(posterior.result.outputs["key"]))
+    prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
+    naturals = {name: tuple(map(jnp.asarray, n)) for name, n in posterior.result.outputs["beliefs"].items()}
+    messages = jax.tree.map(jnp.asarray, posterior.result.outputs["messages"][number])
+    return sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
+
+
+def cavity_of_form(posterior: Outcome, number: str, block: Any) -> tuple[Any, Any, Any]:
+    """By instance: the outcome, and mean and variance of the factor's Gaussian argument under the cavities."""
+    sizes = posterior.machine.sizes
+    scope = Scope(sizes, posterior.arrays, {})
+    _, cavities, _ = site_messages(posterior, number, block)
+    shape = [sizes[plate.name] for plate in block.plates]
+    means, variances = [site_data.form_offset(block.form, scope)], [site_data.form_noise(block.form, scope)]
+    for term, (mean, variance) in zip(block.form.terms, cavities, strict=True):
+        c = site_data.product(term.coefficients, scope)
+        means.append(mapped(jnp.multiply, c, Placed(jnp.reshape(mean, shape), block.plates)))
+        variances.append(mapped(lambda c, v: c**2 * v, c, Placed(jnp.reshape(variance, shape), block.plates)))
+    total_mean, total = (mapped(lambda *p: sum(p), *parts, order=block.plates) for parts in (means, variances))
+    out = Placed(jnp.asarray(1.0), ()) if block.out is TRUE else value(block.out, scope)
+    flat = [jnp.ravel(jnp.asarray(spread(placed, block.plates, sizes), float)) for placed in (out, total_mean, total)]
+    return flat[0], flat[1], jnp.maximum(flat[2], sites.SMALLEST_VARIANCE)

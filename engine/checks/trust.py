@@ -1,0 +1,300 @@
+"""How far to trust a posterior: its beliefs against weighted draws of the model's own joint density.
+
+Three witnesses. Weighted draws of the posterior (see `reference`), where their Pareto k allows, give means and standard
+deviations to compare with. Where it does not, the curvature of the log density at the beliefs gives standard
+deviations. The skewness of the tilted distributions tells which EP factors are far from Gaussian.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.blocks.energy import EnergyBlock
+from ...factors.errors import CavityError, UnsupportedError
+from ..answers.inferred import Inferred
+from ..answers.outcome import Outcome
+from ..density.expressions_at_draws import values_of_expressions
+from ..density.log_density import LogDensity, density_of
+from .psis import smoothed
+from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
+from .skewness import Shape, tilted_shapes
+
+LEVELS = ("unchecked", "good", "doubtful", "poor")
+SHIFT = (0.1, 0.5)  # of a mean, in standard deviations of the reference: doubtful, poor
+RATIO = (1.1, 1.5)  # of standard deviations, either way
+CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact reference
+CURVATURE_SHIFT = (0.5, 2.0)
+FAILED = ("diverged", "contradiction")  # codes of runs whose beliefs mean nothing
+PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One variable: its worst element's mean shift in standard deviations, and sd over that of the reference."""
+
+    name: str
+    level: str
+    witness: str
+    shift: float
+    ratio: float
+    partner: str = ""
+    correlation: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with it."""
+        wrong = []
+        if self.ratio < 1.0:
+            wrong.append(f"sds {self.ratio:.2g} times what they should be (too narrow)")
+        elif self.ratio > 1.0:
+            wrong.append(f"sds {self.ratio:.2g} times what they should be (too wide)")
+        wrong.append(f"means off by up to {self.shift:.2g} sd")
+        tied = f"; correlated {self.correlation:.2f} with '{self.partner}'" if self.partner else ""
+        return f"'{self.name}' ({', '.join(wrong)}{tied})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trust:
+    """A verdict on a posterior. `print` it, or read `level`: good, doubtful, poor or unchecked.
+
+    `findings` has one entry for each latent variable that was compared; `pareto_k` is the shape of the importance
+    weights of draws from the product of the beliefs (below 0.7 these draws can be reweighted to the posterior; it says
+    little about marginals of a strongly correlated posterior, which may be right although their product is not),
+    `reference_k` that of the reference; `tilted` has skewness and excess kurtosis by EP factor; `notes` tell what could
+    not be checked. `ok` is true when the level is good.
+    """
+
+    level: str
+    findings: tuple[Finding, ...]
+    pareto_k: float
+    reference_k: float
+    effective: float
+    tilted: dict[str, Shape]
+    notes: tuple[str, ...]
+    seconds: float
+    remedy: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found against the posterior."""
+        return self.level == "good"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: the level, the variables and what to do."""
+        bad = sorted((f for f in self.findings if f.level in LEVELS[2:]), key=lambda f: -LEVELS.index(f.level))
+        if not bad:
+            return f"{self.level}: " + (" ".join(self.notes) or "means and sds agree with the model's joint density.")
+        named = "; ".join(f.sentence for f in bad[:3]) + (f"; and {len(bad) - 3} more" if len(bad) > 3 else "")
+        remedy = f"{self.remedy} " if self.remedy else ""
+        return f"{self.level}: {named}. {remedy}posterior.check() runs NUTS beside it."
+
+    def __str__(self) -> str:
+        lines = [f"{'variable':<16}{'verdict':<11}{'mean shift':>11}{'sd ratio':>10}  against"]
+        lines += [f"{f.name:<16}{f.level:<11}{f.shift:>11.3f}{f.ratio:>10.3f}  {f.witness}" for f in self.findings]
+        lines += [
+            f"factor {name}: tilted skewness up to {s.skewness:.2f}, excess kurtosis {s.kurtosis:.2f}"
+            for name, s in self.tilted.items()
+        ]
+        lines.append(f"Pareto k of the beliefs {self.pareto_k:.2f}, of the reference {self.reference_k:.2f}")
+        lines += [note for note in self.notes if note not in self.verdict]
+        return "\n".join([*lines, f"Verdict: {self.verdict}"])
+
+    __repr__ = __str__
+
+
+def trust(posterior: Inferred, factors_of: Outcome, *, seed: int = 0) -> Trust:
+    """Compares the beliefs of `posterior` with the model's own joint log density; see `Trust`.
+
+    `factors_of` is the run whose EP factors are looked at: `posterior` itself, but for an integration, which has no
+    single cavity of each. `seed` decides the draws. It costs a few seconds, most of them to compile, and some twenty
+    thousand evaluations of the log density. A posterior whose model has no joint log density, or whose run diverged or
+    met a contradiction, is "unchecked", with the reason.
+    Source: vehtari2024psis, yao2018yes.
+    """
+    start = time.perf_counter()
+    if posterior.code in FAILED:
+        return _unchecked("unchecked", {}, (posterior.diagnosis,), start)
+    tilted = tilted_shapes(factors_of)
+    notes = [] if posterior.converged else [posterior.diagnosis]
+    try:
+        density = density_of(posterior)
+        if density.hard:
+            raise UnsupportedError(
+                f"The constraint '{density.hard[0]}' makes the density jump to zero, which neither weights nor "
+                "curvature can follow."
+            )
+        if not density.names:
+            raise UnsupportedError(
+                "No continuous latent variable is left once the others are summed or integrated out."
+            )
+        with jax.enable_x64(True):
+            findings, (k, reference_k, count), more = _compare(posterior, density, functions(density), seed)
+    except (CavityError, np.linalg.LinAlgError) as reason:
+        level = "unchecked" if posterior.converged else "doubtful"
+        return _unchecked(level, tilted, (*notes, str(reason)), start)
+    if density.summed:
+        more.append(f"Not compared, because summed out: {', '.join(density.summed)}.")
+    level = max((f.level for f in findings), key=LEVELS.index)
+    if notes and level == "good":
+        level = "doubtful"
+    seconds = time.perf_counter() - start
+    remedy = _remedy(posterior, findings)
+    return Trust(level, tuple(findings), k, reference_k, count, tilted, (*notes, *more), seconds, remedy)
+
+
+def _remedy(posterior: Inferred, findings: Sequence[Finding]) -> str:
+    """What may help the variables that are off: only what their domains and the methods in use leave open."""
+    bad = [finding for finding in findings if finding.level in LEVELS[2:]]
+    pairs = [(f.name.split("[")[0], f.partner.split("[")[0]) for f in bad if f.partner]
+    kinds = {name: node.domain.kind for name, node in posterior.model.randoms.items()}
+    parts = []
+    if any(kinds.get(name) == "positive" for pair in pairs for name in pair):
+        parts.append("integrate the scales among them (infer(..., integrate=[...]))")
+    if any(all(kinds.get(name) in ("real", "vector") for name in pair) for pair in pairs):
+        alone = posterior.graph.default.name != "auto" and posterior.graph.accuracy != "best"
+        parts.append(
+            "use method='auto', which gives Gaussians that meet in one factor one belief"
+            if alone
+            else "make correlated Gaussians one vector (cv.vector_gaussian, cv.dot), or centre the inputs"
+        )
+    names = {f.name.split("[")[0] for f in bad}
+    touching = [block for block in posterior.graph.blocks if names & set(block.latent) and not block.constant]
+    if not pairs and any(isinstance(block, EnergyBlock) for block in touching):
+        parts.append("try EP for the factors of these variables (method='ep')")
+    found = "; ".join([*parts, "reparametrise"])
+    return f"To mend it: {found}."
+
+
+def _unchecked(level: str, tilted: dict[str, Shape], notes: tuple[str, ...], start: float) -> Trust:
+    """A verdict without comparison, with the reason in the notes."""
+    nan = float("nan")
+    return Trust(level, (), nan, nan, 0.0, tilted, notes, time.perf_counter() - start)
+
+
+def _compare(posterior: Inferred, density: LogDensity, call: Functions, seed: int) -> Any:
+    draws = belief_draws(density, call, posterior, seed)
+    product = smoothed(np.nan_to_num(call.log_density(draws.z) - draws.log_q, nan=-np.inf))
+    if density.dimension > LARGEST_DENSE:
+        note = (
+            f"{density.dimension} coordinates are too many for weighted draws: curvature at the beliefs was solved "
+            f"for {PROBED} of them."
+        )
+        findings = _by_probes(density, call, draws)
+        return findings, (product.k, float("nan"), product.effective), [note]
+    mean = centred(call, draws.z.mean(0))
+    covariance, proper = spread_of(-call.hessian(mean))
+    found = reference(call, draws, covariance, mean, seed)
+    if found.usable:
+        findings = _by_draws(density, call, posterior, found)
+        return findings, (product.k, found.weighted.k, found.weighted.effective), []
+    note = "The posterior is too far from Gaussian for weighted draws: sds are compared with curvature."
+    if density.summed:  # several states are several modes, of which curvature knows one
+        note += f" The states of {', '.join(density.summed)} may add modes that curvature does not know."
+    findings = _by_curvature(density, call, draws.z, proper and not density.summed)
+    return findings, (product.k, found.weighted.k, found.weighted.effective), [note]
+
+
+def _by_draws(density: LogDensity, call: Functions, posterior: Inferred, found: Reference) -> list[Finding]:
+    """Means and sds of variables and named expressions against weighted draws, whose errors are allowed for twice."""
+    values, weights = call.constrain(found.z), found.weighted.weights
+    values |= values_of_expressions(density, values)
+    error = 2.0 / np.sqrt(found.weighted.effective)
+    centred_z = found.z - weights @ found.z
+    scale = np.sqrt(weights @ centred_z**2)
+    correlation = (weights[:, None] * centred_z).T @ centred_z / np.outer(scale, scale)
+    findings = []
+    for name, drawn in values.items():
+        flat = drawn.reshape(len(weights), -1)
+        mean = weights @ flat
+        sd = np.sqrt(weights @ (flat - mean) ** 2)
+        shift, ratio = (posterior[name].mean.ravel() - mean) / sd, posterior[name].sd.ravel() / sd
+        findings.append(_finding(name, "weighted draws", shift, ratio, SHIFT, RATIO, error, correlation, density))
+    return findings
+
+
+def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: bool) -> list[Finding]:
+    """Unconstrained means and sds against a Newton step from the beliefs' mean, and the curvature there."""
+    mean, sd = z.mean(0), z.std(0)
+    covariance, here = spread_of(-call.hessian(mean))
+    laplace = np.sqrt(np.diagonal(covariance))
+    shift, ratio = covariance @ call.gradient(mean) / laplace, sd / laplace
+    correlation = covariance / np.outer(laplace, laplace)
+    findings = []
+    for name, part in density.slices.items():
+        finding = _finding(
+            name, "curvature", shift[part], ratio[part], CURVATURE_SHIFT, CURVATURE_RATIO, 0.0, correlation, density
+        )
+        # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
+        level = finding.level if here and proper else LEVELS[max(LEVELS.index(finding.level), 2)]
+        findings.append(dataclasses.replace(finding, level=level))
+    return findings
+
+
+def _by_probes(density: LogDensity, call: Functions, draws: Any) -> list[Finding]:
+    """The same for some coordinates of many, each solved for by conjugate gradients; global variables come first."""
+    mean, sd = draws.z.mean(0), draws.z.std(0)
+    chosen, left = {}, PROBED
+    for name, part in sorted(density.slices.items(), key=lambda item: item[1].stop - item[1].start):
+        coordinates = np.arange(part.start, part.stop)
+        random = np.random.default_rng(0)
+        chosen[name] = random.choice(coordinates, min(len(coordinates), max(left, 4)), replace=False)
+        left -= len(chosen[name])
+    probes = np.concatenate(list(chosen.values()))
+    right = np.concatenate([call.gradient(mean)[None], np.eye(density.dimension)[probes]])
+    solved, residuals = call.solve(mean, right, sd**2)
+    step, variance, start = solved[0], solved[np.arange(1, len(right)), probes], 0
+    findings = []
+    for name, mine in chosen.items():
+        own = slice(start, start + len(mine))
+        start += len(mine)
+        laplace = np.sqrt(np.abs(variance[own]))
+        finding = _finding(
+            name, "curvature", step[mine] / laplace, sd[mine] / laplace, CURVATURE_SHIFT, CURVATURE_RATIO, 0.0
+        )
+        proper = np.all(variance[own] > 0) and residuals.max() < 0.01
+        level = finding.level if proper else LEVELS[max(LEVELS.index(finding.level), 2)]
+        findings.append(dataclasses.replace(finding, level=level))
+    return findings
+
+
+def _finding(
+    name: str,
+    witness: str,
+    shift: np.ndarray,
+    ratio: np.ndarray,
+    shifts: tuple[float, float],
+    ratios: tuple[float, float],
+    error: float,
+    correlation: np.ndarray | None = None,
+    density: LogDensity | None = None,
+) -> Finding:
+    """The worst element of a variable; coordinates without spread (a corner of a matrix) are left out."""
+    spread = np.isfinite(ratio) & (ratio > 0)
+    moved = float(np.max(np.abs(shift[spread]), initial=0.0))
+    logs = np.log(ratio[spread]) if spread.any() else np.zeros(1)
+    off = float(logs[np.argmax(np.abs(logs))])
+    levels = [  # written so that what is no number is poor
+        1 + sum(not moved <= limit + error for limit in shifts),
+        1 + sum(not abs(off) <= np.log(limit) + error for limit in ratios),
+    ]
+    level = LEVELS[max(levels)]
+    partner, size = "", 0.0
+    if level != "good" and correlation is not None and density is not None and name in density.slices:
+        mine = density.slices[name]
+        others = {
+            other: float(correlation[mine, part].ravel()[np.argmax(np.abs(correlation[mine, part]))])
+            for other, part in density.slices.items()
+            if other != name
+        }
+        block = np.tril(correlation[mine, mine], -1)
+        others[name] = float(block.ravel()[np.argmax(np.abs(block))])
+        partner, size = max(others.items(), key=lambda item: abs(item[1]))
+        partner = partner if abs(size) > 0.3 else ""
+    return Finding(name, level, witness, moved, float(np.exp(off)), partner, size)

@@ -1,0 +1,1 @@
+"""Data looked at before a run: rules of factors, columns far from zero, statements that cancel."""

@@ -1,0 +1,111 @@
+"""Data against the rules of factors: what the arguments of terms come to, and what is observed of their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.data.bind import Binding, bind
+from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.language.argument_rules import Laid, check_rules
+from ...compiler.language.balanced_sums import not_too_deep
+from ...compiler.language.model import Model
+from ...compiler.language.nodes import Constant, Expr, Input, Let, Random, inside
+from ...compiler.language.values import check
+from ...factors.errors import DataError
+from ...factors.factor import Chain, Switch, Term
+from ...factors.numbers import ValueProblem
+from ..values.evaluate import known, value
+from ..values.plated import Placed
+from ..values.scope import Scope
+from .cancelled_by_data import check_sharp
+
+
+def bind_checked(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> Binding:
+    """Binds data as `bind` does, and checks that they keep the rules of the factors: DataError where they do not."""
+    binding = bind(model, data, sizes)
+    check_binding(model, binding)
+    return binding
+
+
+@not_too_deep()
+def check_binding(model: Model, binding: Binding) -> None:
+    """Raises DataError, with the row, for a known argument of a term outside its domain, or values of several arguments
+    and of the outcome that the factor does not allow together.
+
+    Nothing is asked of missing entries, nor of what depends on them. Likewise for statements that nothing random is
+    left of (see `engine/data/cancelled_by_data.py`).
+    """
+    scope = Scope(binding.sizes, _data(binding), {})
+    for node in model.randoms.values():
+        for term, whole in _terms(node):
+            _check_term(node, term, scope, binding, whole)
+    check_sharp(model, scope, binding)
+
+
+def _data(binding: Binding) -> dict[str, Any]:
+    """Inputs and observations, NaN where missing; what cannot hold NaN is left out where some are."""
+    found: dict[str, Any] = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
+    for name, array in binding.observed.items():
+        if name not in binding.missing:
+            found[name] = array
+        elif array.dtype.kind == "f":
+            absent = binding.missing[name]
+            found[name] = np.where(absent.reshape(absent.shape + (1,) * (array.ndim - absent.ndim)), np.nan, array)
+    return found
+
+
+def _terms(node: Random) -> Iterator[tuple[Term, bool]]:
+    """The terms that generate a variable, and whether each generates all of its elements."""
+    if isinstance(node.term, Term):
+        yield node.term, True
+    else:
+        cases = node.term.terms if isinstance(node.term, Switch) else (node.term.first, node.term.then)
+        yield from ((case, False) for case in cases)
+
+
+def _check_term(node: Random, term: Term, scope: Scope, binding: Binding, whole: bool) -> None:
+    spoken = {edge for rule in term.factor.rules for edge in rule.edges}
+    values: dict[str, Laid] = {}
+    for name, arg in term.args.items():
+        made = _is_made(arg, scope) and not (isinstance(node.term, Chain) and arg is node.term.previous)
+        if (name in spoken or made) and known(arg, scope):
+            values[name] = _evaluated(arg, scope)
+            if made and not _depends_on_missing(arg, binding):
+                _check_kind(node, term, name, arg, values[name][0])
+    if whole and "out" in spoken and node.name in scope.data:
+        values["out"] = (scope.data[node.name], node.plates)
+    try:
+        check_rules(term.factor, values, node.domain)
+    except ValueProblem as problem:
+        raise DataError(f"'{node.name}' ({term.factor.name}): {problem}") from None
+
+
+def _is_made(arg: Expr, scope: Scope) -> bool:
+    """Whether the argument is computed from data: what is given as it is was checked when it was given."""
+    return not isinstance(arg, (Constant, Input, Random)) and not (isinstance(arg, Let) and arg.name in scope.data)
+
+
+def _evaluated(arg: Expr, scope: Scope) -> Laid:
+    if isinstance(arg, Constant):
+        return arg.value, arg.plates
+    with jax.enable_x64(True):
+        found: Placed = value(arg, scope)
+    return np.asarray(found.value), found.plates
+
+
+def _depends_on_missing(arg: Expr, binding: Binding) -> bool:
+    return any(getattr(node, "name", None) in binding.missing for node in inside([arg]))
+
+
+def _check_kind(node: Random, term: Term, name: str, arg: Expr, array: np.ndarray) -> None:
+    kind = term.factor.edges.get(name, "real")
+    try:
+        check(array, kind, infinite=name in term.factor.bounds)
+    except ValueProblem as problem:
+        raise DataError(
+            f"'{node.name}': argument `{name}` of {term.factor.name}, {arg}, is computed from the data. It {problem}"
+        ) from None

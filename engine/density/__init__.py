@@ -1,0 +1,1 @@
+"""The joint log density of a model: what samplers, checks and maximisers need."""

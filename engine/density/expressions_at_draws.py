@@ -1,0 +1,38 @@
+"""Named expressions of continuous variables: their values at draws of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..values.evaluate import value
+from ..values.plated import spread
+from ..values.scope import Scope
+from .log_density import LogDensity, is_known
+
+Arrays = dict[str, np.ndarray]
+
+
+def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
+    """The values of the named real expressions of the variables of `density`, at draws of these.
+
+    An expression may be wrong where its variables are right: their beliefs are apart, the variables need not be.
+    """
+    data = density._data
+    lets = {
+        name: node
+        for name, node in density.model.lets.items()
+        if node.domain.is_real
+        and name not in data
+        and is_known(node, {*data, *density.names})
+        and not is_known(node, set(data))
+    }
+
+    def one(values: Any, data: Any) -> Any:
+        scope = Scope(density._sizes, {**data, **values}, {})
+        return {name: spread(value(node, scope), node.plates, density._sizes) for name, node in lets.items()}
+
+    found = jax.jit(jax.vmap(one, in_axes=(0, None)))(draws, data) if lets else {}
+    return {name: np.asarray(array) for name, array in found.items()}

@@ -1,0 +1,344 @@
+"""The joint log density of a model given data, as a function of its latent variables: what samplers and checks need."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from ...compiler.data.bind import Binding
+from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.language.model import Model
+from ...compiler.language.nodes import Constant, Expr, Let, Random, inside, is_data, parents
+from ...compiler.passes.roles import below
+from ...factors.domains import real
+from ...factors.errors import DataError, UnsupportedError
+from ...factors.factor import Support, Switch, Term
+from ..answers.inferred import Inferred
+from ..data.rules_of_arguments import bind_checked
+from ..support.asked_arguments import the_model
+from ..values.evaluate import value
+from ..values.plated import Placed, mapped, spread
+from ..values.scope import Scope
+from .bijections import Bijection, bijection, interval
+from .probit_noise import comparison_density, comparisons
+from .sum_out import Piece, eliminate, gathers_of, states, states_plate
+from .terms import term_density
+
+
+def log_density(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> LogDensity:
+    """log p(latent variables, data) of `model`: a function of the values of the latent variables by name.
+
+    `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
+    on. Discrete ones are summed out, one element after the other; Gaussian noise that only a comparison sees
+    (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes unconstrained
+    coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model without a
+    joint density: an observed sum or product, a random count, discrete variables that hang together across elements.
+    """
+    return LogDensity(the_model(model), bind_checked(model, data, sizes))
+
+
+def density_of(posterior: Inferred) -> LogDensity:
+    """The joint log density that a posterior approximates, up to its constant."""
+    if given := posterior.graph.given:
+        raise UnsupportedError(
+            f"'{min(given)}' has the belief of another posterior as its prior (prior=), which is no part of the model: "
+            "there is no joint density to compare with. Check a run on all data at once."
+        )
+    return LogDensity(posterior.model, posterior.binding)
+
+
+class LogDensity:
+    """The joint log density of the latent variables of a model, given its data.
+
+    Called with `values`, a dictionary of arrays by name, it gives log p(values, data). In unconstrained coordinates it
+    is `unconstrained(z) = log p(constrain(z), data) + log |d constrain / dz|` for a vector z of `dimension` numbers.
+    Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
+    variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
+    Gaussian noise that was integrated out, `hard` the constraints that make the density jump to zero, which no gradient
+    tells.
+    """
+
+    def __init__(self, model: Model, binding: Binding) -> None:
+        self.model, self._sizes = model, binding.sizes
+        self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
+        self._missing = {name: ~mask for name, mask in binding.missing.items()}
+        self._needed = _needed(model, set(binding.observed))
+        free = {n: v for n, v in model.randoms.items() if n in self._needed and n not in binding.observed}
+        self._events = self._find_events(set(binding.observed))
+        parts = {node.name: parents(node) for node in self._factors()}
+        parts |= {name: (expr,) for name, (expr, _) in self._events.items()}
+        self._comparisons = comparisons(self._events, parts, free)
+        noise = {v.name for event in self._comparisons.values() for v in event.noise}
+        self.collapsed = tuple(noise)
+        self._variables = {n: v for n, v in free.items() if n not in noise and not v.domain.is_discrete}
+        discrete = {n: v for n, v in free.items() if v.domain.is_discrete}
+        self.summed = tuple(discrete)
+        self._states = {name: (variable, states_plate(variable)) for name, variable in discrete.items()}
+        self._check(noise)
+        own = {name: (variable,) for name, variable in discrete.items()}
+        self._gathers = {
+            name: gathers_of(name, (*own.get(name, ()), *roots), discrete, self._data)
+            for name, roots in parts.items()
+            if name not in noise
+        }
+        self.hard = tuple(
+            name
+            for name, (expr, _) in self._events.items()
+            if name not in self._comparisons and _reads_continuous(expr, self._variables)
+        )
+        self.names = tuple(self._variables)
+        self.shapes = {name: self._shape(variable) for name, variable in self._variables.items()}
+
+    # structure --------------------------------------------------------------------------------------------------------
+
+    def _factors(self) -> list[Random]:
+        """The variables whose terms are part of the density."""
+        return [node for name, node in self.model.randoms.items() if name in self._needed or name in self._data]
+
+    def _find_events(self, observed: set[str]) -> dict[str, tuple[Expr, Let | None]]:
+        """Constraints, and observed lets: boolean expressions that must be as given."""
+        events: dict[str, tuple[Expr, Let | None]] = {n: (e, None) for n, e in self.model.constraints.items()}
+        for name in observed & set(self.model.lets):
+            node = self.model.lets[name]
+            if is_data(node.expression):
+                continue
+            if not node.domain.is_boolean:
+                raise UnsupportedError(
+                    f"'{name}' is a deterministic expression, {node.expression}, and observed: its parts have no joint "
+                    "density, because they are tied to it exactly. Observe a random variable with a little noise "
+                    f"instead, such as m.random('{name} observed', cv.gaussian({name}, variance=...))."
+                )
+            events[name] = (node.expression, node)
+        return events
+
+    def _check(self, noise: set[str]) -> None:
+        users = {
+            name: other.name
+            for name in self._missing
+            for other in [*self.model.randoms.values(), *self.model.lets.values()]
+            if any(isinstance(p, Random) and p.name == name for p in inside(parents(other)))
+        }
+        for name, user in users.items():
+            raise UnsupportedError(
+                f"'{name}' has missing entries and '{user}' depends on it, so these entries are latent and the others "
+                "are not. Leave the whole variable out of the data."
+            )
+        for name, (variable, _) in self._states.items():
+            if not isinstance(variable.term, (Term, Switch)):
+                raise UnsupportedError(
+                    f"'{name}' is a chain or a tree of discrete states, which cannot be summed out one by one. "
+                    "Inference treats it exactly; its joint log density is not written yet."
+                )
+        for name, variable in self._variables.items():
+            if variable.domain.is_count:
+                raise UnsupportedError(
+                    f"'{name}' is a count that is not observed: it has no gradient, and infinitely many states to sum. "
+                    "Observe it, or integrate it out of the model by hand."
+                )
+
+    def _shape(self, variable: Random) -> tuple[int, ...]:
+        plates = tuple(self._sizes[plate.name] for plate in variable.plates)
+        size = self._event_size(variable)
+        return plates + (size,) * variable.domain.event_ndim if isinstance(size, int) else plates
+
+    def _event_size(self, variable: Random) -> int | None:
+        size = variable.domain.size
+        return None if size is None else Scope(self._sizes, {}, {}).size(size)
+
+    # the density ------------------------------------------------------------------------------------------------------
+
+    def _density(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        scope = Scope(self._sizes, {**data, **values}, {})
+        for name, (variable, plate) in self._states.items():
+            scope.data[name] = states(variable, plate, scope)
+        pieces = []
+        for node in self._factors():
+            if node.name in self._gathers:
+                density = term_density(node.term, node, scope)
+                if node.name in self._missing:
+                    present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
+                    density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
+                pieces.append(Piece(node.name, density, node.plates, self._gathers[node.name]))
+        for name, (expr, outcome) in self._events.items():
+            if name in self._comparisons:
+                density = comparison_density(self._comparisons[name], scope)
+            else:
+                inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
+                wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
+                density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            pieces.append(Piece(name, density, expr.plates, self._gathers[name]))
+        return eliminate(pieces, self._states, scope)
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """log p(values, data). `values` has one array for each name in `names`, of the shape in `shapes`."""
+        arrays = self._checked(values)
+        return _numbers(self._compiled, arrays, self._data)
+
+    def unconstrained(self, z: Any) -> Any:
+        """log p(constrain(z), data) + log |d constrain / dz|."""
+        return _numbers(self._compiled_unconstrained, self._vector(z), self._data)
+
+    def _unconstrained(self, z: Any, data: Mapping[str, Any]) -> Any:
+        total = self._density(self._constrain(z, data), data)
+        return total + sum(b.log_jacobian(part) for b, part in self._parts(z, data).values())
+
+    def constrain(self, z: Any) -> dict[str, Any]:
+        """The values of the latent variables at the unconstrained vector z."""
+        return _numbers(self._compiled_constrain, self._vector(z), self._data)
+
+    def _constrain(self, z: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: b.forward(part).reshape(self.shapes[name]) for name, (b, part) in self._parts(z, data).items()}
+
+    def unconstrain(self, values: Mapping[str, Any]) -> Any:
+        """The unconstrained vector at which `constrain` gives these values."""
+        return _numbers(self._compiled_unconstrain, self._checked(values), self._data)
+
+    def _unconstrain(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+        maps = self._bijections(data)
+        return jnp.concatenate([maps[name].backward(values[name]) for name in self.names] or [jnp.zeros(0)])
+
+    def initial(self, key: Any) -> Any:
+        """A start for a sampler: an unconstrained vector drawn from a uniform distribution between -1 and 1."""
+        key = jax.random.key(key) if isinstance(key, (int, np.integer)) else key
+        with jax.enable_x64(True):
+            return np.asarray(jax.random.uniform(key, (self.dimension,), minval=-1.0, maxval=1.0))
+
+    @functools.cached_property
+    def dimension(self) -> int:
+        """The number of unconstrained coordinates."""
+        with jax.enable_x64(True):
+            return sum(b.size for b in self._bijections(self._data).values())
+
+    @functools.cached_property
+    def slices(self) -> dict[str, slice]:
+        """Which unconstrained coordinates belong to which variable."""
+        with jax.enable_x64(True):
+            ends = np.cumsum([0, *(b.size for b in self._bijections(self._data).values())])
+        return {name: slice(int(a), int(b)) for name, a, b in zip(self.names, ends[:-1], ends[1:], strict=True)}
+
+    def _parts(self, z: Any, data: Mapping[str, Any]) -> dict[str, tuple[Bijection, Any]]:
+        found, start = {}, 0
+        for name, b in self._bijections(data).items():
+            found[name] = (b, z[start : start + b.size])
+            start += b.size
+        return found
+
+    def _bijections(self, data: Mapping[str, Any]) -> dict[str, Bijection]:
+        return {name: self._bijection(variable, data) for name, variable in self._variables.items()}
+
+    def _bijection(self, variable: Random, data: Mapping[str, Any]) -> Bijection:
+        shape = tuple(self._sizes[plate.name] for plate in variable.plates)
+        if isinstance(variable.term, Term) and variable.term.factor.support is not None:
+            return self._between(variable, shape, variable.term, variable.term.factor.support, data)
+        return bijection(variable.domain, self._event_size(variable), variable.name).over(shape)
+
+    def _between(
+        self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Any]
+    ) -> Bijection:
+        """A support that the factor states: each element between its ends, numbers or arguments that are data."""
+        sides = [term.args[side] if isinstance(side, str) else Constant(np.array(side), (), real) for side in support]
+        for side in sides:
+            if not is_known(side, set(data)):
+                raise UnsupportedError(
+                    f"'{variable.name}' lies between bounds that are random themselves ('{side}'), which "
+                    "has no fixed change of variables. Give the bounds as numbers or inputs."
+                )
+        scope = Scope(self._sizes, dict(self._data), {})
+        with jax.ensure_compile_time_eval():  # the bounds decide the map, so they are numbers also inside a trace
+            low, high = (np.asarray(spread(value(side, scope), variable.plates, self._sizes)).ravel() for side in sides)
+        each = [interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+        if all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True)):
+            return each[0].over(shape)
+        return Bijection(
+            len(each),
+            lambda z: jnp.stack([b.forward(z[i : i + 1]) for i, b in enumerate(each)]).reshape(shape),
+            lambda x: jnp.concatenate([b.backward(x.ravel()[i]) for i, b in enumerate(each)]),
+            lambda z: sum((b.log_jacobian(z[i : i + 1]) for i, b in enumerate(each)), jnp.zeros(())),
+        )
+
+    # calls ------------------------------------------------------------------------------------------------------------
+
+    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        lacks = [name for name in self.names if name not in values]
+        extra = [name for name in values if name not in self.shapes]
+        if lacks or extra:
+            raise DataError(
+                f"The log density takes values of {', '.join(self.names) or 'nothing'}; "
+                + (f"{lacks[0]!r} is missing." if lacks else f"{extra[0]!r} is not among them.")
+                + (f" Summed out: {', '.join(self.summed)}." if self.summed else "")
+                + (f" Integrated out: {', '.join(self.collapsed)}." if self.collapsed else "")
+            )
+        arrays = {name: a if hasattr(a, "dtype") else np.asarray(a, float) for name, a in values.items()}
+        for name, shape in self.shapes.items():
+            if arrays[name].shape != shape:
+                raise DataError(
+                    f"The value of '{name}' must have shape {shape} (plates, then one value's axes); found "
+                    f"{arrays[name].shape}."
+                )
+        return arrays
+
+    def _vector(self, z: Any) -> Any:
+        z = z if hasattr(z, "dtype") else np.asarray(z, float)
+        if np.shape(z) != (self.dimension,):
+            raise DataError(
+                f"An unconstrained point of this model is a vector of {self.dimension} numbers; found shape "
+                f"{np.shape(z)}."
+            )
+        return z
+
+    @functools.cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        return jax.jit(self._density)
+
+    @functools.cached_property
+    def _compiled_unconstrained(self) -> Callable[..., Any]:
+        return jax.jit(self._unconstrained)
+
+    @functools.cached_property
+    def _compiled_constrain(self) -> Callable[..., Any]:
+        return jax.jit(self._constrain)
+
+    @functools.cached_property
+    def _compiled_unconstrain(self) -> Callable[..., Any]:
+        return jax.jit(self._unconstrain)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}{list(shape) if shape else ''}" for name, shape in self.shapes.items())
+        out = [f"summed out: {', '.join(self.summed)}"] * bool(self.summed)
+        out += [f"integrated out: {', '.join(self.collapsed)}"] * bool(self.collapsed)
+        return "<" + "; ".join([f"Log density of {self.model.name!r} in {shapes or 'nothing'}", *out]) + ">"
+
+
+def _numbers(function: Callable[..., Any], argument: Any, data: Any) -> Any:
+    """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
+        return function(argument, data)
+    with jax.enable_x64(True):
+        argument = jax.tree.map(lambda a: np.asarray(a, float), argument)
+        found = jax.tree.map(np.asarray, function(argument, data))
+    return float(found) if isinstance(found, np.ndarray) and found.ndim == 0 else found
+
+
+def is_known(expr: Expr, data: set[str]) -> bool:
+    return not any(isinstance(node, Random) and node.name not in data for node in inside([expr]))
+
+
+def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:
+    return any(isinstance(node, Random) and node.name in variables for node in inside([expr]))
+
+
+def _dense(array: Any) -> Any:
+    return array.toarray() if is_sparse(array) else array
+
+
+def _needed(model: Model, observed: set[str]) -> set[str]:
+    """The random variables that an observation or a constraint depends on."""
+    named = {**model.randoms, **model.lets}
+    roots: list[Expr] = [named[name] for name in observed] + list(model.constraints.values())
+    return {node.name for node in below(roots) if isinstance(node, Random)}

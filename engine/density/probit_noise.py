@@ -1,0 +1,92 @@
+"""Gaussian noise that only one comparison sees is integrated out of a joint log density: a probit remains.
+
+`margin ~ N(m, v)` with the constraint `margin > 0` has no density that gradients can follow; the probability
+Phi(m / sqrt v) of the constraint has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.algebra.degree import degree_in
+from ...compiler.language.atoms import variables
+from ...compiler.language.nodes import Apply, Expr, Let, Random, unnamed
+from ...factors.factor import Term
+from ...factors.roles import ScalarGaussian, gaussian_arguments
+from ..values.evaluate import value
+from ..values.plated import Placed, mapped
+from ..values.scope import Scope
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Comparison:
+    """left > right, with the Gaussian variables that enter nowhere else; `outcome` is the observed let, if any."""
+
+    name: str
+    expression: Apply
+    noise: tuple[Random, ...]
+    outcome: Let | None = None
+
+
+def comparisons(
+    events: Mapping[str, tuple[Expr, Let | None]], consumers: Mapping[str, tuple[Expr, ...]], free: Mapping[str, Random]
+) -> dict[str, Comparison]:
+    """The events (constraints and observed booleans) that are comparisons with private Gaussian noise.
+
+    `consumers` has the parts of every factor and event by name; `free` the variables that are not observed.
+    """
+    uses: dict[str, set[str]] = {}
+    for consumer, roots in consumers.items():
+        for variable in _names(roots):
+            uses.setdefault(variable, set()).add(consumer)
+    found = {}
+    for name, (expr, outcome) in events.items():
+        expr = unnamed(expr)
+        if not isinstance(expr, Apply) or expr.op != "greater":
+            continue
+        noise = tuple(
+            variable
+            for variable in free.values()
+            if uses.get(variable.name) == {name}
+            and isinstance(variable.term, Term)
+            and isinstance(variable.term.factor.role, ScalarGaussian)
+            and set(variable.plates) == set(expr.plates)
+            and all(degree_in(side, variable) is not None for side in expr.args)
+        )
+        if noise:
+            found[name] = Comparison(name, expr, noise, outcome)
+    return found
+
+
+def comparison_density(event: Comparison, scope: Scope) -> Placed:
+    """log P(event) of every instance: a normal distribution function of the expected difference over its sd."""
+    difference = event.expression.args[0] - event.expression.args[1]
+    parts: list[Any] = [variable.term for variable in event.noise]
+    means = {v.name: value(gaussian_arguments(t)[0], scope) for v, t in zip(event.noise, parts, strict=True)}
+
+    def at(values: dict[str, Placed]) -> Placed:
+        return value(difference, Scope(scope.sizes, {**scope.data, **values}, {}))
+
+    centre, variances = at(means), []
+    for variable, term in zip(event.noise, parts, strict=True):
+        moved = mapped(lambda m: m + 1.0, means[variable.name])
+        slope = mapped(jnp.subtract, at({**means, variable.name: moved}), centre)
+        variances.append(mapped(lambda s, p: s**2 / p, slope, value(gaussian_arguments(term)[1], scope)))
+    sign = Placed(jnp.asarray(1.0), ())
+    if event.outcome is not None:
+        sign = mapped(lambda o: 2.0 * o - 1.0, Placed(scope.data[event.outcome.name], event.outcome.plates))
+
+    def density(sign, mean, *variance):
+        return jax.scipy.special.log_ndtr(sign * mean / jnp.sqrt(sum(variance)))
+
+    return mapped(density, sign, centre, *variances)
+
+
+def _names(roots: Iterable[Expr]) -> set[str]:
+    """The names of the random variables directly below."""
+    return {variable.name for root in roots for variable in variables(root)}

@@ -1,0 +1,182 @@
+"""Finite mixtures whose cases may be of different families, and beliefs that stand for others by their moments."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...factors.conditional import inverted
+from ...factors.conditionals.beliefs import below
+from ...factors.errors import UnsupportedError
+from ...factors.families import FOR_DOMAIN
+from .shown import Shown
+
+Array = Any
+
+
+@final
+class Cases(Shown):
+    """sum_k weights[k] q_k(x): each of `parts` holds some of the cases, on an axis after its plates.
+
+    `weights` has an array shaped plates + (cases,) for each part. `projection` is the member of the family with
+    the mixture's expected statistics, which messages use.
+    """
+
+    parts: tuple[Any, ...]
+    weights: tuple[Array, ...]
+    projection: Any
+
+    def stand_in(self) -> Any:
+        return self.projection
+
+    def mean(self) -> Array:
+        return self._sum(lambda part: part.mean())
+
+    def variance(self) -> Array:
+        mean = self.mean()
+        place = jnp.ndim(self.weights[0]) - 1
+        return self._sum(lambda part: part.variance() + (part.mean() - jnp.expand_dims(mean, place)) ** 2)
+
+    def covariance(self) -> Array:
+        """Cov x of a vector, shaped plates + (D, D)."""
+        mean = jnp.expand_dims(self.mean(), jnp.ndim(self.weights[0]) - 1)
+
+        def second(part: Any) -> Array:
+            gap = part.mean() - mean
+            return part.covariance() + gap[..., :, None] * gap[..., None, :]
+
+        return self._sum(second)
+
+    def log_density(self, value: Array) -> Array:
+        """The logarithm of the mixture's density at a value shaped plates + event (more leading axes allowed)."""
+        event = jnp.ndim(self.mean()) - len(self.plates)
+        value = jnp.asarray(value, float)
+        value = jnp.expand_dims(value, jnp.ndim(value) - event)
+        found = [part.log_density(value) for part in self.parts]
+        return jax.scipy.special.logsumexp(jnp.concatenate(found, -1), b=jnp.concatenate(self.weights, -1), axis=-1)
+
+    def below(self, x: Array) -> Array:
+        """P(X <= x), by element, at a value shaped plates + event (more leading axes allowed)."""
+        event = jnp.ndim(self.mean()) - len(self.plates)
+        x = jnp.expand_dims(x, jnp.ndim(x) - event)
+        total = jnp.zeros(())
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            shape = jnp.shape(part.mean())
+            at = jnp.broadcast_to(x, jnp.broadcast_shapes(jnp.shape(x), shape))
+            weight = jnp.reshape(weight, jnp.shape(weight) + (1,) * event)
+            total = total + (weight * below(part, at)).sum(-1 - event)
+        return total
+
+    def quantile(self, level: Any) -> np.ndarray:
+        level = np.asarray(level, float)
+        with jax.enable_x64(True):
+            shape = self.mean().shape
+            wanted = jnp.reshape(level, level.shape + (1,) * len(shape))
+            search = jax.jit(lambda own, at: inverted(lambda x: own.below(x) < at, own.kind, level.shape + shape))
+            return np.asarray(search(self, wanted))
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        which, inner = jax.random.split(key)
+        weights = jnp.concatenate(self.weights, -1)
+        chosen = jax.random.categorical(which, jnp.log(weights), shape=(*shape, *self.plates))
+        keys = jax.random.split(inner, len(self.parts))
+        drawn = [part.sample(own, shape) for part, own in zip(self.parts, keys, strict=True)]
+        place = len(shape) + len(self.plates)
+        drawn = jnp.concatenate([jnp.asarray(d, float) for d in drawn], place)
+        index = jnp.reshape(chosen, (*chosen.shape, *(1,) * (drawn.ndim - place)))
+        return jnp.take_along_axis(drawn, index, place).squeeze(place)
+
+    def parameters(self) -> dict[str, Array]:
+        return {"mean": self.mean(), "variance": self.variance()}
+
+    @property
+    def title(self) -> str:
+        """What it is, for a reader."""
+        kinds = dict.fromkeys(title(part) for part in self.parts)
+        return f"Mixture of {' and '.join(kinds)}"
+
+    @property
+    def plates(self) -> tuple[int, ...]:
+        """The shape of the plates."""
+        return tuple(jnp.shape(self.weights[0])[:-1])
+
+    def _sum(self, function: Any) -> Array:
+        """The sum over all cases of their weight times an array with the cases after the plates."""
+        place, total = len(self.plates), jnp.zeros(())
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            values = function(part)
+            weight = jnp.reshape(weight, jnp.shape(weight) + (1,) * (jnp.ndim(values) - jnp.ndim(weight)))
+            total = total + jnp.where(weight > 0, weight * values, 0.0).sum(place)
+        return total
+
+
+@final
+class Projected(Shown):
+    """A member of a family that stands for a distribution which is none, with its mean and variance or statistics."""
+
+    own: Any
+
+    def stand_in(self) -> Any:
+        return self.own
+
+    def mean(self) -> Array:
+        return self.own.mean()
+
+    def variance(self) -> Array:
+        return self.own.variance()
+
+    def covariance(self) -> Array:
+        """Cov x of a vector."""
+        return self.own.covariance()
+
+    def quantile(self, level: Any) -> np.ndarray:
+        return self.own.quantile(level)
+
+    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+        return self.own.sample(key, shape)
+
+    def log_density(self, value: Array) -> Array:
+        """That of the stand-in."""
+        return self.own.log_density(value)
+
+    def below(self, x: Array) -> Array:
+        """That of the stand-in."""
+        return below(self.own, x)
+
+    def parameters(self) -> dict[str, Array]:
+        return self.own.parameters()
+
+    @property
+    def title(self) -> str:
+        """What it is, for a reader."""
+        return f"{type(self.own).__name__} (projection)"
+
+    @property
+    def plates(self) -> tuple[int, ...]:
+        """The shape of the plates."""
+        return self.own.plates
+
+
+def title(family: Any) -> str:
+    """The name under which a distribution is shown."""
+    return getattr(family, "title", type(family).__name__)
+
+
+def mixed(parts: tuple[Any, ...], weights: tuple[Array, ...]) -> Any:
+    """The mixture of cases on the first axis of each part; probabilities of discrete outcomes are averaged."""
+    kind = parts[0].kind
+    family: Any = FOR_DOMAIN[kind]
+    if kind in ("boolean", "category"):
+        p = sum(jnp.tensordot(w, part.mean(), axes=1) for part, w in zip(parts, weights, strict=True))
+        return family(jnp.log(p) - jnp.log1p(-p)) if kind == "boolean" else family(jnp.log(p))
+    try:
+        stats = [part.expected_stats() for part in parts]
+    except NotImplementedError as problem:  # pragma: no cover - no family leaves them out today
+        raise UnsupportedError(str(problem)) from None
+    total = jax.tree.map(
+        lambda *s: sum(jnp.tensordot(w, one, axes=1) for w, one in zip(weights, s, strict=True)), *stats
+    )
+    return Cases(parts, weights, family.from_stats(tuple(total)))

@@ -1,0 +1,151 @@
+"""Families of an integrated posterior: mixtures of conditional marginals, and scalars on a grid."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...factors.conditional import inverted
+from ...factors.conditionals.beliefs import below
+from ...factors.families import Family
+from ...factors.quadrature import HALF_LOG_2PI
+from .cases import Projected
+
+_BISECTIONS = 80
+# Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
+TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
+FROM_REAL = {
+    "real": lambda u: u,
+    "positive": jnp.exp,
+    "unit": jax.nn.sigmoid,
+    "boolean": lambda u: u > 0.5,
+    "category": lambda u: jnp.asarray(u, jnp.int32),
+}
+SATURATED = 35.0  # above this coordinate a probability is next to one and its complement is not known to a digit
+LOG_SLOPE = {
+    "real": jnp.zeros_like,
+    "positive": lambda u: u,
+    "unit": lambda u: -jax.nn.softplus(u) - jax.nn.softplus(-u),
+    "boolean": jnp.zeros_like,
+    "category": jnp.zeros_like,
+}
+
+
+@final
+class Mixture(Family):
+    """sum_k weights[k] components[k]: the family `components` has one leading axis more than its plates."""
+
+    components: Family
+    weights: Any
+
+    def _average(self, values: Any) -> Any:
+        return jnp.tensordot(self.weights, values, axes=1)
+
+    def mean(self) -> Any:
+        return self._average(self.components.mean())
+
+    def variance(self) -> Any:
+        means = self.components.mean()
+        return self._average(self.components.variance() + (means - self._average(means)) ** 2)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"mean": self.mean(), "variance": self.variance()}
+
+    @property
+    def title(self) -> str:
+        """What it is, for a reader."""
+        return "Mixture (projection)" if isinstance(self.components, Projected) else "Mixture"
+
+    def log_density(self, value: Any) -> Any:
+        """The logarithm of the mixture's density at a value shaped plates + event."""
+        parts = jax.vmap(lambda component: component.log_density(value))(self.components)
+        return jax.scipy.special.logsumexp(parts, axis=0, b=jnp.reshape(self.weights, (-1,) + (1,) * (parts.ndim - 1)))
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        """Draws of the components, chosen anew for every draw of the whole variable."""
+        which, inner = jax.random.split(key)
+        chosen = jax.random.choice(which, len(self.weights), shape, p=self.weights)
+        draws = jax.vmap(lambda component: component.sample(inner, shape))(self.components)
+        index = jnp.reshape(chosen, (1, *shape, *(1,) * (draws.ndim - 1 - len(shape))))
+        return jnp.take_along_axis(draws, index, axis=0)[0]
+
+    def quantile(self, level: Any) -> np.ndarray:
+        """By bisection of the mixed distribution function."""
+        components: Any = self.components
+        level = np.asarray(level, float)
+        with jax.enable_x64(True):
+            shape = components.mean().shape[1:]
+            target = jnp.asarray(level.reshape(level.shape + (1,) * len(shape)))
+            return np.asarray(_quantile(components, self.weights, target, level.shape + shape))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _quantile(components: Any, weights: Any, target: Any, shape: tuple[int, ...]) -> Any:
+    def is_below(x: Any) -> Any:
+        return jnp.tensordot(weights, jax.vmap(below, in_axes=(0, None))(components, x), axes=1) < target
+
+    return inverted(is_below, components.kind, shape)
+
+
+@final
+class OnGrid(Family):
+    """A scalar known at grid points: unconstrained `coordinates` (K,) with probabilities `weights` (K,).
+
+    `kind` is the domain that the coordinates are mapped to. Mean and variance are sums over the grid; the density, its
+    quantiles and draws spread every point over the standard deviation `width` of its cell, the points being drawn
+    together so that the variance of the coordinate stays.
+    """
+
+    coordinates: Any
+    weights: Any
+    width: Any
+    kind: str = eqx.field(static=True)
+
+    def _values(self) -> Any:
+        return FROM_REAL[self.kind](self.coordinates)
+
+    def _centres(self) -> Any:
+        mean = jnp.dot(self.weights, self.coordinates)
+        variance = jnp.dot(self.weights, (self.coordinates - mean) ** 2)
+        return mean + jnp.sqrt(jnp.maximum(1.0 - self.width**2 / variance, 0.0)) * (self.coordinates - mean)
+
+    def mean(self) -> Any:
+        return jnp.dot(self.weights, self._values())
+
+    def variance(self) -> Any:
+        return jnp.dot(self.weights, (self._values() - self.mean()) ** 2)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"mean": self.mean(), "variance": self.variance()}
+
+    def log_density(self, value: Any) -> Any:
+        """The logarithm of the smoothed density at `value`."""
+        u = jnp.asarray(TO_REAL[self.kind](value))
+        gap = (u[..., None] - self._centres()) / self.width
+        smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=-1, b=self.weights)
+        return smooth - HALF_LOG_2PI - jnp.log(self.width) - LOG_SLOPE[self.kind](u)
+
+    def quantile(self, level: Any) -> np.ndarray:
+        """By bisection of the smoothed distribution function."""
+        import scipy.special
+
+        level = np.asarray(level, float)
+        with jax.enable_x64(True):
+            centres = np.asarray(self._centres())
+        weights, width = np.asarray(self.weights), float(self.width)
+        low, high = (np.full(level.shape, end) for end in (centres.min() - 9 * width, centres.max() + 9 * width))
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            below = scipy.special.ndtr((middle[..., None] - centres) / width) @ weights < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(FROM_REAL[self.kind](0.5 * (low + high)))
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        which, inner = jax.random.split(key)
+        chosen = jax.random.choice(which, self._centres(), shape, p=self.weights)
+        return FROM_REAL[self.kind](chosen + self.width * jax.random.normal(inner, shape, chosen.dtype))

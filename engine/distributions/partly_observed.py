@@ -1,0 +1,60 @@
+"""An observed variable with missing entries: points where it was given, the predictive marginal where it was not."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...factors.families import Family
+
+
+@final
+class Completed(Family):
+    """`value` where `missing` is false, the family `predicted` where it is true; all over the same plates."""
+
+    value: Any
+    missing: Any
+    predicted: Family
+
+    def _pick(self, known: Any, predicted: Any) -> Any:
+        mask = jnp.reshape(
+            self.missing, jnp.shape(self.missing) + (1,) * (jnp.ndim(predicted) - jnp.ndim(self.missing))
+        )
+        return jnp.where(mask, predicted, known)
+
+    def mean(self) -> Any:
+        return self._pick(self._known(), self.predicted.mean())
+
+    def variance(self) -> Any:
+        return self._pick(0.0, self.predicted.variance())
+
+    def moments(self) -> Any:
+        """Those of points where the value was given."""
+        predicted: Any = self.predicted
+        size = (jnp.shape(predicted.mean())[-1],) if predicted.kind == "category" else ()
+        values = self.value if predicted.kind in ("boolean", "category") else jnp.asarray(self.value, float)
+        return jax.tree.map(self._pick, predicted.moments_at(values, *size), predicted.moments())
+
+    def quantile(self, level: Any) -> np.ndarray:
+        predicted = self.predicted.quantile(level)
+        return np.where(self.missing, predicted, np.broadcast_to(np.asarray(self.value), predicted.shape))
+
+    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+        drawn = self.predicted.sample(key, shape)
+        known = jnp.asarray(self.value)
+        extra = jnp.ndim(drawn) - len(shape) - jnp.ndim(self.missing)
+        mask = jnp.reshape(self.missing, jnp.shape(self.missing) + (1,) * extra)
+        return jnp.where(mask, drawn, known)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"mean": self.mean(), "variance": self.variance()}
+
+    def _known(self) -> Any:
+        """The given values in the shape of a mean: classes as indicators."""
+        mean = self.predicted.mean()
+        if jnp.ndim(self.value) == jnp.ndim(mean):
+            return self.value
+        return jnp.asarray(self.value)[..., None] == jnp.arange(jnp.shape(mean)[-1])

@@ -1,0 +1,1 @@
+"""Evidence as a function of hyperparameters: its gradient, its maximum, and its integral."""

@@ -1,0 +1,137 @@
+"""Cavities of VMP beliefs: what they are without the message of one instance of a factor, number by number.
+
+These are the cavities of mean field. Their product with the factor is the joint distribution of its numbers as far as
+VMP knows it: exact where nothing else ties them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.blocks.slots import Edge, SlotsBlock
+from ...compiler.rules.apart import Apart, apart
+from ...factors.families import Gaussian
+from ..blocks.energy import block_energy
+from ..run.machine import Machine
+from ..run.start import prepare
+from ..values.first_beliefs import family_of
+from ..values.instances import count
+from ..values.moments import moments
+from ..values.naturals import Naturals, add, subtract
+from ..values.plated import Placed, spread
+from ..values.scope import Scope
+from .parts import Key, element_at, number_key
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cavities:
+    """Those of a run, block by block, made when they are first asked for."""
+
+    machine: Machine
+    outputs: dict[str, Any]
+    arrays: dict[str, Any]
+
+    def keys(self, block: EnergyBlock) -> dict[Key, int]:
+        """The numbers that meet in an instance of a block, with their places in what EP makes of it; perhaps none."""
+        if (own := self._apart(block)) is None:
+            return {}
+        places = {edge.variable: place for place, edge in enumerate(own.tilted.edges)}
+        return {number_key(edge): places[number] for number, edge in own.edges.items() if number in places}
+
+    def tilted(self, block: EnergyBlock) -> SlotsBlock:
+        """What EP makes of a block with such numbers, over variables that have the names of its cavities."""
+        own = self._apart(block)
+        assert own is not None
+        return own.tilted
+
+    def proper(self, block: EnergyBlock) -> bool:
+        """Whether all cavities of a block with such numbers can be normalised."""
+        found = self.of(block)
+        families = (
+            family_of(edge.variable).from_naturals(found[edge.variable.name]) for edge in self.tilted(block).edges
+        )
+        return all(bool(jnp.all(family.is_proper())) for family in families)
+
+    def of(self, block: EnergyBlock) -> Naturals:
+        """The naturals of the cavities of all instances, flat over the plates of the block, by name."""
+        if block not in self._found:
+            own = self._apart(block)
+            assert own is not None
+            held = {name: self.outputs[name] for name in ("beliefs", "messages", "key")}
+            find = jax.jit(lambda held, arrays: _cavities(self.machine, block, own, held, arrays))
+            self._found[block] = find(held, self.arrays)
+        return self._found[block]
+
+    def _apart(self, block: EnergyBlock) -> Apart | None:
+        if block not in self._read:
+            self._read[block] = apart(self.machine.graph, block)
+        return self._read[block]
+
+    @cached_property
+    def _read(self) -> dict[EnergyBlock, Apart | None]:
+        return {}
+
+    @cached_property
+    def _found(self) -> dict[EnergyBlock, Naturals]:
+        return {}
+
+
+def _cavities(
+    machine: Machine, block: EnergyBlock, own: Apart, held: dict[str, Any], arrays: dict[str, Any]
+) -> Naturals:
+    seen = {name: machine.moments_of(name, naturals) for name, naturals in held["beliefs"].items()}
+    scope = machine.scope(arrays, seen)
+    updated = _updated(machine, block, held, scope, arrays)
+    after = scope.with_moments({name: machine.moments_of(name, naturals) for name, naturals in updated.items()})
+    numbers = {number.name: _moments(block, edge, scope) for number, edge in own.edges.items()}
+
+    def energy(numbers: dict[str, Any]) -> Any:
+        return block_energy(own.energy, scope.with_moments({**seen, **numbers}))
+
+    messages = jax.grad(energy)(numbers)
+    found = {}
+    for number, edge in own.edges.items():
+        message = family_of(number).pull(numbers[number.name], messages[number.name])
+        left = subtract(_naturals(block, edge, updated, after), message)
+        found[number.name] = tuple(natural.reshape(count(block, scope.sizes)) for natural in left)
+    return found
+
+
+def _moments(block: EnergyBlock, edge: Edge, scope: Scope) -> Any:
+    """The moments of a number in all instances."""
+    kind = "real" if edge.variable.domain.is_vector else edge.variable.domain.kind
+    return spread(moments(edge.expr, scope, kind), block.plates, scope.sizes)
+
+
+def _naturals(block: EnergyBlock, edge: Edge, beliefs: Naturals, scope: Scope) -> tuple[Any, ...]:
+    """The naturals of the belief of a number in all instances; `scope` has the moments of `beliefs`."""
+    variable = edge.variable
+    if variable.domain.is_gaussian:  # perhaps a part of a vector, or of a belief that several share
+        found = _moments(block, edge, scope)
+        return Gaussian.from_parameters(mean=found.mean, variance=found.variance).naturals()
+    placed = element_at(edge.element, Placed(beliefs[variable.name], variable.plates), scope)
+    return spread(placed, block.plates, scope.sizes)
+
+
+def _updated(
+    machine: Machine, block: EnergyBlock, held: dict[str, Any], scope: Scope, arrays: dict[str, Any]
+) -> Naturals:
+    """The beliefs that one more update of the block's variables, all from the same moments, would make.
+
+    Those of the run lag behind these by the last sweep, which is much beside what is left without a sharp message.
+    """
+    fixed = prepare(machine, arrays, jax.random.wrap_key_data(held["key"]))
+    found = dict(held["beliefs"]) | {name: fixed.constant[name] for name in block.latent}
+    for name in block.latent:
+        mine = tuple(other for other in machine.energies if name in other.latent)
+        others = machine.partner_energies(name, fixed, held["beliefs"], held["messages"])
+        pulled = machine.pull(name, mine, scope, scope.moments, scope.moments[name], others)
+        found[name] = add(found[name], pulled)
+    with_messages = machine.with_messages(fixed, held["messages"], found)
+    return held["beliefs"] | {name: with_messages[name] for name in block.latent}

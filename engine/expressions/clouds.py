@@ -1,0 +1,234 @@
+"""A few random numbers together, as a cloud: weighted cases, in each of which some are points and the rest Gaussian.
+
+This is the one form in which an expression reads the joint distribution of what it is made of: the states and the
+quadrature nodes of a tilted distribution are cases, what is Gaussian given these keeps its covariances, and a Gaussian
+with all covariances is a single case. Numbers go by a key (see `meetings.py`); arrays begin with an axis of instances.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array = Any
+Key = str
+
+_HERMITE = {0: 1, 1: 61, 2: 21, 3: 11}  # nodes by dimension; above these a rule of degree three
+SCATTERED = 4181  # points of a lattice in two dimensions or more
+_LATTICE = {0: 1, 1: 2001, 2: SCATTERED}  # points for what jumps, by dimension; the last serves all higher ones
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["log_weights", "points", "mean", "covariance"],
+    meta_fields=["names"],
+)
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    """`log_weights` (instances, cases), `points` by key of the same shape, and the numbers `names` that are Gaussian.
+
+    `mean` is (instances, cases, k), `covariance` (instances, cases, k, k) for the k names.
+    """
+
+    log_weights: Array
+    points: dict[Key, Array]
+    names: tuple[Key, ...]
+    mean: Array
+    covariance: Array
+
+    @property
+    def cases(self) -> int:
+        """How many cases there are."""
+        return self.log_weights.shape[1]
+
+
+def of_points(points: dict[Key, Array], log_weights: Array) -> Cloud:
+    """A cloud of points alone."""
+    shape = log_weights.shape
+    points = {key: jnp.broadcast_to(values, shape) for key, values in points.items()}
+    return Cloud(log_weights, points, (), jnp.zeros((*shape, 0)), jnp.zeros((*shape, 0, 0)))
+
+
+def of_gaussian(names: tuple[Key, ...], mean: Array, covariance: Array) -> Cloud:
+    """One Gaussian: `mean` (instances, k), `covariance` (instances, k, k)."""
+    return Cloud(jnp.zeros((mean.shape[0], 1)), {}, names, mean[:, None], covariance[:, None])
+
+
+def along_a_line(names: tuple[Key, ...], mean: Array, covariance: Array, line: Cloud) -> Cloud:
+    """One Gaussian over `names` and a last number, which has the distribution of `line` in place of its own."""
+    variance = covariance[:, -1, -1, None]
+    gain = covariance[:, :-1, -1] / variance
+    moved = gain[:, None] * (line.mean - mean[:, None, -1:])
+    outer = gain[:, :, None] * gain[:, None, :]
+    left = covariance[:, :-1, :-1] - variance[..., None] * outer
+    return Cloud(
+        line.log_weights, {}, names, mean[:, None, :-1] + moved, left[:, None] + line.covariance * outer[:, None]
+    )
+
+
+def product(first: Cloud, second: Cloud) -> Cloud:
+    """Two clouds that are independent: all pairs of their cases."""
+    instances, cases = max(first.log_weights.shape[0], second.log_weights.shape[0]), first.cases * second.cases
+
+    def pair(a: Array, b: Array) -> tuple[Array, Array]:
+        left = jnp.broadcast_to(a[:, :, None], (instances, first.cases, second.cases, *a.shape[2:]))
+        right = jnp.broadcast_to(b[:, None], (instances, first.cases, second.cases, *b.shape[2:]))
+        return left.reshape((instances, cases, *a.shape[2:])), right.reshape((instances, cases, *b.shape[2:]))
+
+    points = {key: pair(values, second.log_weights)[0] for key, values in first.points.items()}
+    points |= {key: pair(first.log_weights, values)[1] for key, values in second.points.items()}
+    k, m = len(first.names), len(second.names)
+    upper, lower = pair(first.covariance, second.covariance)
+    covariance = jnp.zeros((instances, cases, k + m, k + m))
+    covariance = covariance.at[..., :k, :k].set(upper).at[..., k:, k:].set(lower)
+    return Cloud(
+        sum(pair(first.log_weights, second.log_weights)),  # type: ignore[arg-type]
+        points,
+        (*first.names, *second.names),
+        jnp.concatenate(pair(first.mean, second.mean), axis=-1),
+        covariance,
+    )
+
+
+def joined(parts: list[Cloud]) -> Cloud:
+    """The cases of several clouds of the same numbers, one after the other."""
+    first = parts[0]
+    return Cloud(
+        jnp.concatenate([part.log_weights for part in parts], axis=1),
+        {key: jnp.concatenate([part.points[key] for part in parts], axis=1) for key in first.points},
+        first.names,
+        jnp.concatenate([part.mean for part in parts], axis=1),
+        jnp.concatenate([part.covariance for part in parts], axis=1),
+    )
+
+
+def gaussian_of(cloud: Cloud) -> tuple[Array, Array]:
+    """Mean and covariance of a cloud without points over its cases."""
+    weights = jax.nn.softmax(cloud.log_weights, axis=1)
+    mean = jnp.einsum("nc,nci->ni", weights, cloud.mean)
+    away = cloud.mean - mean[:, None]
+    second = cloud.covariance + away[..., :, None] * away[..., None, :]
+    return mean, jnp.einsum("nc,ncij->nij", weights, second)
+
+
+def multiplied(cloud: Cloud, shift: Array, precision: Array) -> Cloud:
+    """The cloud times exp(shift . x - x . precision . x / 2) of its Gaussian numbers; itself where that is improper."""
+    k = len(cloud.names)
+    inner = jnp.eye(k) + jnp.einsum("nij,ncjk->ncik", precision, cloud.covariance)
+    sign, log_det = jnp.linalg.slogdet(inner)
+    covariance = jnp.linalg.solve(jnp.swapaxes(inner, -1, -2), cloud.covariance)  # C (I + P C)^-1, both symmetric
+    pull = shift[:, None] - jnp.einsum("nij,ncj->nci", precision, cloud.mean)
+    moved = jnp.einsum("ncij,ncj->nci", covariance, pull)
+    gain = jnp.sum(cloud.mean * (shift[:, None] + pull), axis=-1) + jnp.sum(pull * moved, axis=-1)
+    sound = (jnp.all(sign > 0, axis=1) & jnp.all(jnp.isfinite(gain), axis=1))[:, None]
+    return dataclasses.replace(
+        cloud,
+        log_weights=cloud.log_weights + jnp.where(sound, 0.5 * (gain - log_det), 0.0),
+        mean=jnp.where(sound[..., None], cloud.mean + moved, cloud.mean),
+        covariance=jnp.where(sound[..., None, None], covariance, cloud.covariance),
+    )
+
+
+class Values(NamedTuple):
+    """Values of the numbers by key, and weights that sum to one: (instances, cases, nodes within a case)."""
+
+    weights: Array
+    at: dict[Key, Array]
+
+
+def spread(cloud: Cloud, jumps: bool = False) -> Values:
+    """The cloud as points, the Gaussians by Gauss-Hermite nodes, or by a lattice for a function that `jumps`."""
+    nodes, inside = _lattice(len(cloud.names)) if jumps else _hermite(len(cloud.names))
+    weights = jax.nn.softmax(cloud.log_weights, axis=1)[..., None] * inside
+    moved = jnp.einsum("ncij,qj->ncqi", root_of(cloud.covariance), nodes)
+    values = cloud.mean[:, :, None, :] + moved
+    at = {key: values[:, :, None] for key, values in cloud.points.items()}
+    return Values(weights, {**at, **{key: values[..., i] for i, key in enumerate(cloud.names)}})
+
+
+def scattered(cloud: Cloud) -> Values:
+    """The cloud as points of equal weight, as one case: a lattice over the cases, in their order, and the Gaussians."""
+    nodes, shares = _lattice(1 + max(1, len(cloud.names)))
+    ends = jnp.cumsum(jax.nn.softmax(cloud.log_weights, axis=1), axis=1)
+    level = jax.scipy.special.ndtr(nodes[:, -1])
+    case = jax.vmap(lambda end: jnp.searchsorted(end, level * end[-1]))(ends)
+    case = jnp.minimum(case, cloud.cases - 1)
+
+    def chosen(array: Array) -> Array:
+        return jax.vmap(lambda own, at: own[at])(array, case)
+
+    inside = nodes[:, : len(cloud.names)]
+    values = chosen(cloud.mean) + jnp.einsum("nqij,qj->nqi", chosen(root_of(cloud.covariance)), inside)
+    at = {key: chosen(points)[:, None] for key, points in cloud.points.items()}
+    at |= {key: values[:, None, :, i] for i, key in enumerate(cloud.names)}
+    return Values(jnp.broadcast_to(shares, (values.shape[0], 1, len(shares))), at)
+
+
+def nodes_in(k: int, jumps: bool = False) -> int:
+    """How many nodes `spread` takes within a case of k Gaussian numbers."""
+    return len((_lattice(k) if jumps else _hermite(k))[1])
+
+
+def _hermite(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (q, k) and weights of standard normal numbers."""
+    if k not in _HERMITE:  # exact for polynomials of degree three
+        nodes = np.sqrt(k) * np.concatenate([np.eye(k), -np.eye(k)])
+        return nodes, np.full(2 * k, 0.5 / k)
+    x, w = np.polynomial.hermite_e.hermegauss(_HERMITE[k]) if k else (np.zeros(1), np.ones(1))
+    grid = np.stack(np.meshgrid(*[x] * k, indexing="ij"), axis=-1).reshape(-1, k) if k else np.zeros((1, 0))
+    weights = np.prod(np.stack(np.meshgrid(*[w] * k, indexing="ij")), axis=0).reshape(-1) if k else np.ones(1)
+    return grid, weights / weights.sum()
+
+
+def _lattice(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points of equal weight: a lattice of good directions, at the quantiles of standard normal numbers."""
+    from scipy.special import ndtri
+
+    number = _LATTICE.get(k, _LATTICE[2])
+    places, ratio = np.arange(number)[:, None], _golden(max(k - 1, 0))
+    steps = np.concatenate([[1.0 / number], ratio ** -np.arange(1.0, k)])[:k]
+    shift = np.sqrt(2.0) * np.arange(1, k + 1) % 1.0 if k > 1 else np.full(k, 0.5 / number)
+    inside = (places * steps + shift) % 1.0
+    nodes = ndtri(np.clip(inside, 0.5 / number**2, 1.0 - 0.5 / number**2))
+    return nodes, np.full(number, 1.0 / number)
+
+
+def _golden(k: int) -> float:
+    """The positive root of x^(k + 1) = x + 1: its inverse powers are steps that fill k dimensions evenly."""
+    found = 2.0
+    for _ in range(64):
+        found = (1.0 + found) ** (1.0 / (k + 1))
+    return found
+
+
+def root_of(covariance: Array) -> Array:
+    """A lower triangular root of covariances, of which some numbers may have none: they are what the others say."""
+    k = covariance.shape[-1]
+    scale = jnp.diagonal(covariance, axis1=-2, axis2=-1)
+    columns: list[Array] = []
+    left = covariance
+    for i in range(k):
+        pivot = left[..., i, i]
+        sound = pivot > 1e-14 * scale[..., i]
+        top = jnp.sqrt(jnp.where(sound, pivot, 1.0))
+        below = jnp.where(jnp.arange(k) >= i, left[..., :, i] / top[..., None], 0.0)
+        column = jnp.where(sound[..., None], below, 0.0)
+        columns.append(column)
+        left = left - column[..., :, None] * column[..., None, :]
+    return jnp.stack(columns, axis=-1) if columns else covariance
+
+
+def expectation(values: Values, function: Callable[[dict[Key, Array]], Array]) -> tuple[Array, Array]:
+    """Mean and variance of a function of the numbers, by instance."""
+    found = jnp.broadcast_to(jnp.asarray(function(values.at), float), values.weights.shape)
+    live = values.weights > 0.0
+    found = jnp.where(live, found, 0.0)
+    mean = jnp.sum(values.weights * found, axis=(1, 2))
+    away = jnp.where(live, found - mean[:, None, None], 0.0)
+    return mean, jnp.sum(values.weights * away**2, axis=(1, 2))

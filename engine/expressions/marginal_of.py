@@ -1,0 +1,292 @@
+"""The marginal of a named expression, from the joint distribution of what it is made of.
+
+The numbers of an expression that meet in one joint belief, or in one block with messages, are taken together: with all
+covariances, or as that block's tilted distribution has them. What meets nowhere is independent under the beliefs. The
+expression is evaluated at all cases of the cloud that this makes, and its family has their mean and variance. Its
+distribution is a table of the quantiles of these values, made when it is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+
+from ...compiler.algebra.known import latent_names
+from ...compiler.algebra.linear import element_of, linear_term
+from ...compiler.blocks.base import Block
+from ...compiler.graph import Plan
+from ...compiler.language.nodes import Expr, Let, Random
+from ...factors.errors import UnsupportedError
+from ...factors.families import Categorical, Family, Gaussian
+from ..distributions.arguments import Arguments
+from ..distributions.partly_observed import Completed
+from ..distributions.tabulated import SCORES, Tabulated
+from ..values.instances import count, one_to_one
+from ..values.plated import Placed
+from . import clouds
+from .after import Carried, Run
+from .clouds import Cloud
+from .discrete_expressions import distribution
+from .meetings import CELLS, Built, Meeting, Reader, in_parts
+from .parts import Key, NoCloud, Parts, element_at, name_of, parts_of, table_of
+from .shapes import FINE, of_cloud, of_table, origin_of
+from .statistics import beside, family_with, statistics
+from .tilted_clouds import FOR_SHAPES
+
+
+class Answer(NamedTuple):
+    """The family of an expression over its plates, None where other rules give it, and a remark on how it was made.
+
+    `exact` is false where the family has no more than the mean and the variance of the distribution; `shape`, where
+    there is one, makes the distribution itself from the family.
+    """
+
+    family: Family | None
+    note: str
+    exact: bool
+    shape: Shape | None = None
+
+
+Shape = Callable[[Any], "Tabulated | None"]
+OfCloud = Callable[[Cloud, dict[int, Any]], Any]
+OF_A_CLASS = "mean probabilities; sd and draws are those of a class that has them"
+_TABULATED = ("real", "positive", "unit", "count")
+
+
+def marginal(node: Let, run: Run | Carried) -> Answer:
+    """The marginal of an expression; none where other rules are exact, or where it is no function of a few numbers."""
+    reader, found, shape, but = Reader(node, run), None, None, ""
+    groups = [{name} for name in latent_names(run.graph, [node.expression])]
+    exact = _stays(node, run)
+    try:
+        parts = parts_of(node.expression, run.scope, run.families)
+        meetings = reader.meetings(parts.atoms)
+        apart = reader.meetings(parts.atoms, apart=True)
+        groups = _groups(reader, parts, apart)
+        elsewhere = reader.exact_elsewhere(parts.atoms, meetings)
+        if not (exact and elsewhere) and meetings and node.domain.kind in _TABULATED:
+            shape = functools.partial(_shape, reader, parts, meetings)
+        if meetings and not elsewhere:
+            reader.check_divisors(meetings)
+            built = [meeting.build() for meeting in meetings]
+            line = _alone(reader, parts, meetings) is not None and not any(map(reader.by_moments, parts.atoms.values()))
+            rule = functools.partial(statistics, node, is_known=reader.known, line=line)
+            found = _by_meeting(reader, parts, built, rule)
+            exact = node.domain.is_discrete or (exact and _layout(built).cases == 1)
+            shape = None if exact else shape
+        if found is not None or elsewhere:
+            groups, but = _groups(reader, parts, meetings), _but_for(reader, parts, meetings)
+    except (NoCloud, UnsupportedError):  # the rules of moments answer, or say why they cannot
+        pass
+    of_a_class = OF_A_CLASS if node.domain.is_simplex else ""
+    remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but]))
+    if found is None:
+        _check_classes(node, run)
+        return Answer(None, remark, exact or node.domain.is_simplex, shape)
+    family = family_with(node.domain.kind, jax.tree.map(functools.partial(_placed, reader), found))
+    return Answer(family, remark, exact, shape)
+
+
+def _placed(reader: Reader, array: Any) -> Any:
+    """An array by element of the expression with the axes of its plates."""
+    plates = (reader.run.scope.sizes[plate.name] for plate in reader.node.plates)
+    return array.reshape((*plates, *array.shape[1:]))
+
+
+def _stays(node: Let, run: Run | Carried) -> bool:
+    """Whether the rules of moments give the distribution itself: of classes, and of what is linear in Gaussians."""
+    if node.domain.is_discrete:
+        return True
+    if not node.domain.is_gaussian:
+        return False
+    return Arguments(run.scope, run.families).degree(node.expression) <= 1
+
+
+def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Any) -> Tabulated | None:
+    """The distribution of an expression; none where that of a part of it is not known as such."""
+    expr = reader.node.expression
+    with jax.enable_x64(True):
+        try:
+            if (alone := _alone(reader, parts, meetings)) is not None:
+                values, origin = _of_alone(reader, parts, *alone), ""
+            elif any(_belief(atom, reader) is Completed for atom in parts.atoms.values()):
+                return None
+            else:
+                reader = dataclasses.replace(reader, levels=FOR_SHAPES)
+                built = [meeting.build() for meeting in reader.meetings(parts.atoms)]
+                origin = origin_of(expr, _layout(built), reader.known)
+                rule = functools.partial(of_cloud, expr, is_known=reader.known)
+                values = _by_meeting(reader, parts, built, rule, clouds.SCATTERED)
+        except (NoCloud, UnsupportedError):
+            return None
+        return Tabulated(np.asarray(_placed(reader, values)), projection, origin)
+
+
+def _belief(atom: Expr, reader: Reader) -> type | None:
+    """The family of the variable that a number belongs to."""
+    if atom.domain.is_discrete:
+        return Categorical
+    variable = _variable(atom, reader)
+    return None if variable is None else type(reader.run.families.get(variable.name))
+
+
+def _variable(atom: Expr, reader: Reader) -> Random | None:
+    term = linear_term(atom, (), reader.known)
+    return element_of(atom, reader.known) if term is None else term.variable
+
+
+def _alone(reader: Reader, parts: Parts, meetings: list[Meeting]) -> tuple[Key, Expr] | None:
+    """The number of an expression that has no other, if its belief is no Gaussian and no factor has seen it."""
+    if len(meetings) > 1 or len(parts.atoms) > 1 or meetings[0].in_block:
+        return None
+    ((key, atom),) = parts.atoms.items()
+    if atom.domain.is_discrete or element_of(atom, reader.known) is None:  # not the product of a vector with data
+        return None
+    return None if _belief(atom, reader) in (Gaussian, None) else (key, atom)
+
+
+def _of_alone(reader: Reader, parts: Parts, key: Key, atom: Expr) -> Any:
+    """The table of a function of one number from that of the number."""
+    variable: Any = _variable(atom, reader)
+    family = reader.run.families[variable.name]
+    quantiles = np.moveaxis(family.quantile(scipy.special.ndtr(SCORES)), 0, -1)
+    table = reader.flat(element_at(atom, Placed(Tabulated(quantiles, None, ""), variable.plates), reader.run.scope))
+    expr, data = reader.node.expression, _data(reader, parts)
+
+    def one(at: Any) -> Any:
+        here = {number: beside(array[at]) for number, array in data.items()}
+        return of_table(expr, key, jax.tree.map(lambda a: a[at], table), here, reader.known)
+
+    return in_parts(one, reader.size, max(1, CELLS // len(FINE)))
+
+
+def _by_meeting(reader: Reader, parts: Parts, built: list[Built], function: OfCloud, least: int = 0) -> Any:
+    """A function of the cloud of each element; of the marginals, for elements whose numbers do not meet."""
+    found = _by_element(reader, parts, built, function, least)
+    masks = [one.here for one in built if one.here is not None]
+    if all(bool(jnp.all(mask)) for mask in masks):
+        return found
+    alone = [meeting.build() for meeting in reader.meetings(parts.atoms, apart=True)]
+    apart = _by_element(reader, parts, alone, function, least)
+    here = functools.reduce(jnp.logical_and, masks)
+    return jax.tree.map(lambda a, b: jnp.where(here.reshape(-1, *[1] * (a.ndim - 1)), a, b), found, apart)
+
+
+def check_finite(node: Let, family: Any) -> None:
+    """Raises UnsupportedError for an expression without a mean."""
+    if not bool(jnp.all(jnp.isfinite(family.mean()))):
+        raise UnsupportedError(
+            f"The marginal of '{node.name}' = {node.expression} has no finite mean and variance under the beliefs of "
+            "its variables: it divides by what may be zero, or grows too fast. Read the marginals of the variables, or "
+            "name an expression that is bounded, such as its logarithm."
+        )
+
+
+def _check_classes(node: Let, run: Run | Carried) -> None:
+    """Raises UnsupportedError where a difference of classes may be negative, which is no class."""
+    if not node.domain.is_category:
+        return
+    total = jnp.sum(distribution(node.expression, run.scope, run.families).value, axis=-1)
+    if bool(jnp.any(total < 1.0 - 1e-9)):
+        raise UnsupportedError(
+            f"'{node.name}' = {node.expression} is below zero, which is no class, with a probability of "
+            f"{float(1.0 - jnp.min(total)):.3g}. Add a number of classes to it first, such as "
+            f"({node.expression}) + 2 in place of {node.expression}, or compare its sides."
+        )
+
+
+def _groups(reader: Reader, parts: Parts, meetings: list[Meeting]) -> list[set[str]]:
+    """The variables that meet."""
+    return [{name for key in meeting.keys for name in _names(reader, parts.atoms[key])} for meeting in meetings]
+
+
+def _names(reader: Reader, atom: Expr) -> tuple[str, ...]:
+    """The variable that a number is an element of, or the one in an inner product."""
+    return (name,) if (name := name_of(atom)) else latent_names(reader.run.graph, [atom])
+
+
+def _but_for(reader: Reader, parts: Parts, meetings: list[Meeting]) -> str:
+    """Which numbers are taken together through one instance of a factor of VMP, while others may tie them too."""
+    found = []
+    for meeting in meetings:
+        if meeting.alone is None:
+            continue
+        elements = tuple(parts.atoms[key] for key in meeting.keys)
+        names = sorted({name for element in elements for name in _names(reader, element)})
+        shared = count(meeting.alone, reader.run.scope.sizes) > 1 and not one_to_one(meeting.alone, elements)
+        if shared or tied(reader.run.graph, [{name} for name in names], meeting.alone):
+            found.append(f"{', '.join(names)} taken as independent but for {meeting.alone.name}")
+    return "; ".join(found)
+
+
+def _remark(graph: Plan, groups: list[set[str]]) -> str:
+    """Which numbers of an expression were taken for independent although the data may tie them to each other."""
+    apart = tied(graph, groups)
+    return f"{', '.join(apart)} taken as independent" if apart else ""
+
+
+def tied(graph: Plan, groups: list[set[str]], without: Block | None = None) -> list[str]:
+    """The latent variables in different groups between which a way leads through factors of the plan but `without`."""
+    import networkx as nx  # here: only remarks need it
+
+    web = nx.Graph()
+    for joint in graph.joints:
+        nx.add_path(web, [joint.variable.name, *(member.name for member in joint.members)])
+    for block in graph.blocks:
+        if block is without:
+            continue
+        within = (absorbed.variable.name for absorbed in block.absorbed)
+        atoms = (name_of(atom) for atom in block.atoms if name_of(atom) in graph.latent)
+        nx.add_path(web, [*block.latent, *within, *atoms])
+    found: dict[str, None] = {}
+    for number, first in enumerate(groups):
+        for second in groups[number + 1 :]:
+            for one, other in itertools.product(first, second):
+                if one in web and other in web and nx.has_path(web, one, other) and (one != other or web.degree[one]):
+                    found |= {one: None, other: None}
+    return sorted(found)
+
+
+def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCloud, least: int) -> Any:
+    """A function of the cloud of all elements and of the data there, by parts that fit into memory.
+
+    `least` is how many points the function makes of a cloud, at least.
+    """
+    data = {
+        number: reader.flat(table_of(e, reader.node.expression, reader.run.scope)) for number, e in parts.data.items()
+    }
+    layout = _layout(built)
+    k = len(layout.names)
+    nodes = 1 if least else clouds.nodes_in(k, reader.node.domain.is_discrete)
+    each = max(layout.cases * nodes, least) * (1 + k * k if least else 1)
+    if each > CELLS:
+        raise NoCloud
+
+    def one(at: Any) -> Any:
+        return function(_cloud(built, at), {number: beside(array[at]) for number, array in data.items()})
+
+    return in_parts(one, reader.size, max(1, CELLS // each))
+
+
+def _data(reader: Reader, parts: Parts) -> dict[int, Any]:
+    """The parts of an expression that are data, by element."""
+    expr, scope = reader.node.expression, reader.run.scope
+    return {number: reader.flat(table_of(part, expr, scope)) for number, part in parts.data.items()}
+
+
+def _cloud(built: list[Built], at: Any) -> Cloud:
+    """What meets in different places is independent."""
+    return functools.reduce(clouds.product, [one.cloud(at) for one in built])
+
+
+def _layout(built: list[Built]) -> Cloud:
+    """The cloud of one element in shapes alone."""
+    return jax.eval_shape(functools.partial(_cloud, built), jnp.zeros(1, int))

@@ -1,0 +1,118 @@
+"""The mean and variance of an expression, or its probabilities, over a cloud; and the family that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...compiler.language.monomials import expand
+from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
+from ...factors.families import Bernoulli, Beta, Categorical, Family, Gamma, Gaussian
+from ...factors.special import ndtr
+from ..distributions.belief_points import diverges
+from . import clouds
+from .clouds import Cloud
+from .parts import Key, evaluated, key_of
+
+TINY = 1e-200  # the variance of what is certain
+
+
+def beside(array: Any) -> Any:
+    """Data by element beside (elements, cases, nodes)."""
+    return array.reshape((array.shape[0], 1, 1, *array.shape[1:]))
+
+
+def statistics(
+    node: Let, cloud: Cloud, data: dict[int, Any], is_known: Callable[[Expr], bool], line: bool = False
+) -> Any:
+    """Mean and variance of a number, the probability of a boolean, those of a category.
+
+    Where the cloud is a `line` of points over all of one belief, a moment may be infinite.
+    """
+    expr = node.expression
+    if node.domain.is_category:
+        values = clouds.spread(cloud, jumps=True)
+        states = jnp.arange(_states(node))
+        found = jnp.asarray(evaluated(expr, values.at, data, is_known), int)
+        shares = [clouds.expectation(values, lambda _, s=s: jnp.asarray(found == s, float))[0] for s in states]
+        return jnp.stack(shares, axis=-1)
+    if node.domain.is_boolean:
+        if (margin := _gaussian_margin(expr, cloud, is_known)) is not None:
+            return _above_zero(cloud, lambda at: evaluated(margin, at, data, is_known))
+        values = clouds.spread(cloud, jumps=True)
+        return clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))[0]
+    values = clouds.spread(cloud)
+    mean, variance = clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))
+    if not line or cloud.names:
+        return mean, variance
+    size = jnp.abs(jnp.broadcast_to(evaluated(expr, values.at, data, is_known), values.weights.shape))[..., 0].T
+    weights = values.weights[..., 0].T
+    endless = [diverges(weights, jnp.where(weights > 0.0, weights * size**power, 0.0)) for power in (1, 2)]
+    return jnp.where(endless[0], jnp.inf, mean), jnp.where(endless[1], jnp.inf, variance)
+
+
+def _states(node: Let) -> int:
+    size = node.domain.size
+    return size if isinstance(size, int) else size.size
+
+
+def of_classes(expr: Apply) -> bool:
+    """Whether a comparison is of classes, which have no difference with numbers."""
+    return any(arg.domain.is_discrete for arg in expr.args)
+
+
+def _gaussian_margin(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool]) -> Expr | None:
+    """left - right of a comparison that is linear in numbers that are Gaussian in every case."""
+    while isinstance(expr, Let):
+        expr = expr.expression
+    if not (isinstance(expr, Apply) and expr.op == "greater" and cloud.names):
+        return None
+    if of_classes(expr):
+        return None
+    margin = expr.args[0] - expr.args[1]
+    return margin if is_linear(margin, cloud, is_known) else None
+
+
+def is_linear(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool]) -> bool:
+    """Whether an expression is linear in the numbers that are Gaussian in every case of a cloud."""
+    names = set(cloud.names)
+
+    def fixed(node: Expr) -> bool:
+        if is_known(node):
+            return True
+        if (key := key_of(node, is_known)) is not None:
+            return key not in names
+        return not isinstance(node, Random) and bool(parents(node)) and all(map(fixed, parents(node)))
+
+    return all(len(atoms) < 2 and all(key_of(a, is_known) in names for a in atoms) for _, atoms in expand(expr, fixed))
+
+
+def _above_zero(cloud: Cloud, margin: Callable[[dict[Key, Any]], Any]) -> Any:
+    """P(margin > 0), the margin Gaussian in every case."""
+    values = clouds.spread(cloud)
+    found = jnp.broadcast_to(margin(values.at), values.weights.shape)
+    inside = values.weights / jnp.maximum(jnp.sum(values.weights, axis=2, keepdims=True), 1e-300)
+    mean = jnp.sum(inside * found, axis=2, keepdims=True)
+    variance = jnp.sum(inside * (found - mean) ** 2, axis=2)
+    p = jnp.where(variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, TINY))))
+    return jnp.sum(jnp.sum(values.weights, axis=2) * p, axis=1)
+
+
+def family_with(kind: str, found: Any) -> Family:
+    """The family of a domain with these statistics."""
+    if kind == "boolean":
+        found = jnp.clip(found, 0.0, 1.0)
+        return Bernoulli(jnp.log(found) - jnp.log1p(-found))
+    if kind == "category":
+        return Categorical(jnp.log(jnp.maximum(found, 0.0)))
+    mean, variance = found
+    variance = jnp.maximum(variance, TINY)
+    if kind == "positive":
+        shape = mean**2 / variance
+        return Gamma.from_parameters(shape=shape, rate=shape / mean)
+    if kind == "unit":
+        total = mean * (1.0 - mean) / variance - 1.0
+        return Beta.from_parameters(a=mean * total, b=(1.0 - mean) * total)
+    return Gaussian.from_parameters(mean=mean, variance=variance)

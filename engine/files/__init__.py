@@ -1,0 +1,1 @@
+"""Posteriors in files, and back."""

@@ -1,0 +1,96 @@
+"""What a file of a posterior claims, looked at before anything is made of it: beliefs, counts, shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...factors.families import Family
+from ...factors.families.base import ExponentialFamily
+from ..distributions.partly_observed import Completed
+
+RECORDED = ("['evidences']", "['residuals']")  # one entry for each sweep, or a single one in a batch
+FINITE = ("['beliefs']", "['messages']")  # the other outputs may have NaN where nothing was recorded
+
+
+def check_belief(family: Family) -> None:
+    """ValueError where a family of the file is no distribution: NaN, a negative variance, fields that do not fit.
+
+    The uniform belief, of natural parameters zero, is that of a prediction without a variance.
+    """
+    for field in dataclasses.fields(family):
+        content = getattr(family, field.name)
+        if field.metadata.get("static"):
+            continue
+        for part in content if isinstance(content, tuple) else (content,):
+            if not isinstance(part, Family) and np.asarray(part).dtype.kind == "f" and np.isnan(part).any():
+                raise ValueError(f"a {type(family).__name__} of it has {field.name} NaN")
+    if isinstance(family, ExponentialFamily):
+        _check_natural(family)
+    else:
+        _check_fit(family)
+    if isinstance(family, Completed):
+        plates = np.shape(family.missing)
+        inside = np.shape(family.value)[: len(plates)], getattr(family.predicted, "plates", plates)[: len(plates)]
+        if set(inside) != {plates}:
+            raise ValueError(f"a partly observed variable of it has values of shapes {inside} over plates of {plates}")
+
+
+def _check_fit(family: Family) -> None:
+    """ValueError where the parts of a family have shapes that have no mean together; nothing is computed."""
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(family.mean)
+    except (TypeError, ValueError, IndexError) as problem:
+        raise ValueError(f"a {type(family).__name__} of it has parts that do not fit: {problem}") from None
+
+
+def _check_natural(family: ExponentialFamily) -> None:
+    title = type(family).__name__
+    shapes = [np.shape(natural) for natural in family.naturals()]
+    split = [len(shape) - ndim for shape, ndim in zip(shapes, family.natural_ndims, strict=True)]
+    plates = {shape[:place] for shape, place in zip(shapes, split, strict=True)}
+    events = {size for shape, place in zip(shapes, split, strict=True) for size in shape[place:]}
+    if min(split) < 0 or len(plates) > 1 or len(events) > 1:
+        raise ValueError(f"a {title} of it has parameters of shapes {', '.join(map(str, shapes))}")
+    with jax.enable_x64(True):
+        proper = np.asarray(family.is_proper())
+    flat = [
+        (np.asarray(natural) == 0).all(tuple(range(place, np.ndim(natural))))
+        for natural, place in zip(family.naturals(), split, strict=True)
+    ]
+    if not np.all(proper | np.logical_and.reduce(flat)):
+        raise ValueError(f"a {title} of it cannot be normalised (a negative variance or the like)")
+
+
+def check_description(meta: Mapping[str, Any], array: Callable[[int], np.ndarray]) -> None:
+    """ValueError for counts and texts that are none, and for the evidence NaN of a run that converged."""
+    if meta["code"] == "converged" and np.isnan(array(meta["log_evidence"])).any():
+        raise ValueError("its evidence is NaN")
+    numbers = {"iterations": meta["iterations"], **meta["floored"]}
+    for name, number in {**numbers, **meta["sizes"]}.items():
+        if isinstance(number, bool) or not isinstance(number, int) or number < (name in meta["sizes"]):
+            raise ValueError(f"its {name} is {number!r}, which is no count")
+    without = meta["without_family"]
+    if not isinstance(without, Mapping) or not all(isinstance(reason, str) for reason in without.values()):
+        raise ValueError("its reasons for variables without a family are none")
+    for name in ("name", "diagnosis", "explanation", "model", "code"):
+        if not isinstance(meta[name], str):
+            raise ValueError(f"its {name} is {meta[name]!r}, which is no text")
+
+
+def check_leaves(form: Mapping[str, Any], leaves: Iterable[Any]) -> None:
+    """ValueError where the outputs of a run have other shapes or types than the program's, or NaN in a belief."""
+    for (place, wanted), leaf in zip(form.items(), leaves, strict=True):
+        same = leaf.shape[1:] == wanted.shape[1:] if place in RECORDED else leaf.shape == wanted.shape
+        if not same or leaf.dtype != wanted.dtype:
+            raise ValueError(
+                f"its output {place} is {leaf.dtype} of shape {leaf.shape}; the program has {wanted.dtype} of shape "
+                f"{wanted.shape}"
+            )
+        if leaf.dtype.kind == "f" and place.startswith(FINITE) and np.isnan(leaf).any():
+            raise ValueError(f"its output {place} is NaN")

@@ -1,0 +1,112 @@
+"""What can be read of a saved posterior without its model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...compiler.passes.given import Part
+from ...factors.errors import UnsupportedError
+from ...factors.families import Family
+from ..answers.carry import Beliefs, Contribution
+from ..answers.marginal import Marginal
+from ..answers.refused import refused, refused_property
+from ..answers.summary import summary
+from ..run.trace import Trace
+
+_NO_MODEL = (
+    "needs the model, and a file holds none. Load the posterior with the model that made it: cv.load(path, model)."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Saved(Mapping[str, Marginal]):
+    """A posterior read from a file without its model: it is read as a `Posterior` is, and may be given as a prior.
+
+    What needs the model, such as `predict` and `trust`, and marginals that had no family, raise UnsupportedError.
+    """
+
+    name: str
+    families: dict[str, Family]
+    without_family: dict[str, str]
+    sizes: dict[str, int]
+    log_evidence: float
+    evidence: dict[str, float]
+    code: str
+    iterations: int
+    trace: Trace
+    restarts: np.ndarray
+    floored: dict[str, int]
+    diagnosis: str
+    explanation: str
+    carried: Beliefs
+    baseline: Mapping[Part, Any] | str
+
+    @property
+    def converged(self) -> bool:
+        """True when the estimated distance from the fixed point is below the tolerance."""
+        return self.code == "converged"
+
+    def __getitem__(self, name: str) -> Marginal:
+        if name in self.without_family:
+            raise UnsupportedError(self.without_family[name])
+        if name not in self.families:
+            raise KeyError(f"The saved posterior has no variable {name!r}. It has: {', '.join(self.families)}.")
+        return Marginal(self.families[name], name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.families)
+
+    def __len__(self) -> int:
+        return len(self.families)
+
+    @property
+    def contribution(self) -> Contribution:
+        """What that run's data added to the carried variables over their priors."""
+        if isinstance(self.baseline, str):
+            raise UnsupportedError(self.baseline)
+        return self.carried.over(self.baseline)
+
+    def __add__(self, other: Contribution) -> Beliefs:
+        return self.carried + other
+
+    def __sub__(self, other: Contribution) -> Beliefs:
+        return self.carried - other
+
+    def explain(self) -> str:
+        """What the compiler chose, factor by factor, and why, as it was told when the posterior was saved."""
+        return self.explanation
+
+    def summary(self) -> str:
+        """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
+        return summary(self, self.log_evidence, [self.diagnosis])
+
+    predict = refused("predict()", _NO_MODEL)
+    save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
+    trust = refused("trust()", _NO_MODEL)
+    check = refused("check()", _NO_MODEL)
+    loo = refused("loo()", _NO_MODEL)
+    evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
+    to_arviz = refused("to_arviz()", _NO_MODEL)
+    plot = refused("plot()", _NO_MODEL)
+    naturals_of = refused("naturals_of()", _NO_MODEL)
+    prior_naturals = refused("prior_naturals()", _NO_MODEL)
+    model = refused_property("model", _NO_MODEL)
+    graph = refused_property("graph", _NO_MODEL)
+    machine = refused_property("machine", _NO_MODEL)
+    arrays = refused_property("arrays", _NO_MODEL)
+    observed = refused_property("observed", _NO_MODEL)
+
+    @property
+    def beliefs(self) -> dict[str, Family]:
+        """The families of the variables that the file holds, by name."""
+        return dict(self.families)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Saved posterior of {self.name!r}: {', '.join(self)}; "
+            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+        )

@@ -1,0 +1,256 @@
+"""Posteriors from files: what `store.save` wrote is checked and made a posterior again.
+
+A file is judged before anything of it is used, and reading it runs none of its code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from zipfile import BadZipFile
+
+import jax
+import numpy as np
+
+from ..compiler.data.bind import Binding
+from ..compiler.graph import Joint
+from ..compiler.language.model import Model
+from ..compiler.language.nodes import Plate, Random
+from ..compiler.methods import Method
+from ..compiler.passes.given import Part
+from ..factors.conditionals import conditional_named
+from ..factors.domains import Domain
+from ..factors.errors import DataError
+from ..factors.families import BY_NAME, Point
+from .answers.carry import Beliefs
+from .data.arrays import arrays_of
+from .data.rules_of_arguments import bind_checked
+from .distributions.cases import Cases, Projected
+from .distributions.compound import Compound
+from .distributions.count_table import CountTable
+from .distributions.partly_observed import Completed
+from .files.archive import DAMAGED, Archive, Foreign, opened
+from .files.restored import check_belief, check_description, check_leaves
+from .files.saved import Saved
+from .files.store import FORMAT, VERSION, digest_of_constants
+from .options import Options
+from .posterior import Posterior
+from .program import Program
+from .run.result import Result
+from .run.runner import Runner
+from .run.trace import Trace
+from .values.first_beliefs import family_of
+
+KINDS: dict[str, Any] = {
+    **BY_NAME,
+    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
+}
+
+
+class _Reader:
+    """What an open file holds besides arrays."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.meta, self.array = archive.meta, archive.array
+
+    def named(self, group: str) -> dict[str, np.ndarray]:
+        return {name: self.array(number) for name, number in self.meta[group].items()}
+
+    def sparse(self) -> dict[str, Any]:
+        """The sparse inputs; files of earlier versions know of none."""
+        found = self.meta.get("sparse", {})
+        if not found:
+            return {}
+        from scipy.sparse import csr_array  # here: it takes a quarter of a second to import
+
+        arrays = {name: {part: self.array(n) for part, n in entry["parts"].items()} for name, entry in found.items()}
+        return {
+            name: csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=found[name]["shape"])
+            for name, parts in arrays.items()
+        }
+
+    def family(self, entry: Any) -> Any:
+        family = KINDS[entry["family"]](**{name: self._field(value) for name, value in entry["fields"].items()})
+        check_belief(family)
+        return family
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(map(self._field, value))
+        if not isinstance(value, Mapping):
+            return self.array(value)
+        if "conditional" in value:
+            return conditional_named(value["conditional"])
+        return _nested(value["formulas"]) if "formulas" in value else self.family(value)
+
+
+def _nested(value: Any) -> Any:
+    """Lists of lists as tuples of tuples."""
+    return tuple(map(_nested, value)) if isinstance(value, list) else value
+
+
+def _part(entry: Any) -> Part:
+    """A part as it was written; a name alone in the files of version 1, which carried variables one by one."""
+    return Part((entry,)) if isinstance(entry, str) else Part(tuple(entry[0]), bool(entry[1]))
+
+
+def _read_beliefs(reader: _Reader) -> Beliefs:
+    """The carried beliefs, with stand-ins for the variables of joint ones."""
+    parts, joints, sizes = {}, {}, {}
+    for entry in reader.meta["carried"]:
+        if isinstance(entry, str):
+            parts[_part(entry)] = reader.family(reader.meta["families"][entry])
+            continue
+        part = _part(entry["part"])
+        parts[part] = reader.family(entry["family"])
+        nodes = []
+        for member in entry["members"]:
+            plates = tuple(Plate(name, size) for name, size in member["plates"].items())
+            sizes |= member["plates"]
+            nodes.append(Random(member["name"], None, plates, Domain(member["kind"], member["size"])))  # type: ignore[arg-type]
+        if nodes:
+            over = nodes[0].plates if part.plated else ()
+            joints[part] = Joint(Random("joint", None, over, Domain("vector")), tuple(nodes))  # type: ignore[arg-type]
+    return Beliefs(parts, joints, sizes)
+
+
+def _read_method(method: Any) -> Any:
+    if isinstance(method, str):
+        return method
+    if "method" in method:
+        return Method(**method["method"])
+    return {name: _read_method(value) for name, value in method["by_name"].items()}
+
+
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Any:
+    """The posterior that `posterior.save(path)` wrote.
+
+    With the `model` that made it, a `Posterior` that can do all that the saved one could; nothing is inferred again.
+    Without, a `Saved`: marginals, evidence, summary and what else needs no model. Raises DataError for a file that is
+    damaged, of another kind or of a newer version, and for a model that is not the one of the file.
+    """
+    where = f"'{os.fspath(path)}'"
+    if model is not None and not isinstance(model, Model):
+        raise DataError(f"cv.load(path, model) takes a cv.Model; found {type(model).__name__}.")
+    try:
+        with opened(path) as archive:
+            _check_version(where, archive.meta)
+            archive.verify()
+            reader = _Reader(archive)
+            check_description(archive.meta, reader.array)
+            return _saved(reader) if model is None else _posterior(reader, model, where)
+    except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
+        raise
+    except Foreign:
+        raise DataError(_foreign(where)) from None
+    except BadZipFile as problem:
+        raise DataError(
+            f"{where} is damaged or is no posterior ({problem}). Save the posterior again with posterior.save(path), "
+            "or restore the file from a copy."
+        ) from None
+    except DAMAGED as e:
+        raise DataError(
+            f"{where} is damaged: its parts do not fit together ({type(e).__name__}: {e}). Save the posterior again "
+            "with posterior.save(path), or restore the file from a copy."
+        ) from None
+
+
+def _foreign(where: str) -> str:
+    return f"{where} is not a saved posterior: it is another kind of archive. cv.load reads what posterior.save wrote."
+
+
+def _check_version(where: str, meta: Any) -> None:
+    if not isinstance(meta, Mapping) or meta.get("format") != FORMAT:
+        raise DataError(_foreign(where))
+    if not isinstance(meta.get("version"), int) or meta["version"] > VERSION:
+        raise DataError(
+            f"{where} has format version {meta.get('version')}, and this cavity reads up to {VERSION}: a newer one "
+            "wrote it. Upgrade cavity, or save the posterior again with this one."
+        )
+
+
+def _saved(reader: _Reader) -> Saved:
+    meta = reader.meta
+    families = {name: reader.family(entry) for name, entry in meta["families"].items()}
+    priors = meta["baseline"]
+    if isinstance(priors, Mapping):
+        priors = {_part(name): tuple(map(reader.array, numbers)) for name, numbers in priors.items()}
+    elif not isinstance(priors, str):
+        priors = {_part(entry["part"]): tuple(map(reader.array, entry["naturals"])) for entry in priors}
+    return Saved(
+        name=meta["name"],
+        families=families,
+        without_family=meta["without_family"],
+        sizes=meta["sizes"],
+        log_evidence=float(reader.array(meta["log_evidence"])),
+        evidence={name: float(value) for name, value in reader.named("evidence").items()},
+        code=meta["code"],
+        iterations=meta["iterations"],
+        trace=Trace(*map(reader.array, meta["trace"])),
+        restarts=reader.array(meta["restarts"]),
+        floored=meta["floored"],
+        diagnosis=meta["diagnosis"],
+        explanation=meta["explanation"],
+        carried=_read_beliefs(reader),
+        baseline=priors,
+    )
+
+
+def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
+    meta = reader.meta
+    _check_model(meta, model, where)
+    asked = meta["program"]
+    options = Options(**asked["options"])
+    program = Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
+    inputs = {**reader.named("inputs"), **reader.sparse()}
+    binding = _bound(model, inputs, reader.named("observed"), reader.named("missing"), meta["sizes"])
+    program.check_observed(binding)
+    with jax.enable_x64(True):
+        machine, run = program.machine_and_runner(binding, binding.inputs, frozenset(map(_part, asked["given"])))
+        arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
+        form = Runner(machine, options, lambda: None).form(arrays)
+    places, tree = jax.tree_util.tree_flatten_with_path(form)
+    found = reader.named("outputs")
+    absent = [key for key in (jax.tree_util.keystr(place) for place, _ in places) if key not in found]
+    if absent:
+        raise DataError(
+            f"{where} was written by another version of cavity, whose runs gave no {absent[0]}. Read it without its "
+            "model, cv.load(path), or infer and save again."
+        )
+    leaves = [found[jax.tree_util.keystr(place)] for place, _ in places]
+    check_leaves({jax.tree_util.keystr(place): leaf for place, leaf in places}, leaves)
+    outputs = jax.tree.unflatten(tree, leaves)
+    for name, own in outputs["beliefs"].items():
+        check_belief(family_of(machine.graph.latent[name]).from_naturals(own))
+    return program.posterior(machine, arrays, binding, Result(outputs, run.settings))
+
+
+def _bound(model: Model, inputs: Any, observed: Any, missing: Any, sizes: Mapping[str, int]) -> Binding:
+    """The data of the file, checked like any other."""
+    if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
+        raise ValueError(f"its observations of '{lost[0]}' are NaN, and not marked as missing")
+    for name, absent in missing.items():
+        spread = absent.reshape(absent.shape + (1,) * (observed[name].ndim - absent.ndim)).astype(bool)
+        observed[name] = np.ma.array(observed[name], mask=np.broadcast_to(spread, observed[name].shape))
+    return bind_checked(model, {**inputs, **observed}, sizes)
+
+
+def _check_model(meta: Any, model: Model, where: str) -> None:
+    """The declarations are compared as they print, and the constants by digest."""
+    theirs, ours = meta["model"].splitlines()[1:], repr(model).splitlines()[1:]
+    if theirs != ours:
+        lost, extra = [line for line in theirs if line not in ours], [line for line in ours if line not in theirs]
+        parts = [
+            f"its model '{meta['name']}' declares \"{line.strip()}\", which this one does not" for line in lost[:1]
+        ]
+        parts += [f'this one declares "{line.strip()}"' for line in extra[:1]]
+        raise DataError(
+            f"{where} is a posterior of another model: {', '.join(parts) or 'the order of declarations differs'}. "
+            "Load it with the model that made it, or without one: cv.load(path)."
+        )
+    if meta["constants"] != digest_of_constants(model):
+        raise DataError(
+            f"{where} is a posterior of a model with the same declarations but other constants (numbers or arrays in "
+            "its terms). Load it with the model that made it, or without one: cv.load(path)."
+        )

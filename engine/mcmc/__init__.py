@@ -1,0 +1,1 @@
+"""Markov chains: a driver for any kernel, its checkpoints, keys and progress."""

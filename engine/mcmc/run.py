@@ -1,0 +1,292 @@
+"""Markov chains: a driver for any kernel, with several chains, thinning, checkpoints and ArviZ.
+
+A kernel is two pure functions of a random key and a state. Draw i of chain c uses the key folded with c and then i and
+nothing else, so that a chain that stopped goes on to the same draws, and a longer run starts with those of a shorter
+one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ...factors.errors import DataError, ModelError
+from ..answers.arviz import as_arviz
+from ..files.archive import DAMAGED, opened, write_archive
+from .bar import progress_bar
+from .checkpoint import Progress, Unfit, restored
+from .keys import words_of
+
+FORMAT, VERSION = "cavity chains", 1
+
+
+class Together(NamedTuple):
+    """How all chains make a transition in one call.
+
+    Attributes:
+        join: `join(states) -> batch`, of a list of states.
+        step: `step(keys, batch) -> batch`; keys is an array of keys, one for each chain.
+        split: `split(batch) -> states`.
+    """
+
+    join: Callable[[list[Any]], Any]
+    step: Callable[[Any, Any], Any]
+    split: Callable[[Any], list[Any]]
+
+
+class Kernel(NamedTuple):
+    """A Markov chain.
+
+    Attributes:
+        init: `init(key) -> state`, a state to start from. States are pytrees of arrays.
+        step: `step(key, state) -> state`, one transition; everything random comes from the key.
+        record: `record(state) -> {name: array}`, what is kept of a state.
+        reduce: None, or `reduce(totals, recorded) -> (totals, kept)`: what of a record goes into running totals,
+            {name: array} or None before the first draw, and what is kept as it is.
+        together: None, or how all chains step at once.
+        grows: whether the shapes of states and records change. Records are then padded with zeros at the ends of axes.
+        note: None, or `note(states) -> str`, a word for the progress bar.
+        identity: of the data and the model, in any words: a checkpoint of another one is refused.
+    """
+
+    init: Callable[[Any], Any]
+    step: Callable[[Any, Any], Any]
+    record: Callable[[Any], dict[str, Any]]
+    reduce: Callable[[Any, dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] | None = None
+    together: Together | None = None
+    grows: bool = False
+    note: Callable[[list[Any]], str] | None = None
+    identity: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chains:
+    """The draws of several chains.
+
+    Attributes:
+        draws: {name: (chains, draws, ...)}.
+        states: the last state of each chain.
+        seconds: (chains, draws) CPU seconds that each chain had used by each draw, without the other chains; chains
+            that step together have equal shares.
+        totals: {name: array} of each chain, where the kernel has any.
+    """
+
+    draws: dict[str, np.ndarray]
+    states: tuple[Any, ...]
+    seconds: np.ndarray
+    totals: tuple[dict[str, np.ndarray], ...] = ()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.draws[name]
+
+    def to_arviz(self) -> Any:
+        """An ArviZ DataTree or, before ArviZ 1, InferenceData: R-hat, effective sizes and plots are ArviZ's.
+
+        Raises:
+            UnsupportedError: ArviZ is not installed.
+        """
+        return as_arviz({"posterior": self.draws}, {}, "Markov chain Monte Carlo")
+
+
+def run(
+    kernel: Kernel,
+    key: Any,
+    draws: int,
+    *,
+    chains: int = 4,
+    warmup: int = 0,
+    thin: int = 1,
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = 60.0,
+) -> Chains:
+    """Run chains, a draw of each at a time.
+
+    Args:
+        kernel: what to run.
+        key: a key of `jax.random`; the same key gives the same draws.
+        draws: how many to keep of each chain.
+        chains: how many, from independent starts.
+        warmup: transitions before the first kept one.
+        thin: transitions per kept draw.
+        progress: True shows a bar (of tqdm or rich where installed), False none, None one on a terminal; or a function
+            that is called with the number of sweeps done and their total.
+        checkpoint: a file that is written now and then, and that a run with the same key, chains, warmup and thin
+            goes on from; `draws` may be larger than when it was written. It holds arrays, nothing that runs.
+        every: seconds between two checkpoints.
+
+    Returns:
+        The draws of all chains.
+
+    Raises:
+        ModelError: a count out of range, or a key that is none.
+        DataError: a checkpoint of another run.
+    """
+    for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0.0:
+        raise ModelError(f"every= is a number of seconds, 0 or more; found {every!r}.")
+    plan = {
+        "key": words_of(key).tolist(),
+        "chains": int(chains),
+        "warmup": int(warmup),
+        "thin": int(thin),
+        "identity": kernel.identity,
+    }
+    # Keys 0 are for the starts; transition i has key i + 1.
+    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(chains))
+    _check_folder(checkpoint)
+    starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(chains)]
+    now = Progress(0, starts, [[] for _ in starts], [{} for _ in starts], [])
+    if checkpoint is not None and os.path.exists(checkpoint):
+        now = _read(checkpoint, plan, starts, kernel)
+    total, saved = warmup + thin * draws, time.monotonic()
+    if kernel.reduce is not None and now.done > total:
+        raise DataError(
+            f"The checkpoint '{os.fspath(checkpoint or '')}' has gone {now.done} transitions, and {total} are asked "
+            "for: totals over draws cannot be taken back. Ask for as many draws or more, or name another file."
+        )
+    used = now.seconds[-1].copy() if now.seconds else np.zeros(chains)
+    walk = _walk(kernel, now.states, used)
+    with progress_bar(progress, "sweep") as show:
+        for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
+            walk.step(key_of)
+            kept = i >= warmup and (i - warmup + 1) % thin == 0
+            write = checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total)
+            if kept or write:
+                now = now._replace(done=i + 1, states=walk.states())
+            if kept:
+                now.seconds.append(used.copy())
+                _keep(kernel, now)
+            if kernel.note is None or callable(progress):
+                show(i + 1, total)
+            else:
+                show(i + 1, total, kernel.note(walk.states()))
+            if checkpoint is not None and write:
+                _write(checkpoint, plan, now)
+                saved = time.monotonic()
+    names = now.kept[0][0]
+    found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], kernel.grows) for name in names}
+    shaped = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in found.items()}
+    return Chains(shaped, tuple(now.states), np.array(now.seconds[:draws]).T, tuple(filter(None, now.totals)))
+
+
+class _Walk(NamedTuple):
+    step: Callable[[Callable[[Any], Any]], None]
+    states: Callable[[], list[Any]]
+
+
+def _walk(kernel: Kernel, states: list[Any], used: np.ndarray) -> _Walk:
+    """All chains, one after the other or at once; adds their CPU seconds to `used`."""
+    together = kernel.together
+    if together is None:
+        now = list(states)
+
+        def step(key_of: Callable[[Any], Any]) -> None:
+            for chain, own in enumerate(now):
+                clock = time.process_time()
+                now[chain] = kernel.step(key_of(chain), own)
+                used[chain] += time.process_time() - clock
+
+        return _Walk(step, lambda: list(now))
+    batch = together.join(states)
+
+    def step_at_once(key_of: Callable[[Any], Any]) -> None:
+        nonlocal batch
+        clock = time.process_time()
+        batch = together.step(key_of(...), batch)
+        used[:] += (time.process_time() - clock) / len(used)
+
+    return _Walk(step_at_once, lambda: together.split(batch))
+
+
+def _keep(kernel: Kernel, now: Progress) -> None:
+    """Records the states."""
+    for chain, state in enumerate(now.states):
+        recorded = kernel.record(state)
+        if kernel.reduce is not None:
+            now.totals[chain], recorded = kernel.reduce(now.totals[chain] or None, recorded)
+        now.kept[chain].append({name: np.asarray(value) for name, value in recorded.items()})
+
+
+def _stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
+    """The arrays in one; where shapes may differ, shorter ones padded with zeros."""
+    if not pad or len({array.shape for array in arrays}) == 1:
+        return np.stack(arrays)
+    shape = np.max([array.shape for array in arrays], axis=0)
+    found = np.zeros((len(arrays), *shape), np.result_type(*arrays))
+    for place, array in zip(found, arrays, strict=True):
+        place[tuple(slice(length) for length in array.shape)] = array
+    return found
+
+
+def _folded(keys: Any, start: int) -> Iterator[Callable[[Any], Any]]:
+    """For each transition from `start` on, `key_of(chains)`: keys of one chain by its number, or of all by `...`."""
+    form = jax.random.key_impl(keys)
+    fold = jax.vmap(lambda number: jax.vmap(lambda key: jax.random.fold_in(key, number))(keys))
+    while True:
+        for data in np.asarray(jax.random.key_data(fold(np.arange(start + 1, start + 257)))):
+            yield lambda chains, data=data: jax.random.wrap_key_data(data[chains], impl=form)
+        start += 256
+
+
+# checkpoints ----------------------------------------------------------------------------------------------------------
+
+
+def _check_folder(path: str | os.PathLike[str] | None) -> None:
+    """Before the first transition, not at the first write."""
+    folder = "" if path is None else os.path.dirname(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise DataError(
+            f"The checkpoint goes to '{os.fspath(path or '')}', but there is no folder '{folder}'. Make it first."
+        )
+
+
+def _write(path: str | os.PathLike[str], plan: dict[str, Any], now: Progress) -> None:
+    """The file is replaced as a whole or not at all."""
+    arrays = {}
+    for chain, (state, kept, totals) in enumerate(zip(now.states, now.kept, now.totals, strict=True)):
+        arrays |= {f"state/{chain}/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
+        arrays |= {f"total/{chain}/{name}": np.asarray(value) for name, value in totals.items()}
+        if kept:
+            arrays |= {f"draws/{chain}/{name}": _stacked([d[name] for d in kept], True) for name in kept[0]}
+    if now.seconds:
+        arrays["seconds"] = np.array(now.seconds)
+    meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": now.done, "arrays": list(arrays)}
+    write_archive(path, json.dumps(meta), arrays.values())
+
+
+def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any], kernel: Kernel) -> Progress:
+    where = f"The checkpoint '{os.fspath(path)}'"
+    try:
+        with opened(path) as archive:
+            meta = archive.meta
+            if not isinstance(meta, dict) or meta.get("format") != FORMAT or meta.get("version") != VERSION:
+                raise DataError(f"{where} is no file of chains that this cavity reads. Give the path of another file.")
+            archive.verify()
+            found = {str(name): archive.array(number) for number, name in enumerate(meta["arrays"])}
+            theirs, done = {"identity": "", **meta["plan"]}, meta["done"]
+    except DataError:
+        raise
+    except DAMAGED as problem:
+        raise DataError(
+            f"{where} is damaged or is none ({type(problem).__name__}: {problem}). Remove it to start again."
+        ) from None
+    if theirs != plan:
+        other = ["data or model" if name == "identity" else name for name in plan if plan[name] != theirs.get(name)]
+        raise DataError(
+            f"{where} is of a run with another {' and '.join(other)}: going on from it would not give the draws asked "
+            "for. Remove the file, name another one, or ask for what it was made with."
+        )
+    try:
+        return restored(found, done, plan, states, kernel)
+    except Unfit as problem:
+        raise DataError(f"{where} {problem} Remove the file to start again, or name another one.") from None

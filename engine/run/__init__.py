@@ -1,0 +1,1 @@
+"""A run: from first beliefs through sweeps to a verdict."""

@@ -1,0 +1,237 @@
+"""A plan for given plate sizes: which blocks hold messages, which variables move, and how messages make beliefs.
+
+State is a pytree: `moving` holds, for each variable that VMP updates, the sum of its messages from energies; `messages`
+those of the EP blocks. A belief is the constant messages + the moving ones + the EP ones. Where a run begins, its
+sweeps and its evidence are written in these terms.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.algebra.inner_products import in_turn
+from ...compiler.algebra.parity import EVEN, parity
+from ...compiler.blocks.base import Block
+from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.graph import Plan
+from ...compiler.language.nodes import Plate
+from ...factors.moments import Vector
+from ..blocks.discrete import tables
+from ..blocks.energy import block_energy, energy_and_gradient
+from ..blocks.inner_product import shared_precision
+from ..blocks.kinds import KINDS
+from ..values.exact_observations import certainties, certainty_of, exact_blocks
+from ..values.first_beliefs import family_of, first_element, placeholder, shape_of, uniform
+from ..values.joint_beliefs import joint_sizes
+from ..values.naturals import Fixed, Naturals, State, add
+from ..values.row_blocks import Rows, rows_of
+from ..values.scope import Scope
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundPlan:
+    """What depends on a plan and the sizes of its plates, but on no number of the data."""
+
+    graph: Plan
+    sizes: dict[str, int]
+    apart: bool = False  # whether the data are known to give no instance one element twice
+
+    def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+        """What expressions may look up."""
+        return self._scope(self.completed(data), moments)
+
+    def _scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+        sizes = {**self.sizes, **joint_sizes(self.graph)}
+        return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows)
+
+    @cached_property
+    def rows(self) -> dict[Block, Rows]:
+        """How blocks of many rows are cut."""
+        return rows_of(self.graph, {**self.sizes, **joint_sizes(self.graph)})
+
+    def completed(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data with the precisions of exact observations, which follow from the rest: made once for a run."""
+        exact = exact_blocks(self.graph)
+        if not data or all(certainty_of(block).name in data for block in exact):
+            return data
+        scope = self._scope(data)
+        others = tuple(block for block in self.graph.blocks if all(block is not one for one in exact))
+        names = {name for block in exact for name in block.latent}
+        constant = {name: own for name, own in self.constant_of(others, scope).items() if name in names}
+        return {**data, **certainties(exact, constant, self.graph, scope)}
+
+    @cached_property
+    def ep_blocks(self) -> dict[str, Block]:
+        """Blocks with messages, by number."""
+        return {str(i): block for i, block in enumerate(self.graph.blocks) if not isinstance(block, EnergyBlock)}
+
+    @cached_property
+    def energies(self) -> tuple[EnergyBlock, ...]:
+        """Blocks whose messages are gradients and change during a run."""
+        return tuple(block for block in self.graph.blocks if isinstance(block, EnergyBlock) and not block.constant)
+
+    @cached_property
+    def moving(self) -> tuple[str, ...]:
+        """Variables that these touch, those with most elements first: the first ones need no place in the state."""
+        touched = {name for block in self.energies for name in block.latent} | set(self.partners)
+        order = [name for name in self.graph.order if name in touched]
+        # Elements that take turns read each other, so they always have a place there.
+        return tuple(sorted(order, key=lambda name: (name in self.turns, -math.prod(self.plates_shape(name)))))
+
+    @cached_property
+    def mirrored(self) -> tuple[str, ...]:
+        """Moving real variables that some block sees through an even function: either sign may be the better one."""
+        return tuple(
+            name
+            for name in self.moving
+            if self.graph.latent[name].domain.is_real
+            and any(
+                parity(arg, self.graph.latent[name]) == EVEN for block in self.graph.blocks for arg in block.arguments
+            )
+        )
+
+    @cached_property
+    def with_ep(self) -> frozenset[str]:
+        """Variables that EP blocks touch."""
+        names = set()
+        for block in self.ep_blocks.values():
+            names |= self.message_names(block)
+        return frozenset(names)
+
+    @cached_property
+    def partners(self) -> dict[str, tuple[str, ...]]:
+        """The parameters of blocks with messages, with the numbers of those blocks."""
+        found: dict[str, tuple[str, ...]] = {}
+        for number, block in self.ep_blocks.items():
+            for name in block.parameters:
+                found[name] = (*found.get(name, ()), number)
+        return found
+
+    @cached_property
+    def turns(self) -> dict[str, Plate]:
+        """Variables whose elements meet in an inner product, with the plate along which they take turns."""
+        return {name: over for block in self.energies for name, over in in_turn(block).items()}
+
+    def message_names(self, block: Block) -> set[str]:
+        """The variables that a block sends messages to."""
+        names = {*block.latent, *(getattr(tables.root(atom), "name", "") for atom in block.atoms)}
+        return (names - set(block.parameters)) & set(self.graph.latent)
+
+    @cached_property
+    def partly(self) -> tuple[str, ...]:
+        """Latent variables of which some entries are given."""
+        return tuple(name for name in self.graph.partly if name in self.graph.latent)
+
+    def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
+        """One EP block's data in schedule order."""
+        return KINDS[type(block)].prepare(block, scope, key, self.apart)
+
+    # beliefs ----------------------------------------------------------------------------------------------------------
+
+    def beliefs(self, fixed: Fixed, state: State) -> Naturals:
+        """The naturals of all beliefs."""
+        beliefs = {
+            name: add(naturals, state.moving[name]) if name in state.moving else naturals
+            for name, naturals in fixed.constant.items()
+        }
+        return self.with_messages(fixed, state.messages, beliefs)
+
+    def with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
+        """The naturals plus all messages of EP blocks."""
+        beliefs = dict(beliefs)
+        for number, block in self.ep_blocks.items():
+            for name, naturals in (
+                KINDS[type(block)]
+                .accumulate(block, fixed.prepared[number], messages[number], self.flat(block, beliefs))
+                .items()
+            ):
+                beliefs[name] = self.shaped(name, naturals)
+        return beliefs
+
+    def flat(self, block: Block, beliefs: Naturals) -> Naturals:
+        """The naturals of the block's variables with all plates in one axis."""
+        flat = {}
+        for name in sorted(self.message_names(block)):
+            plates = len(self.graph.latent[name].plates)
+            flat[name] = tuple(n.reshape((-1, *n.shape[plates:])) for n in beliefs[name])
+        return flat
+
+    def shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Flat naturals with the plates of their variable."""
+        shape = self.plates_shape(name)
+        return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
+
+    def moments_of(self, name: str, naturals: tuple[Any, ...]) -> Any:
+        """The moments of a belief; one inverse where all elements have the same precision."""
+        family = family_of(self.graph.latent[name])
+        if name not in self.shared:
+            return family.from_naturals(naturals).moments()
+        plates = len(self.graph.latent[name].plates)
+        covariance = family.from_naturals(first_element(naturals, plates)).moments().covariance
+        return Vector(naturals[0] @ covariance, jnp.broadcast_to(covariance, naturals[1].shape))
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """Vectors whose elements all have the same precision."""
+        return shared_precision(self.graph)
+
+    def pull(
+        self,
+        name: str,
+        blocks: tuple[EnergyBlock, ...],
+        scope: Scope,
+        moments: dict[str, Any],
+        here: Any,
+        others: Sequence[Callable[[Scope], Any]] = (),
+        energies: dict[EnergyBlock, tuple[Any, dict[str, Any]]] | None = None,
+    ) -> tuple[Any, ...]:
+        """The sum of the blocks' messages to a variable: the gradient of their energies in its moments.
+
+        A pass over blocks of rows gives the energy too: it is noted in `energies`, with the moments that it holds at.
+        """
+        whole = [block for block in blocks if block not in scope.rows]
+
+        def energy(own):
+            inside = scope.with_moments({**moments, name: own})
+            return sum(block_energy(block, inside) for block in whole) + sum(other(inside) for other in others)
+
+        gradient = jax.grad(energy)(here) if whole or others else jax.tree.map(jnp.zeros_like, here)
+        for block in blocks:
+            if block in scope.rows:
+                found, own = energy_and_gradient(block, scope.with_moments(moments), name, here)
+                gradient = jax.tree.map(jnp.add, gradient, own)
+                if energies is not None:
+                    energies.setdefault(block, (found, {n: moments[n] for n in block.latent}))
+        return family_of(self.graph.latent[name]).pull(here, gradient)
+
+    def constant_of(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
+        """The sums of the constant messages of some blocks."""
+        constant = {name: uniform(variable, scope) for name, variable in self.graph.latent.items()}
+        for block in blocks:
+            if isinstance(block, EnergyBlock) and block.constant and block.latent:
+                (name,) = block.latent
+                here = placeholder(self.graph.latent[name], scope)
+                constant[name] = add(constant[name], self.pull(name, (block,), scope, {}, here))
+        return constant
+
+    def all_proper(self, beliefs: Naturals, names: Any) -> Any:
+        """Whether the named beliefs can all be normalised."""
+        proper = jnp.asarray(True)
+        for name in names:
+            naturals = beliefs[name]
+            if name in self.shared:
+                proper = proper & jnp.all(jnp.isfinite(naturals[0]))
+                naturals = first_element(naturals, len(self.graph.latent[name].plates))
+            proper = proper & jnp.all(family_of(self.graph.latent[name]).from_naturals(naturals).is_proper())
+        return proper
+
+    def plates_shape(self, name: str) -> tuple[int, ...]:
+        """The sizes of a latent variable's plates."""
+        return shape_of(self.graph.latent[name], self.scope({}))

@@ -1,0 +1,84 @@
+"""A run in chunks of sweeps: between two of them Python has its say, so that an interrupt stops a long run.
+
+One compiled function does "at most so many sweeps, from here": it is the same for every chunk, so that the answer does
+not depend, to the last bit, on where a run was cut. No callback inside the compiled loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .controller import CONVERGED, RUNNING
+
+SECONDS = 0.5  # of a chunk, and so about how long an interrupt waits
+FEWEST = 4  # sweeps, so that what every chunk prepares anew stays a small part
+FIRST = 64  # sweeps: a small problem is done before the first cut
+WORK = 2**21  # numbers in the data times sweeps of the first chunk, where that is less
+
+
+class Done(NamedTuple):
+    """The carry of a run that one pass ends."""
+
+    code: Any = CONVERGED
+    iteration: Any = 1
+    good_residual: Any = 0.0
+
+
+DONE = Done()
+
+
+def in_chunks(
+    advance: Callable[[Any, Any, Any], tuple[Any, Any]], carry: Any, numbers: int, watch: Callable[[Any], None]
+) -> Any:
+    """The outputs of a run.
+
+    `advance(carry, fresh, limit)` returns the next carry and the outputs so far, and starts anew where `fresh`;
+    `numbers` is how many there are in the data; `watch` sees every carry.
+    """
+    sweeps, limit, fresh = first_chunk(numbers), 0, True
+    while True:
+        began, limit = time.monotonic(), limit + sweeps
+        carry, outputs = advance(carry, np.asarray(fresh), np.asarray(limit, np.int32))
+        fresh = False
+        running = np.any(np.asarray(carry.code) == RUNNING)  # waits for the chunk
+        watch(carry)
+        if not running:
+            return jax.block_until_ready(outputs)
+        sweeps = next_chunk(sweeps, time.monotonic() - began)
+
+
+def first_chunk(numbers: int) -> int:
+    """Sweeps before the first cut."""
+    return int(np.clip(WORK // max(numbers, 1), FEWEST, FIRST))
+
+
+def next_chunk(sweeps: int, seconds: float) -> int:
+    """Sweeps before the next cut, where so many took so long."""
+    return int(np.clip(sweeps * SECONDS / max(seconds, 1e-6), FEWEST, 2**20))
+
+
+def compiled(lowered: Any) -> None:
+    """Compiles for the calls to come, in a thread that the interpreter waits for when it ends.
+
+    An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
+    """
+    pool = ThreadPoolExecutor(1)
+    waiting = pool.submit(lowered.compile)
+    pool.shutdown(wait=False)
+    waiting.result()
+
+
+def blank(form: Any) -> Any:
+    """Zeros of this form, for the place of a carry that is not there yet."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
+
+
+def strong(tree: Any) -> Any:
+    """The same arrays with types that do not give way, as those from outside have: one compilation for both."""
+    return jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), tree)

@@ -1,0 +1,199 @@
+"""One sweep of message passing over the blocks and variables of a plan, as a pure function of data and state."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.algebra.inner_products import in_turn
+from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.language.nodes import Random
+from ...factors.moments import Vector
+from ..blocks.inner_product_elements import messages_in_turn
+from ..blocks.kinds import KINDS
+from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
+from ..values.scope import Scope
+from .barrier import settle
+from .bound_plan import BoundPlan
+from .evidence import evidence_parts
+from .parameter_expansion import Pair, pairs, rotated, rotation
+from .step_size import distance, trust_in
+
+
+@dataclasses.dataclass
+class _Run:
+    """Beliefs, their moments and moving parts in the course of one sweep."""
+
+    beliefs: Naturals
+    moments: dict[str, Any]
+    moving: Naturals
+    starts: dict[str, Any]  # moments that replace those of a selector
+    first: Any  # while this is true
+    energies: dict[EnergyBlock, tuple[Any, dict[str, Any]]] = dataclasses.field(
+        default_factory=dict
+    )  # and where they hold
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Machine(BoundPlan):
+    """The functions of a plan for given plate sizes."""
+
+    @cached_property
+    def transient(self) -> tuple[str, ...]:
+        """Moving variables whose incoming belief no update reads.
+
+        They need no place in the state that is accelerated.
+        """
+        found, updated = [], set()
+        for name in self.moving:
+            mine = [block for block in self.energies if name in block.latent]
+            reads_itself = name in self.turns or any(block.method.name == "ncvmp" for block in mine)
+            readers = {other for block in mine for other in block.latent}
+            alone = name not in self.with_ep and name not in self.partners
+            if alone and not reads_itself and not (readers & updated):
+                found.append(name)
+            updated.add(name)
+        return tuple(found)
+
+    @cached_property
+    def direct(self) -> bool:
+        """Whether one pass is exact: nothing moves, and each block with messages has its variables to itself."""
+        blocks = self.ep_blocks.values()
+        touched = [name for block in blocks for name in self.message_names(block)]
+        alone = len(touched) == len(set(touched))
+        return not self.moving and alone and all(KINDS[type(block)].solve is not None for block in blocks)
+
+    # one sweep --------------------------------------------------------------------------------------------------------
+
+    def sweep(
+        self,
+        fixed: Fixed,
+        data: dict[str, Any],
+        state: State,
+        step: Any,
+        with_evidence: bool,
+        starts: dict[str, Any],
+        first: Any,
+    ) -> Sweep:
+        """EP blocks forward and back, then the moving variables one after the other.
+
+        Residuals are those of the beliefs.
+        """
+        scope = self.scope(data)
+        before = self.beliefs(fixed, state)
+        always = step > 0
+        moments = {name: settle(self.moments_of(name, naturals), always) for name, naturals in before.items()}
+        run = _Run(dict(before), moments, dict(state.moving), starts, first)
+        for name in self.transient:
+            self._update(run, name, fixed, scope, jnp.ones_like(step), always)
+        seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
+        sound = self.all_proper(seen_beliefs, seen_beliefs) & all_finite(seen)
+        run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
+        for name in self.with_ep:
+            run.moments[name] = self.moments_of(name, run.beliefs[name])
+        for name in self.moving:
+            if name not in self.transient:
+                self._update(run, name, fixed, scope, step, always, messages)
+        for pair in self.rotations:
+            self._rotate(run, pair, fixed)
+        evidence: dict[str, Any] = {}
+        if with_evidence:
+            known = {block: energy for block, (energy, at) in run.energies.items() if _same(at, seen)}
+            evidence = evidence_parts(self, fixed, scope, seen_beliefs, seen, state.messages, energies=known)
+        proper = sound & self.all_proper(run.beliefs, run.beliefs)
+        watched = [name for name in before if name not in self.transient] or list(before)
+        residual = distance(
+            self.graph, before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
+        )
+        return Sweep(State(run.moving, messages), residual, evidence, sound, proper, floored)
+
+    def _update(
+        self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any, messages: Any = None
+    ) -> None:
+        """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
+        mine = tuple(block for block in self.energies if name in block.latent)
+        others = self.partner_energies(name, fixed, run.beliefs, messages)
+        target = self._target(run, name, mine, fixed, scope, others)
+        if any(block.method.name == "ncvmp" for block in mine):
+            rate = step * trust_in(self.graph.latent[name].domain.kind, run.beliefs[name], target, run.moving[name])
+            # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
+            # is not t.
+            target = jax.tree.map(
+                lambda t, o: spread(rate, t) * t + spread(1.0 - rate, o) * o, target, run.moving[name]
+            )
+        constant = self._unmoved(run, name, fixed)
+        run.moving[name] = target
+        run.beliefs[name] = add(constant, target)
+        found = self.moments_of(name, run.beliefs[name])
+        if name in run.starts:
+            found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
+        run.moments[name] = settle(found, always)
+
+    def _unmoved(self, run: _Run, name: str, fixed: Fixed) -> tuple[Any, ...]:
+        """What a variable's belief is without its moving part."""
+        return subtract(run.beliefs[name], run.moving[name]) if name in self.with_ep else fixed.constant[name]
+
+    def _target(
+        self, run: _Run, name: str, blocks: tuple[EnergyBlock, ...], fixed: Fixed, scope: Scope, others: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """What the moving part of a variable's belief should be: the messages of these energies."""
+        meeting = tuple(block for block in blocks if name in in_turn(block))
+        apart = tuple(block for block in blocks if block not in meeting)
+        found = self.pull(name, apart, scope, run.moments, run.moments[name], others, run.energies)
+        if not meeting:
+            return found
+        rest, variable = add(self._unmoved(run, name, fixed), found), self.graph.latent[name]
+        assert isinstance(variable, Random)
+        return add(found, messages_in_turn(variable, self.turns[name], meeting, rest, scope.with_moments(run.moments)))
+
+    def partner_energies(self, name: str, fixed: Fixed, beliefs: Naturals, messages: Any) -> list[Any]:
+        """The energies of the blocks with messages that have the variable for a parameter, as functions of a scope."""
+
+        def energy(number):
+            block = self.ep_blocks[number]
+            flat = self.flat(block, beliefs)
+            function: Any = KINDS[type(block)].energy
+            return lambda inside: function(block, fixed.prepared[number], flat, messages[number], inside)
+
+        return [energy(number) for number in self.partners.get(name, ())]
+
+    def _rotate(self, run: _Run, pair: Pair, fixed: Fixed) -> None:
+        """Moves two vectors along the symmetry of their inner product to where the bound is best."""
+        matrix = rotation(pair, run.moments[pair.left], run.moments[pair.right])
+        inverse = jnp.linalg.inv(matrix).T
+        for name, here, there in ((pair.left, matrix, inverse), (pair.right, inverse, matrix)):
+            mean, covariance = run.moments[name]
+            run.beliefs[name] = rotated(run.beliefs[name], there)
+            run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
+            run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
+
+    def _ep_pass(self, fixed, scope, beliefs, moments, messages, step):
+        messages, floored = dict(messages), {}
+        beliefs = dict(beliefs)
+        for number in map(str, self.graph.ep_order):
+            block, prepared = self.ep_blocks[number], fixed.prepared[number]
+            flat = self.flat(block, beliefs)
+            # Parameters with messages are seen as earlier blocks left them: before the first they have no moments.
+            seen = {name: self.moments_of(name, beliefs[name]) for name in block.parameters if name in self.with_ep}
+            flat, messages[number], count = KINDS[type(block)].update(
+                block, prepared, flat, messages[number], step, scope.with_moments({**moments, **seen})
+            )
+            for name, naturals in flat.items():
+                beliefs[name] = self.shaped(name, naturals)
+            floored[number] = floored.get(number, 0) + count
+        return beliefs, messages, floored
+
+    @cached_property
+    def rotations(self) -> tuple[Pair, ...]:
+        """Pairs of vectors with a symmetry to move along."""
+        return pairs(self.graph)
+
+
+def _same(moments: dict[str, Any], others: dict[str, Any]) -> bool:
+    """Whether these are the very same moments."""
+    return all(others[name] is own for name, own in moments.items())

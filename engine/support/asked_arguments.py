@@ -1,0 +1,74 @@
+"""Arguments of the engine's calls, looked at before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...compiler.language.model import Model
+from ...factors.errors import DataError, ModelError
+from ...factors.numbers import ValueProblem, numeric_array
+
+
+def the_model(model: Any) -> Model:
+    """`model`, which must be one."""
+    if not isinstance(model, Model):
+        raise ModelError(f"The first argument must be a cv.Model; found {type(model).__name__}.")
+    return model
+
+
+def named(data: Any, hint: str = "") -> Mapping[str, Any]:
+    """`data`, which must map names to arrays."""
+    if not isinstance(data, Mapping):
+        raise DataError(
+            f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}.{hint}"
+        )
+    return data
+
+
+def list_of_names(names: Any, what: str) -> list[str]:
+    """Several names of variables, in a list, a tuple or a set; a single name is not taken for its letters."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, (list, tuple, set, frozenset, Mapping)):
+        raise ModelError(f"{what} takes a list of names, such as ['x']; found {names!r}.")
+    return list(names)
+
+
+def levels(q: Any, what: str) -> np.ndarray:
+    """Probabilities between 0 and 1, of any shape."""
+    found = numbers(q, what)
+    if not np.all((found >= 0.0) & (found <= 1.0)):
+        raise DataError(f"{what} takes probabilities between 0 and 1; found {q!r}.")
+    return found
+
+
+def numbers(value: Any, what: str) -> np.ndarray:
+    """An array of real numbers."""
+    try:
+        if value is None:
+            raise ValueProblem("found None. Give a number or an array.")
+        return numeric_array(value)
+    except ValueProblem as problem:
+        raise DataError(f"{what}: {problem}") from None
+
+
+def random_key(key: Any) -> Any:
+    """A key of jax.random, from itself or from a seed."""
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        return jax.random.key(key)
+    if not isinstance(key, (jax.Array, np.ndarray)) or not (
+        jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or (key.dtype == np.uint32 and key.shape == (2,))
+    ):
+        raise ModelError(f"A random key is a whole number or jax.random.key(number); found {key!r}.")
+    return key
+
+
+def shape_of_draws(shape: Any) -> tuple[int, ...]:
+    """How many draws along each axis: a number or several."""
+    sizes = np.atleast_1d(np.asarray(shape if np.size(np.asarray(shape, object)) else np.zeros(0, int)))
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise ModelError(f"The shape of draws is a whole number or several; found {shape!r}.")
+    return tuple(int(size) for size in sizes)

@@ -1,0 +1,117 @@
+"""Kernels, which count their compilations, and their inner loops: each is one function of machine code."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
+from jax.extend.core import Literal, jaxpr_as_fun
+
+from .warn import warn
+
+# XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
+# buffers between them. Calls that carry this mark are compiled whole, as C would be: loops over tree nodes become
+# several times faster (benchmarks/trees/marks.py). The mark is no documented part of XLA. It is set for releases of JAX
+# that it was tested with, those of the extra `kernels` in pyproject.toml; others compile the plain loops, which give
+# the same numbers, later.
+TESTED = ("0.10",)
+MARKED = jax.__version__.startswith(tuple(f"{release}." for release in TESTED))
+_WHOLE = {"xla_cpu_small_call": "true", "inlineable": "false"}
+# Sums over some thousand columns would go to a library, which such calls cannot use.
+_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
+class Kernel:
+    """A function of arrays, compiled for double precision on the CPU: NumPy arrays in, NumPy arrays out.
+
+    It compiles once for each set of shapes; `traces` counts.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.traces = 0
+
+        def counted(*arguments: Any) -> Any:
+            self.traces += 1
+            return function(*arguments)
+
+        self._compiled = jax.jit(counted, compiler_options=_OPTIONS if MARKED else None)
+
+    def __call__(self, *arguments: Any) -> Any:
+        with jax.enable_x64(True), jax.default_device(_processor()):
+            return jax.tree.map(np.asarray, self._compiled(*arguments))
+
+
+def resident(arrays: Any) -> Any:
+    """The same arrays where kernels run, so that calls that share them move nothing."""
+    with jax.enable_x64(True):
+        return jax.tree.map(lambda array: jax.device_put(array, _processor()), arrays)
+
+
+def native(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function of arrays, compiled whole where a compiled function calls it.
+
+    For loops over rows with `row` and `put`, which the rest of the loop's body must not overtake: one write to a buffer
+    in each step, computed from all that the step reads of it, lest XLA copy the buffer. The number of steps must be
+    data: a loop that XLA unrolls may leave an argument unread, and of such calls XLA cannot make code. Inside there
+    are no sorts, no scatters and no matrix products. The first that cannot be marked warns, before it runs.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        if not MARKED:
+            _tell_unmarked()
+            return function(*arguments)
+        values, inputs = jax.tree.flatten(arguments)
+        traced, shape = jax.make_jaxpr(lambda *flat: function(*inputs.unflatten(flat)), return_shape=True)(*values)
+        read = {name for step in traced.jaxpr.eqns for name in step.invars if not isinstance(name, Literal)}
+        results, own = traced.jaxpr.outvars, list(traced.jaxpr.invars)
+        needed = [place for place, name in enumerate(own) if name in read]
+        made = [place for place, name in enumerate(results) if isinstance(name, Literal) or name not in own]
+
+        def inner(*some: Any) -> list[Any]:  # neither unread arguments nor results that are arguments cross the call
+            every = dict(zip(needed, some, strict=True))
+            out = jaxpr_as_fun(traced)(*(every.get(place) for place in range(len(own))))
+            return [out[place] for place in made]
+
+        inner.__name__ = function.__name__
+        out = jax.jit(inner)(*(values[place] for place in needed))
+        out[0] = set_xla_metadata(out[0], **_WHOLE)  # marks the call, by one of its results
+        new = dict(zip(made, out, strict=True))
+        every = [new[place] if place in new else values[own.index(name)] for place, name in enumerate(results)]
+        return jax.tree.unflatten(jax.tree.structure(shape), every)
+
+    return call
+
+
+def row(array: Any, index: Any) -> Any:
+    """`array[index]` for a traced index that is not negative."""
+    return lax.dynamic_index_in_dim(array, index, keepdims=False, allow_negative_indices=False)
+
+
+def put(array: Any, index: Any, value: Any) -> Any:
+    """The array with `array[index] = value`, in place."""
+    return lax.dynamic_update_index_in_dim(
+        array, jax.numpy.asarray(value, array.dtype), index, 0, allow_negative_indices=False
+    )
+
+
+@functools.cache
+def _tell_unmarked() -> None:
+    """Once in a process: a `CavityWarning`."""
+    warn(
+        f"JAX {jax.__version__} is none of the releases that the kernels of diffusion trees and of sparse factors were "
+        f"tested with ({', '.join(f'{release}.*' for release in TESTED)}), so their loops are compiled without the "
+        "marks by which XLA makes one function of a loop. The numbers are the same, and take several times as long. "
+        "Install a tested release, pip install 'cavity[kernels]'; diffusion trees also run with backend='numba'."
+    )
+
+
+@functools.cache
+def _processor() -> Any:
+    return jax.local_devices(backend="cpu")[0]

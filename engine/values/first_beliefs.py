@@ -1,0 +1,273 @@
+"""Beliefs: where they start, and how symmetries among them are broken."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.algebra.known import ungathered
+from ...compiler.blocks.base import Block
+from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.graph import Plan
+from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random, inside, parents
+from ...factors.families import FOR_DOMAIN, Gamma, Gaussian
+from ...factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
+from .scope import Scope
+
+
+def family_of(variable: Random | Let) -> Any:
+    """The family that a variable's belief belongs to."""
+    return FOR_DOMAIN[variable.domain.kind]
+
+
+def shape_of(variable: Random | Let, scope: Scope) -> tuple[int, ...]:
+    """The sizes of a variable's plates."""
+    return tuple(scope.sizes[plate.name] for plate in variable.plates)
+
+
+def event_size(variable: Random | Let, scope: Scope) -> int | None:
+    """Number of classes or dimension, if the domain has one."""
+    return None if variable.domain.size is None else scope.size(variable.domain.size)
+
+
+def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+    """Zero naturals."""
+    return family_of(variable).uniform(shape_of(variable, scope), event_size(variable, scope)).naturals()
+
+
+def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+    """The naturals of a proper belief for the given entries of a variable, which nothing moves or reads."""
+    first, *rest = uniform(variable, scope)
+    match variable.domain.kind:
+        case "real":
+            return first, rest[0] - 0.5
+        case "sparse":
+            return first, rest[0], rest[1] - 0.5
+        case "vector":
+            return first, rest[0] - 0.5 * jnp.eye(first.shape[-1])
+        case "positive":
+            return (first - 1.0, *rest)
+        case "posdef":
+            return (first - 0.5 * jnp.eye(first.shape[-1]), *rest)
+    return (first, *rest)
+
+
+def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
+    """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
+
+    Without a start that has moments no sweep has any.
+    """
+    if variable.domain.kind not in ("real", "sparse", "positive"):
+        return naturals
+    sound = family_of(variable).from_naturals(naturals).is_proper()
+    return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
+
+
+def sharpened(variable: Random | Let, naturals: tuple[Any, ...], times: Any) -> tuple[Any, ...]:
+    """A belief of the same mean and so many times the precision; that of a probability or a state as it is."""
+    match variable.domain.kind:
+        case "real" | "vector":
+            return tuple(times * n for n in naturals)
+        case "positive":
+            belief = Gamma.from_naturals(naturals)
+            return Gamma.from_parameters(shape=times * belief.shape, rate=times * belief.rate).naturals()
+    return naturals
+
+
+def on_side(naturals: tuple[Any, ...], sign: Any) -> tuple[Any, ...]:
+    """A Gaussian belief on the side of its mean (1) or on the other (-1), at least one standard deviation from zero."""
+    belief = Gaussian.from_naturals(naturals)
+    size = jnp.maximum(jnp.abs(belief.mean()), jnp.sqrt(belief.variance()))
+    side = jnp.where(belief.mean() < 0.0, -1.0, 1.0) * sign
+    return belief.precision * side * size, belief.negative_half_precision
+
+
+def scattered(selector: Random | Let, moments: Any, key: Any) -> Any:
+    """Moments of a selector far from those given: log odds move by some units, in part together.
+
+    A mixture's fraction is an unknown that its instances share: it should differ between starts too.
+    """
+    states, plates = moments.probability, len(selector.plates)
+    shared = jax.random.fold_in(key, 1), (1,) * plates + jnp.shape(states)[plates:]
+    noise = 3.0 * (jax.random.logistic(key, jnp.shape(states)) + jax.random.logistic(*shared))
+    logs = jnp.log(jnp.clip(states, 1e-6, 1.0))
+    if isinstance(moments, Boolean):
+        return Boolean(jax.nn.sigmoid(logs - jnp.log(jnp.clip(1.0 - states, 1e-6, 1.0)) + noise))
+    return Category(jax.nn.softmax(logs + noise, axis=-1))
+
+
+def divisors(graph: Plan) -> dict[str, int]:
+    """Positive variables whose 1 / x^n a factor reads the moments of, as VMP does, with the largest n."""
+    found: dict[str, int] = {}
+    for block in graph.blocks:
+        if block.constant or not (isinstance(block, EnergyBlock) or block.parameters):
+            continue
+        stack = _powers(block)
+        while stack:
+            node, n = stack.pop()
+            if isinstance(node, Random):
+                if node.domain.is_positive and n < 0 and node.name in graph.latent:
+                    found[node.name] = max(found.get(node.name, 0), -n)
+                continue
+            if isinstance(node, Apply) and node.op == "divide":
+                stack += [(node.args[0], n), (node.args[1], -n)]
+            elif isinstance(node, Apply) and node.op == "power":
+                stack.append((node.args[0], n * node.option("exponent")))
+            else:
+                stack += [(child, n) for child in parents(node)]
+    return found
+
+
+def _powers(block: Block) -> list[tuple[Expr, int]]:
+    """The arguments of a block with the powers in which they enter: a factor says what it divides by."""
+    if not isinstance(block, EnergyBlock):
+        return [(arg, 1) for arg in block.arguments]
+    divides = block.factor.divides
+    return [(arg, -divides.get(edge, -1)) for edge, arg in block.args.items()]
+
+
+def divisible(naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """A Gamma belief of this mean, from which 1 / x^n has a mean and a variance: both are infinite at small shapes."""
+    belief = Gamma.from_naturals(naturals)
+    shape = jnp.where(belief.is_proper(), jnp.maximum(belief.shape, 2.0 * n + 1.0), belief.shape)
+    return Gamma.from_parameters(shape=shape, rate=belief.rate * shape / belief.shape).naturals()
+
+
+def placeholder(variable: Random | Let, scope: Scope) -> Any:
+    """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
+    shape, k = shape_of(variable, scope), event_size(variable, scope) or 1
+    zeros, ones = jnp.zeros(shape), jnp.ones(shape)
+    match BY_KIND[variable.domain.kind]:
+        case t if t is Real:
+            return Real(zeros, ones)
+        case t if t is Sparse:
+            return Sparse(0.5 * ones, zeros, ones)
+        case t if t is Positive:
+            return Positive(ones, zeros)
+        case t if t is Unit:
+            return Unit(zeros + jnp.log(0.5), zeros + jnp.log(0.5))
+        case t if t is Boolean:
+            return Boolean(0.5 * ones)
+        case t if t is Category:
+            return Category(jnp.full((*shape, k), 1.0 / k))
+        case t if t is Simplex:
+            return Simplex(jnp.full((*shape, k), -jnp.log(1.0 * k)))
+        case t if t is Vector:
+            return Vector(jnp.zeros((*shape, k)), jnp.broadcast_to(jnp.eye(k), (*shape, k, k)))
+        case t if t is PosDef:
+            return PosDef(jnp.broadcast_to(jnp.eye(k), (*shape, k, k)), zeros)
+    return Count(ones, zeros)
+
+
+def multiplied(graph: Plan) -> tuple[str, ...]:
+    """Gaussian variables that enter a product with another random variable.
+
+    Their signs and rotations are symmetric at the prior.
+    """
+    found: set[str] = set()
+    for block in graph.blocks:
+        for arg in block.arguments:
+            for node in inside([arg]):
+                if isinstance(node, Apply) and node.op in ("multiply", "dot"):
+                    sides = [
+                        {n.name for n in inside([a]) if isinstance(n, Random) and n.name in graph.latent}
+                        for a in node.args
+                    ]
+                    if all(sides):
+                        found |= sides[0] | sides[1]
+    return tuple(
+        name
+        for name in graph.latent
+        if name in found and (graph.latent[name].domain.is_gaussian or graph.latent[name].domain.is_sparse)
+    )
+
+
+def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
+    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays.
+
+    One that may be zero is as likely active as not: from the prior alone most would never be.
+    """
+    if variable.domain.is_sparse:
+        slab = Gaussian(*naturals[1:])
+        linear, half = _moved(slab, key)
+        return -Gaussian(linear, half).log_partition(), linear, half
+    family = family_of(variable)
+    belief = family.from_naturals(naturals)
+    if variable.domain.is_real:
+        return _moved(belief, key)
+    draw = belief.sample(key)
+    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
+    return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
+
+
+def _moved(belief: Gaussian, key: Any) -> tuple[Any, Any]:
+    draw = belief.sample(key)
+    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
+    return belief.precision * draw, belief.negative_half_precision
+
+
+def exchangeable_gates(graph: Plan) -> tuple[tuple[Random, Plate], ...]:
+    """Latent selectors of components that the model cannot tell apart, with the plate of the components."""
+    found: dict[str, tuple[Random, Plate]] = {}
+    for block in graph.blocks:
+        for gate in block.gates:
+            selector = gate.selector
+            if (
+                gate.axis is None
+                or not isinstance(selector, Random)
+                or selector.name not in graph.latent
+                or not selector.plates
+            ):
+                continue
+            if _components(graph, block, gate.axis):
+                found[selector.name] = (selector, gate.axis)
+    return tuple(found.values())
+
+
+def _components(graph: Plan, block: Block, axis: Plate) -> bool:
+    """True when latent variables live on `axis` and no fixed argument of their definitions varies over it."""
+    variables = [graph.latent[name] for name in block.latent if axis in graph.latent[name].plates]
+    arguments = [arg for v in variables if isinstance(v, Random) for arg in parents(v)]
+    if not variables or any(v.name in graph.given for v in variables):  # earlier data have told them apart
+        return False
+    return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
+
+
+def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
+    """Moments of a selector that give each case one random instance of its own and nothing else.
+
+    The first update of the components from these is their posterior given a single point each: a start that is spread
+    like the data. `data` holds the labels of a selector that is partly observed: a case with labels needs no seed.
+    """
+    shape, k = shape_of(selector, scope), event_size(selector, scope)
+    if k is None:
+        return Boolean(jax.random.uniform(key, shape))
+    instances = math.prod(shape)
+    chosen = jax.random.choice(key, instances, (k,), replace=instances < k)
+    found = jnp.zeros((instances, k)).at[chosen, jnp.arange(k)].add(1.0)
+    if data is not None:  # what labels tell of a case is a better start than one more instance
+        labels, given = (scope.data[node.name].reshape(-1) for node in (data.values, data.given))
+        labelled = jnp.zeros(k).at[labels.astype(int)].add(jnp.asarray(given, float))
+        found = jnp.where(labelled > 0.0, 0.0, found)
+    return Category(found.reshape((*shape, k)))
+
+
+def first_element(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
+    """The naturals of the first element."""
+    return tuple(n[(0,) * plates] for n in naturals)
+
+
+def stats_from_moments(moments: Any) -> tuple[Any, ...]:
+    """Expected statistics from moments: the same numbers, but for Gaussians, which keep variances, and counts."""
+    if isinstance(moments, Real):
+        return moments.mean, moments.mean**2 + moments.variance
+    if isinstance(moments, Sparse):
+        return moments.probability, moments.mean, moments.mean**2 + moments.variance
+    if isinstance(moments, Vector):
+        return moments.mean, moments.covariance + moments.mean[..., :, None] * moments.mean[..., None, :]
+    if isinstance(moments, Count):  # 1 / x! is the base measure, and E log x! no statistic
+        return (moments.mean,)
+    return tuple(moments)

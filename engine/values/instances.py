@@ -1,0 +1,135 @@
+"""How the instances of an EP block reach their variables: index arrays, made from the data once per run.
+
+Everything that depends on an instance is flattened over the block's plates and laid out in batches, so that messages
+travel through a scan in schedule order and only marginals are gathered and scattered.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...compiler.blocks.base import Block
+from ...compiler.language.nodes import Expr, Gather, Let, Random
+from .evaluate import value
+from .plated import Placed, spread
+from .row_blocks import Rows
+from .scope import Scope
+
+
+class Layout(NamedTuple):
+    """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
+
+    None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows.
+    """
+
+    order: Any
+    present: Any
+    blocks: int = 1
+
+
+def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
+    """Number of instances of a block, or of elements of a variable."""
+    return math.prod(sizes[plate.name] for plate in owner.plates)
+
+
+def schedule_shape(plan: Layout | None, block: Block, sizes: dict[str, int]) -> tuple[int, int]:
+    """(batches, width) of everything that travels in schedule order."""
+    return plan.order.shape if plan is not None else (1, count(block, sizes))
+
+
+def root(expr: Expr) -> Any:
+    """The variable that `expr` is an element of; a discrete let is one of its own, with a belief and a factor."""
+    while True:
+        if isinstance(expr, Gather):
+            expr = expr.source
+        elif isinstance(expr, Let) and expr.domain.is_discrete:
+            return expr
+        elif isinstance(expr, Let) and isinstance(expr.expression, (Gather, Random, Let)):
+            expr = expr.expression
+        else:
+            return expr
+
+
+def positions(element: Expr, block: Block, scope: Scope) -> Any:
+    """The flat position of each instance's element in its variable; None when the variable has a single element."""
+    variable = root(element)
+    size = count(variable, scope.sizes)
+    if size == 1:
+        return None
+    numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])
+    inside = scope.with_data({variable.name: numbers})
+    found = flat(value(element, inside), block, scope)  # one number where all instances use the same element
+    return jnp.broadcast_to(found, (count(block, scope.sizes),))
+
+
+def flat(placed: Placed, block: Block, scope: Scope) -> Any:
+    """A value flattened over the instances of a block; a scalar that is the same for all stays a scalar."""
+    if not placed.plates and jnp.ndim(placed.value) == 0:
+        return placed.value
+    full = spread(placed, block.plates, scope.sizes)
+    event = full.shape[len(block.plates) :]
+    return full.reshape((count(block, scope.sizes), *event))
+
+
+def one_to_one(block: Block, edges: tuple[Expr, ...]) -> bool:
+    """True when no two instances share an element, so that all of them may be updated at once."""
+    return all(isinstance(edge, (Random, Let)) and set(root(edge).plates) == set(block.plates) for edge in edges)
+
+
+def batches(instances: int, coupled: bool) -> int:
+    """How many batches a sweep is cut into: one without conflicts, else 8 to 32 (fewer for very few instances)."""
+    if not coupled:
+        return 1
+    return int(np.clip(instances // 400, min(8, instances), 32))
+
+
+def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Layout | None:
+    """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed.
+
+    Where the block is cut into blocks of rows, these are permuted.
+    """
+    instances = count(block, scope.sizes)
+    if (rows := scope.rows.get(block)) is not None:
+        return layout_of_rows(rows, instances // rows.total, key)
+    coupled = 1 if block.over is None else scope.sizes[block.over.name]  # what a site couples stays side by side
+    groups = instances // coupled
+    number = batches(groups, not one_to_one(block, edges))
+    if number == 1:
+        return None
+    width = -(-groups // number)
+    order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
+    order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
+    return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+
+
+def layout_of_rows(rows: Rows, each: int, key: Any) -> Layout:
+    """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
+    blocks = -(-rows.number // 32)
+    number = -(-rows.number // blocks)
+    padding = jnp.full(number * blocks - rows.number, rows.number)
+    window = rows.window(jnp.concatenate([jax.random.permutation(key, rows.number), padding]))
+    row = window.first[:, None] + jnp.arange(rows.size)
+    present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
+    order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
+    return Layout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
+
+
+def arranged(array: Any, plan: Layout | None) -> Any:
+    """Per-instance values in schedule order (batches, width, ...); scalars pass."""
+    if array is None or jnp.ndim(array) == 0:
+        return array
+    return array[None] if plan is None else array[plan.order]
+
+
+def restored(array: Any, plan: Layout | None, instances: int) -> Any:
+    """Schedule order back to instances."""
+    if plan is None:
+        return array[0]
+    back = jnp.zeros((instances + 1, *array.shape[2:]), array.dtype)
+    place = jnp.where(plan.present, plan.order, instances)
+    return back.at[place].set(array)[:instances]

@@ -1,0 +1,35 @@
+"""Masks: which instances of a factor are in force.
+
+Not those whose outcome is missing, nor those of another case of the factor, nor those that another block of rows has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...compiler.blocks.base import Block
+from ...compiler.data.keys import is_present
+from .evaluate import value
+from .plated import Placed, mapped
+from .scope import Scope
+
+
+def present(block: Block, scope: Scope) -> Placed | None:
+    """One where an instance counts, zero where it does not; None where all do."""
+    mask = scope.data.get(is_present(getattr(block.out, "name", "")))
+    masks = [] if mask is None else [scope.seen(mask, block.out.plates)]
+    masks += [value(condition, scope) for condition in block.where]
+    if scope.window is not None and (counted := scope.window.counted) is not None:
+        masks.append(counted)
+    if not masks:
+        return None
+    return mapped(_all, *masks)
+
+
+def _all(*masks: Any) -> Any:
+    total = jnp.ones(())
+    for mask in masks:
+        total = total * jnp.asarray(mask, float)
+    return total

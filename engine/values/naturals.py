@@ -1,0 +1,60 @@
+"""Natural parameters by variable, the state that a sweep moves, and sums and differences of natural parameters."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Naturals = dict[str, tuple[Any, ...]]
+
+
+class State(NamedTuple):
+    """What a sweep maps to its successor."""
+
+    moving: Naturals
+    messages: dict[str, Any]
+
+
+class Fixed(NamedTuple):
+    """What stays during a run: the constant messages and the EP blocks' data in schedule order."""
+
+    constant: Naturals
+    prepared: dict[str, Any]
+
+
+class Sweep(NamedTuple):
+    """One sweep's result.
+
+    In order: the new state, the residual in standard deviations, the evidence by factor of the state it began from
+    (with its transient variables brought up to date), whether all beliefs of that state are proper, whether those of
+    the new one are too, and how many cavities were floored by block.
+    """
+
+    state: State
+    residual: Any
+    evidence: dict[str, Any]
+    sound: Any
+    proper: Any
+    floored: dict[str, Any]
+
+
+def spread(rate: Any, array: Any) -> Any:
+    """A rate by element against naturals with event axes."""
+    return jnp.reshape(rate, jnp.shape(rate) + (1,) * (jnp.ndim(array) - jnp.ndim(rate))) if jnp.ndim(rate) else rate
+
+
+def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The naturals of a product."""
+    return jax.tree.map(jnp.add, tuple(a), tuple(b))
+
+
+def subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The naturals of a quotient."""
+    return jax.tree.map(jnp.subtract, tuple(a), tuple(b))
+
+
+def all_finite(tree: Any) -> Any:
+    """Whether every number of a tree is finite."""
+    return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))

@@ -1,0 +1,54 @@
+"""What an expression may look up while it is evaluated."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ...compiler.blocks.base import Block
+from ...compiler.graph import Joint
+from ...compiler.language.nodes import Plate
+from .plated import Placed
+from .row_blocks import Rows, Window
+from .sparse_rows import Pages
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links.
+
+    `rows` says how large factors are cut into blocks of rows, `window` which of these is seen (`row_blocks.py`).
+    """
+
+    sizes: dict[str, int]
+    data: dict[str, Any]
+    moments: dict[str, Any]
+    bound: str | None = None
+    joints: tuple[Joint, ...] = ()
+    rows: Mapping[Block, Rows] = dataclasses.field(default_factory=dict)
+    window: Window | None = None
+
+    def seen(self, found: Any, plates: tuple[Plate, ...]) -> Placed:
+        """What was looked up, as far as it is inside the window."""
+        if isinstance(found, Pages):
+            return found.seen(self.window, plates)
+        placed = found if isinstance(found, Placed) else Placed(found, plates)
+        return placed if self.window is None else self.window.seen(placed)
+
+    def with_data(self, extra: dict[str, Any]) -> Scope:
+        """The same scope with more data."""
+        return dataclasses.replace(self, data={**self.data, **extra})
+
+    def with_moments(self, moments: dict[str, Any]) -> Scope:
+        """The same scope with other moments."""
+        return dataclasses.replace(self, moments=moments)
+
+    def joint_of(self, variable: Any) -> Joint | None:
+        """The joint belief that a variable is a member of, if its moments are there."""
+        held = (joint for joint in self.joints if joint.variable.name in self.moments)
+        return next((joint for joint in held if variable in set(joint.members)), None)
+
+    def size(self, size: Any) -> int:
+        """A number of classes, where it may be a plate."""
+        return self.sizes[size.name] if isinstance(size, Plate) else size

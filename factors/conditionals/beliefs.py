@@ -1,0 +1,47 @@
+"""Distribution functions of beliefs, which are those of the conditionals with the same parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import UnsupportedError
+from ..families import Beta, Dirichlet, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
+from .counts import COUNTS
+from .positives import POSITIVES
+from .reals import REALS
+from .vectors import VECTORS
+
+Array = Any
+
+
+def below(family: Any, x: Array) -> Array:
+    """P(X <= x) under a belief, by element; x is shaped plates + event, with more leading axes allowed."""
+    if hasattr(family, "below"):
+        return family.below(x)
+    for own, (function, arguments) in _BELOW.items():
+        if isinstance(family, own):
+            return function(x, **arguments(family))
+    raise UnsupportedError(
+        f"A mixture of {type(family).__name__} components has no quantiles here. Use its mean, or draw with .sample()."
+    )
+
+
+_BELOW: dict[Any, tuple[Callable[..., Array], Callable[[Any], dict[str, Array]]]] = {
+    Gaussian: (REALS["gaussian"]["below"], lambda q: {"mean": q.mean(), "precision": q.precision}),
+    VectorGaussian: (
+        VECTORS["isotropic_gaussian"]["below"],
+        lambda q: {"mean": q.mean(), "precision": 1.0 / q.variance()},
+    ),
+    Gamma: (POSITIVES["gamma"]["below"], lambda q: {"shape": q.shape, "rate": q.rate}),
+    Beta: (POSITIVES["beta"]["below"], lambda q: {"a": q.a, "b": q.b}),
+    Dirichlet: (
+        POSITIVES["beta_of_mean"]["below"],
+        lambda q: {"mean": q.mean(), "total": q.concentration.sum(-1, keepdims=True)},
+    ),
+    Poisson: (COUNTS["poisson"]["below"], lambda q: {"rate": q.rate}),
+    SpikeAndSlab: (
+        REALS["spike_and_slab_about"]["below"],
+        lambda q: {"probability": q.probability, "mean": q.slab_mean, "precision": q.precision},
+    ),
+}

@@ -1,0 +1,1 @@
+"""Factors whose outcome is true or false, a class or a count."""

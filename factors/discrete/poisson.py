@@ -1,0 +1,80 @@
+"""The Poisson factor Poisson(out; rate)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..closed import Closed
+from ..domains import count
+from ..factor import Factor, Site, Term, register
+from ..families import Gamma, Poisson
+from ..moments import Count, Positive
+from ..quadrature import tilted_site
+from ..special import lgamma
+
+
+def _log_density(out, rate):
+    return out * jnp.log(rate) - rate - lgamma(out + 1.0)
+
+
+def _expected_log(out: Count, rate: Positive):
+    return out.mean * rate.log - rate.mean - out.log_factorial
+
+
+def _predict(rate: Positive) -> Poisson:
+    return Poisson(jnp.log(rate.mean))
+
+
+def _exp_site(out, mean, variance, power=1.0) -> Site:
+    constant = lgamma(out + 1.0)
+    return tilted_site(lambda s: power * (out * s - jnp.exp(s) - constant), mean, variance)
+
+
+def _log_predictive(out, rate):
+    """A negative binomial under a Gamma rate."""
+    if not isinstance(rate, Gamma):
+        return out * jnp.log(rate) - rate - jax.lax.lgamma(out + 1.0)
+    a, b = rate.shape, rate.rate
+    ways = jax.lax.lgamma(out + a) - jax.lax.lgamma(a) - jax.lax.lgamma(out + 1.0)
+    return ways - a * jnp.log1p(1.0 / b) - out * jnp.log1p(b)
+
+
+def _closed(arguments) -> Closed | None:
+    """A Gamma rate: negative binomial."""
+    rate = arguments["rate"].belief(Gamma)
+    if rate is None:
+        return None
+    return Closed(
+        "negative_binomial_trials",
+        {"successes": rate.given(lambda q: q.shape), "probability": rate.given(lambda q: q.rate / (1.0 + q.rate))},
+    )
+
+
+factor = register(
+    Factor(
+        name="poisson",
+        edges={"rate": "positive"},
+        out=lambda domains: count,
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        conjugate=frozenset({"out", "rate"}),
+        sites={"exp": _exp_site},
+        link_densities={"exp": lambda out, s: out * s - jnp.exp(s) - jax.lax.lgamma(out + 1.0)},
+        log_predictive=_log_predictive,
+        keeps={},
+        closed=_closed,
+        source="knowles2011ncvmp",
+    )
+)
+
+
+def poisson(rate: Any) -> Term:
+    """A Poisson count: rate^x exp(-rate) / x!.
+
+    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`.
+    """
+    return Term(factor, {"rate": rate})

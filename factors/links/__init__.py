@@ -1,0 +1,1 @@
+"""Links: functions that factors take inside their arguments, with the moments and bounds that they offer."""

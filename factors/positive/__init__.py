@@ -1,0 +1,1 @@
+"""Factors whose outcome is positive, or a probability."""

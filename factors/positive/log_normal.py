@@ -1,0 +1,63 @@
+"""The log-normal factor: the logarithm is Gaussian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..domains import positive
+from ..factor import Factor, Term, register
+from ..families import Gamma
+from ..moments import Positive, Real
+from ..quadrature import HALF_LOG_2PI
+from ..quadrature.derived import positive_expectation
+from ..real.gaussian import gaussian
+
+
+def _log_density(out, mean, precision):
+    log = jnp.log(out)
+    return 0.5 * jnp.log(precision) - HALF_LOG_2PI - 0.5 * precision * (log - mean) ** 2 - log
+
+
+def _with_square(out: Positive, mean: Real, precision: Positive, square):
+    spread = square - 2.0 * out.log * mean.mean + mean.mean**2 + mean.variance
+    return 0.5 * precision.log - HALF_LOG_2PI - 0.5 * precision.mean * spread - out.log
+
+
+def _expected_log(out: Positive, mean: Real, precision: Positive):
+    return _with_square(out, mean, precision, out.log**2)
+
+
+def _with_random_out(out: Positive, mean: Real, precision: Positive):
+    return _with_square(out, mean, precision, positive_expectation(lambda x, log_x: log_x**2, out))
+
+
+def _predict(mean: Real, precision: Positive) -> Gamma:
+    variance = mean.variance + jnp.exp(-precision.log)
+    return Gamma.from_stats((jnp.exp(mean.mean + 0.5 * variance), mean.mean))
+
+
+factor = register(
+    Factor(
+        name="log_normal",
+        edges={"mean": "real", "precision": "positive"},
+        out=lambda domains: positive,
+        log_density=_log_density,
+        expected_log=_expected_log,
+        predict=_predict,
+        with_random=lambda random: _with_random_out if "out" in random else None,
+        conjugate=frozenset({"mean", "precision"}),
+        source="knowles2011ncvmp",
+    )
+)
+
+
+def log_normal(mean: Any, variance: Any = None, *, precision: Any = None, sd: Any = None) -> Term:
+    """A log-normal variable: log x ~ N(mean, variance).
+
+    `mean` is real; give exactly one of `variance`, `precision`, `sd` (of the logarithm), as for `gaussian`. A latent
+    one with data below it has a Gamma belief. Returns a term for `Model.random`.
+    """
+    term = gaussian(mean, variance=variance, precision=precision, sd=sd)
+    return Term(factor, term.args) if term.args else term

@@ -1,0 +1,1 @@
+"""Factors whose outcome is a real number, or a function of one."""

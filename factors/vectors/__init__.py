@@ -1,0 +1,1 @@
+"""Factors of vectors, of probabilities that sum to one, and of positive definite matrices."""

@@ -1,0 +1,88 @@
+"""scikit-learn's names for all estimators, or an error that says how to get it; what those of unlabelled rows share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+try:
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        ClassNamePrefixFeaturesOutMixin,
+        ClusterMixin,
+        DensityMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as problem:
+    raise ImportError(
+        "The estimators of cavity.models are those of scikit-learn 1.6 or later, which was not found. "
+        "Install it with the extra: pip install 'cavity[sklearn]'."
+    ) from problem
+
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
+    "ClusterMixin",
+    "ConvergenceWarning",
+    "DensityMixin",
+    "RegressorMixin",
+    "TransformerMixin",
+    "Unlabelled",
+    "check_classification_targets",
+    "check_is_fitted",
+    "names_of_rows",
+    "second_half",
+    "type_of_target",
+    "validate_data",
+]
+
+
+class Unlabelled:
+    """Rows without outcomes, whose entries may be missing, and a density of new ones; stands before other mixins."""
+
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """(rows,) log predictive density of each row."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log predictive density of rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def _key(self) -> Any:
+        return jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def names_of_rows(X: Any) -> tuple[str, ...] | None:
+    """Names of the rows of a table that has an index, as pandas has; None of others."""
+    return tuple(str(name) for name in X.index) if hasattr(X, "columns") and hasattr(X, "index") else None
+
+
+def second_half(n_sweeps: int, draws: int, name: str) -> tuple[int, int]:
+    """`warmup` and `thin` of chains whose draws are spread over the second half of their sweeps.
+
+    Raises:
+        ValueError: fewer sweeps in that half than draws; `name` is that of their number.
+    """
+    if n_sweeps < 2 * draws:
+        raise ValueError(
+            f"Chains of n_sweeps={n_sweeps} sweeps, of which the first half is left out, have no {draws} draws to "
+            f"keep. Take n_sweeps={2 * draws} or more, or fewer {name}."
+        )
+    thin = max(1, n_sweeps // 2 // max(draws, 1))
+    return max(n_sweeps - thin * draws, 0), thin

@@ -1,0 +1,1 @@
+"""The state and the moves of chains over trees."""

@@ -1,0 +1,1 @@
+"""Trees as structures: parents, branches, drawings, formats, consensus."""

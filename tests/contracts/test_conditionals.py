@@ -1,0 +1,260 @@
+"""What predictions know of every factor: its distribution under known arguments, against SciPy's."""
+
+import dataclasses
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats as st
+from factor_arguments import moments_of_point, points_of, whole
+
+from cavity.factors import REGISTRY
+from cavity.factors.conditional import from_density, inverted
+from cavity.factors.conditionals import conditional_named, conditional_of
+from cavity.factors.moments import Real
+
+close = np.testing.assert_allclose
+NUMBERS = ("real", "positive", "unit", "count")
+AVERAGED = ("boolean", "category")  # their masses are averaged
+KINDS = {name: factor.kind for name, factor in REGISTRY.items() if factor.kind not in AVERAGED}
+
+
+def truncated_gamma(shape, rate, low, high):
+    own = st.gamma(shape, scale=1 / rate)
+    start, mass = own.cdf(low), own.cdf(high) - own.cdf(low)
+
+    class Cut(st.rv_continuous):
+        def _pdf(self, x):
+            return own.pdf(x) / mass
+
+        def _cdf(self, x):
+            return (own.cdf(x) - start) / mass
+
+        def _ppf(self, q):
+            return own.ppf(start + mass * q)
+
+    return Cut(a=low, b=high)()
+
+
+def truncated_gaussian(mean, precision, low, high):
+    sd = 1 / np.sqrt(precision)
+    return st.truncnorm((low - mean) / sd, (high - mean) / sd, mean, sd)
+
+
+SCALARS = {
+    "beta": lambda a, b: st.beta(a, b),
+    "beta_of_mean": lambda mean, total: st.beta(mean * total, (1 - mean) * total),
+    "binomial": lambda n, probability: st.binom(n, probability),
+    "gamma": lambda shape, rate: st.gamma(shape, scale=1 / rate),
+    "gaussian": lambda mean, precision: st.norm(mean, 1 / np.sqrt(precision)),
+    "half_cauchy": lambda scale: st.halfcauchy(scale=scale),
+    "half_normal": lambda scale: st.halfnorm(scale=scale),
+    "laplace": lambda mean, scale: st.laplace(mean, scale),
+    "log_normal": lambda mean, precision: st.lognorm(1 / np.sqrt(precision), scale=np.exp(mean)),
+    "negative_binomial": lambda mean, dispersion: st.nbinom(dispersion, dispersion / (dispersion + mean)),
+    "negative_binomial_trials": lambda successes, probability: st.nbinom(successes, probability),
+    "poisson": lambda rate: st.poisson(rate),
+    "student_t": lambda dof, mean, scale: st.t(dof, mean, scale),
+    "truncated_gamma": truncated_gamma,
+    "truncated_gaussian": truncated_gaussian,
+    "uniform": lambda low, high: st.uniform(low, high - low),
+}
+VECTORS = {
+    "dirichlet": lambda concentration: st.dirichlet(concentration),
+    "dirichlet_of_mean": lambda mean, total: st.dirichlet(mean * total),
+    "isotropic_gaussian": lambda mean, precision: st.multivariate_normal(mean, np.eye(3) / precision),
+    "multinomial": lambda n, probability: st.multinomial(int(n), probability),
+    "vector_gaussian": lambda mean, precision: st.multivariate_normal(mean, np.linalg.inv(precision)),
+    "wishart": lambda dof, rate: st.wishart(dof, np.linalg.inv(rate)),
+}
+
+
+@functools.cache
+def case(name):
+    arguments = points_of(name, np.random.default_rng(5))
+    arguments.pop("out")
+    return arguments, {edge: jnp.asarray(value, float) for edge, value in arguments.items()}
+
+
+@functools.cache
+def drawn(name, number=4000):
+    own = conditional_named(name)
+    keys = jax.random.split(jax.random.key(1), number)
+    return np.asarray(jax.jit(jax.vmap(lambda key: own.draw(key, **case(name)[1])))(keys))
+
+
+def test_every_factor_has_its_distribution():
+    for name, kind in KINDS.items():
+        assert conditional_of(REGISTRY[name], kind).kind == kind
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_scalars(name):
+    arguments, known = case(name)
+    own, truth = conditional_named(name), SCALARS[name](**arguments)
+    close(own.mean(**known), truth.mean(), rtol=1e-6)
+    close(own.variance(**known), truth.var(), rtol=1e-6)
+    levels = np.array([0.03, 0.3, 0.72, 0.98])
+    at = truth.ppf(levels)
+    below = jax.jit(lambda x: own.below(x, **known))
+    close(below(jnp.asarray(at)), truth.cdf(at), rtol=1e-8)
+    close(jax.jit(lambda p: inverted(lambda x: below(x) < p, own.kind, (4,)))(levels * (1 - 1e-9)), at, rtol=1e-6)
+    sample = drawn(name)
+    if own.kind == "count":
+        expected = truth.pmf(np.arange(3))
+        close([(sample == k).mean() for k in range(3)], expected, atol=5 * np.sqrt(0.25 / len(sample)))
+        assert sample.max() <= truth.support()[1]
+    else:
+        assert st.kstest(sample, truth.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_vectors(name):
+    arguments, known = case(name)
+    own, truth = conditional_named(name), VECTORS[name](**arguments)
+    mean = np.asarray(truth.mean if name.endswith("gaussian") else truth.mean())
+    covariance = getattr(truth, "cov", None)
+    variance = truth.var() if covariance is None else np.diag(covariance() if callable(covariance) else covariance)
+    close(own.mean(**known), mean, rtol=1e-9)
+    close(own.variance(**known), variance, rtol=1e-9)
+    sample = drawn(name)
+    close(sample.mean(0), mean, atol=5 * np.sqrt(np.max(variance) / len(sample)))
+    close(sample.var(0), variance, rtol=0.3)
+    if own.below is not None:
+        below = jax.vmap(lambda x: own.below(x, **known))(jnp.asarray(sample))
+        middle = 0.5 if name != "multinomial" else np.mean(np.asarray(below), 0)
+        close(np.mean(np.asarray(below), 0), middle, atol=5 * np.sqrt(1 / 12 / len(sample)))
+    if own.covariance is not None:
+        assert covariance is not None
+        close(own.covariance(**known), covariance() if callable(covariance) else covariance, rtol=1e-9, atol=1e-12)
+
+
+def by_quadrature(name):
+    """Mean, variance and distribution function of a number, from the log density of its factor."""
+    factor, known = REGISTRY[name], case(name)[1]
+    density = jax.jit(lambda x: jnp.exp(factor.log_density(x, **known)))
+    if factor.kind == "count":
+        values = np.arange(2000.0)
+        mass = np.asarray(jax.vmap(density)(jnp.asarray(values)))
+        mean = values @ mass
+        return mean, (values - mean) ** 2 @ mass, lambda x: mass[values <= x].sum()
+    low, high = factor.support or {"positive": (0.0, np.inf), "unit": (0.0, 1.0)}.get(factor.kind, (-np.inf, np.inf))
+    integral = functools.partial(scipy.integrate.quad, epsabs=1e-10, epsrel=1e-8, limit=300)
+    mean = integral(lambda x: x * density(x), low, high)[0]
+    variance = integral(lambda x: (x - mean) ** 2 * density(x), low, high)[0]
+    return mean, variance, lambda x: integral(density, low, x)[0]
+
+
+@pytest.mark.parametrize("name", sorted(n for n, kind in KINDS.items() if n not in SCALARS and kind in NUMBERS))
+def test_numbers_without_a_truth_in_the_tables(name):
+    """The density says it all: integrated by SciPy."""
+    known = case(name)[1]
+    own, (mean, variance, below) = conditional_of(REGISTRY[name], KINDS[name]), by_quadrature(name)
+    close(own.mean(**known), mean, rtol=1e-6)
+    close(own.variance(**known), variance, rtol=1e-6)
+    sample = drawn(name)
+    at = np.quantile(sample, [0.05, 0.4, 0.8])
+    close([own.below(jnp.asarray(x), **known) for x in at], [below(x) for x in at], rtol=1e-6)
+    share = [(sample <= x).mean() for x in at]
+    close(share, [below(x) for x in at], atol=5 * np.sqrt(0.25 / len(sample)))
+
+
+@pytest.mark.parametrize("name", sorted(n for n, kind in KINDS.items() if n not in VECTORS and kind == "vector"))
+def test_vectors_without_a_truth_in_the_tables(name):
+    """The draws have the mean, the covariance and the distribution function that are declared."""
+    known, own, sample = case(name)[1], conditional_of(REGISTRY[name], KINDS[name]), drawn(name)
+    assert own.covariance is not None
+    close(own.variance(**known), np.diagonal(own.covariance(**known)), rtol=1e-9)
+    error = np.sqrt(np.max(own.variance(**known)) / len(sample))
+    close(sample.mean(0), own.mean(**known), atol=5 * error)
+    close(np.cov(sample.T), own.covariance(**known), rtol=0.3, atol=0.1 * np.max(own.variance(**known)))
+    if own.below is not None:
+        at = np.floor(np.asarray(own.mean(**known))) if own.whole else np.asarray(own.mean(**known))
+        close(own.below(jnp.asarray(at), **known), (sample <= at).mean(0), atol=5 * np.sqrt(0.25 / len(sample)))
+
+
+@pytest.mark.parametrize("low", [-np.inf, -50.0, -2.0, 30.0, 40.0])
+@pytest.mark.parametrize("high", [-45.0, -30.0, 1.0, 50.0, np.inf])
+def test_a_truncated_gaussian_between_any_bounds(low, high):
+    """Without a bound, and with bounds far from the mean, on each side of it."""
+    if low >= high:
+        return
+    own, truth = conditional_named("truncated_gaussian"), st.truncnorm(low, high, 3.0, 2.0)
+    known = {"mean": 3.0, "precision": 0.25, "low": 3.0 + 2.0 * low, "high": 3.0 + 2.0 * high}
+    at = np.append(truth.ppf([0.001, 0.3, 0.5, 0.9]), [-200.0, 200.0])
+    close(own.below(jnp.asarray(at), **known), truth.cdf(at), atol=1e-9)
+
+
+@functools.cache
+def angles():
+    """Mean, variance, distribution function at angles, and quantiles of the von Mises factor, compiled once."""
+    own = conditional_of(REGISTRY["von_mises"], "real")
+
+    def all_of(x, levels, **known):
+        quantiles = inverted(lambda q: own.below(q, **known) < levels, own.kind, levels.shape)
+        return own.mean(**known), own.variance(**known), own.below(x, **known), quantiles
+
+    return jax.jit(all_of)
+
+
+@pytest.mark.parametrize("concentration", [0.1, 10.0, 1e4, 1e6])
+@pytest.mark.parametrize("mean", [0.0, 3.1, -3.1, 3.1 + 4.0 * np.pi])
+def test_angles_however_narrow_and_across_the_seam(mean, concentration):
+    """Of the outcome in (-pi, pi], with SciPy's distribution function, which runs on beyond the circle."""
+    centre, sd = np.angle(np.exp(1j * mean)), 1 / np.sqrt(concentration)
+    truth = st.vonmises(concentration, loc=centre)
+    near = np.angle(np.exp(1j * (centre + sd * np.linspace(-8.0, 8.0, 81))))
+    at = np.unique([-np.pi, *near, *np.linspace(-3.0, 3.0, 13), np.pi])
+    levels = np.array([0.02, 0.3, 0.6, 0.97])
+    own_mean, own_variance, below, quantiles = angles()(at, levels, mean=mean, concentration=concentration)
+    close(below, truth.cdf(at) - truth.cdf(-np.pi), atol=1e-9)
+    close(truth.cdf(quantiles) - truth.cdf(-np.pi), levels, atol=1e-9)
+    assert np.min(np.diff(below)) >= -1e-15  # rounding
+    assert (below[0], below[-1]) == (0.0, 1.0)
+
+    def expected(function):
+        pieces = itertools.pairwise(at)
+        return sum(scipy.integrate.fixed_quad(lambda x: function(x) * truth.pdf(x), *ends, n=20)[0] for ends in pieces)
+
+    first = expected(lambda x: x)
+    close(own_mean, first, atol=1e-9)
+    close(own_variance, expected(lambda x: (x - first) ** 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("concentration", [1.0, 100.0, 1e6, 1e17])
+def test_an_uncertain_direction_widens_the_prediction_of_an_angle(concentration):
+    """By its own variance where both are narrow; never narrower than with a known direction."""
+    level = moments_of_point("von_mises", "concentration", concentration)
+
+    def predicted(variance):
+        return whole("von_mises").predict(mean=Real(0.3, variance), concentration=level).variance()
+
+    known, *widened = (predicted(variance) for variance in (0.0, 1e-6, 0.01, 0.1))
+    close(known, conditional_of(REGISTRY["von_mises"], "real").variance(mean=0.3, concentration=concentration))
+    assert known < widened[0] < widened[1] < widened[2]
+    if concentration > 1.0:
+        close(widened[:2], np.add(known, [1e-6, 0.01]), rtol=0.02)
+
+
+def test_spike_and_slab():
+    own, known = conditional_named("spike_and_slab"), {"probability": jnp.asarray(0.3), "precision": jnp.asarray(4.0)}
+    close(own.variance(**known), 0.3 / 4.0)
+    close(own.below(jnp.asarray([-0.5, 0.0]), **known), [0.3 * st.norm.cdf(-1.0), 0.85])
+
+
+@pytest.mark.parametrize("name", ["gamma", "gaussian", "beta", "poisson", "weibull"])
+def test_from_a_density_alone(name):
+    """What a user's factor gets is what the vocabulary has in closed form."""
+    _, known = case(name)
+    own, derived = (
+        conditional_named(name),
+        from_density(dataclasses.replace(REGISTRY[name], conditional={}), KINDS[name]),
+    )
+    close(derived.mean(**known), own.mean(**known), rtol=1e-4)
+    close(derived.variance(**known), own.variance(**known), rtol=1e-3)
+    at = own.mean(**known)
+    close(derived.below(at, **known), own.below(at, **known), atol=1e-3)

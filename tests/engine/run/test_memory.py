@@ -1,0 +1,88 @@
+"""What is compiled is freed with its model, and a program keeps a bounded number of shapes."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from small_models import EARLY, SIZES, dice_model, mean_model, skills
+
+import cavity as cv
+from cavity.engine.infer import programs_of
+from cavity.engine.program import PROGRAMS, SHAPES
+from cavity.engine.support.recent import Recent
+
+
+@pytest.mark.parametrize(
+    ("build", "data", "sizes"),
+    [(dice_model, {"x": [0, 2, 2]}, {}), (skills, EARLY, SIZES)],
+)
+def test_a_program_is_freed_with_its_model(build, data, sizes):
+    """Exact in one pass; EP with an index. What a user read of the posterior keeps nothing either."""
+    model = build()
+    posterior = cv.infer(model, data, sizes=sizes)
+    posterior.summary(), [marginal.mean for marginal in posterior.values()]
+    (program,) = programs_of(model)
+    ((machine, run),) = program._runs
+    ((function, _),) = run._made
+    watched = [weakref.ref(thing) for thing in (model, program, program.plan, machine, run, function)]
+    del model, posterior, program, machine, run, function
+    gc.collect()
+    assert [thing() for thing in watched] == [None] * len(watched)
+
+
+def test_a_posterior_does_not_keep_its_program():
+    program = cv.compile(dice_model(), ["x"])
+    posterior = program({"x": np.array([0, 2, 2])})
+    kept = weakref.ref(program)
+    del program
+    gc.collect()
+    assert kept() is None
+    np.testing.assert_allclose(posterior["weights"].mean, np.array([2.0, 2.0, 2.5]) / 6.5)
+
+
+def test_a_program_keeps_the_shapes_used_last():
+    program = cv.compile(dice_model(), ["x"])
+    assert program._runs.most == program._plans.most == program.predictors.most == SHAPES
+    program._runs.most = program._plans.most = 2  # the same with less to compile
+    functions = []
+    for rows in (1, 2, 3, 4):
+        program({"x": np.zeros(rows, int)})
+        ((_, run),) = list(program._runs)[-1:]
+        ((function, _),) = run._made
+        functions.append(weakref.ref(function))
+    del run, function
+    gc.collect()
+    assert len(program._runs) == len(program._plans) == 2
+    assert [function() is None for function in functions] == [True, True, False, False]
+    program({"x": np.zeros(4, int)})  # still there
+    assert program.traces == 4
+    program({"x": np.zeros(1, int)})  # forgotten, and compiled again
+    assert program.traces == 5
+
+
+def test_a_model_keeps_the_programs_used_last():
+    model = mean_model()
+    for digits in range(PROGRAMS + 2):
+        cv.infer(model, {"x": [1.0]}, tolerance=10.0**-digits)
+    assert len(programs_of(model)) == PROGRAMS
+
+
+def test_copies_of_a_model_have_nothing_compiled():
+    model = mean_model()
+    expected = cv.infer(model, {"x": [1.0]}).log_evidence
+    for other in (copy.copy(model), copy.deepcopy(model)):
+        assert len(programs_of(other)) == 0
+        assert cv.infer(other, {"x": [1.0]}).log_evidence == expected
+    assert len(programs_of(model)) == 1
+
+
+def test_recent_things_are_the_last_that_were_asked_for():
+    made, kept = [], Recent(2)
+    for key in "abacab":
+        assert kept.get(key, lambda key=key: made.append(key) or key) == key
+    assert made == ["a", "b", "c", "b"]
+    assert list(kept) == ["a", "b"]
