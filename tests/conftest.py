@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 
-# For `small_models`. Not this folder itself: `tests/sparse` would pass for the library of that name; SciPy looks for it.
+# For `small_models`. Not this folder itself: `tests/sparse` would pass for the library of that name.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "common"))
 
 # Workers share what they compile, for one run: set before JAX is imported, and by the first process for all.
