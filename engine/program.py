@@ -32,9 +32,9 @@ from .data.centred import Form, check_centred, linear_forms
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Options, Request
 from .posterior import Posterior
-from .run import controller
 from .run.machine import Machine
 from .run.result import Result
+from .run.result_codes import CONVERGED
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
 from .support.recent import Recent
@@ -275,7 +275,7 @@ class Batch(Sequence[Posterior]):
     @property
     def converged(self) -> np.ndarray:
         """Whether each inference converged."""
-        return self._outputs["code"] == controller.CONVERGED
+        return self._outputs["code"] == CONVERGED
 
 
 def _brief(array: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""What `engine/run/barrier.py` saves: time per sweep of a mixture with and without it; the numbers of 0003-settle.md.
+"""What `engine/run/computed_once.py` saves: time per sweep of a mixture with and without it; the numbers of 0003-settle.md.
 
 Run from a checkout: OPENBLAS_NUM_THREADS=1 python docs/decisions/measure_settle.py
 """
@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 import cavity as cv
-from cavity.engine.run import controller, machine
+from cavity.engine.run import judging, machine
 from cavity.models import mixture
 
 ROWS, COMPONENTS, DIMENSION = 10_000, 10, 5
@@ -38,8 +38,8 @@ def main():
     centres = rng.normal(scale=4.0, size=(COMPONENTS, DIMENSION))
     x = centres[rng.integers(COMPONENTS, size=ROWS)] + rng.normal(size=(ROWS, DIMENSION))
     print(f"with settle:    {milliseconds_a_sweep(x):.2f} ms")
-    for module in (machine, controller):
-        module.settle = lambda tree, always: tree
+    for module in (machine, judging):
+        module.computed_once = lambda tree, always: tree
     print(f"without settle: {milliseconds_a_sweep(x):.2f} ms")
 
 

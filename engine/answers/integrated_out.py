@@ -12,13 +12,14 @@ from ...compiler.passes.join import Direction, merged
 from ...factors.families import Family, Gaussian
 from ..blocks.site import site_data, sites
 from ..run.machine import Machine
+from ..run.result import Outputs
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored
 from ..values.plated import Placed, mapped
 from ..values.scope import Scope
 
 
-def recover(machine: Machine, outputs: dict[str, Any], arrays: dict[str, Any], number: str) -> dict[str, Family]:
+def recover(machine: Machine, outputs: Outputs, arrays: dict[str, Any], number: str) -> dict[str, Family]:
     """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
     block = machine.ep_blocks[number]
     assert isinstance(block, SiteBlock)

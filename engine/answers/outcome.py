@@ -22,7 +22,8 @@ from ..expressions.cavities import Cavities
 from ..expressions.marginal_of import Answer, Shape, check_finite, marginal
 from ..options import Request
 from ..run.machine import Machine
-from ..run.result import Result, diagnosis
+from ..run.result import Result
+from ..run.result_codes import diagnosis
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families

@@ -20,7 +20,7 @@ from ..data.arrays import arrays_of
 from ..distributions.mixed_over_grid import Mixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program
-from ..run.controller import Settings
+from ..run.carry import Settings
 from ..run.machine import Machine
 from ..run.result import Result
 from ..run.trace import Trace

@@ -15,6 +15,7 @@ from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ..blocks.kinds import KINDS
 from ..run.machine import Machine
+from ..run.result import Outputs
 from ..values.scope import Scope
 from .cavities import Cavities
 from .tilted_clouds import FOR_MOMENTS, Instanced, Levels, Source
@@ -26,7 +27,7 @@ class Run:
     """What is known after a run: messages, data, the families of the beliefs by name, and VMP's cavities."""
 
     machine: Machine
-    outputs: dict[str, Any]
+    outputs: Outputs
     arrays: dict[str, Any]
     families: Mapping[str, Any]
     cavities: Cavities

@@ -19,6 +19,7 @@ from ...compiler.rules.apart import Apart, apart
 from ...factors.families import Gaussian
 from ..blocks.energy import block_energy
 from ..run.machine import Machine
+from ..run.result import Outputs
 from ..run.start import prepare
 from ..values.first_beliefs import family_of
 from ..values.instances import count
@@ -34,7 +35,7 @@ class Cavities:
     """Those of a run, block by block, made when they are first asked for."""
 
     machine: Machine
-    outputs: dict[str, Any]
+    outputs: Outputs
     arrays: dict[str, Any]
 
     def keys(self, block: EnergyBlock) -> dict[Key, int]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, PyTree
 
 from ...compiler.algebra.inner_products import in_turn
 from ...compiler.algebra.parity import EVEN, parity
@@ -22,6 +23,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate
+from ...factors.arrays import Array, Key
 from ...factors.moments import Vector
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy, energy_and_gradient
@@ -34,6 +36,12 @@ from ..values.naturals import Fixed, Naturals, State, add
 from ..values.row_blocks import Rows, rows_of
 from ..values.scope import Scope
 
+Data: TypeAlias = dict[str, PyTree[Array]]  # by name, as scopes look it up: arrays, sparse pages, precisions on plates
+Moments: TypeAlias = dict[str, PyTree[Array]]  # by variable: a tuple of `factors/moments.py`
+Messages: TypeAlias = dict[str, PyTree[Array]]  # by number of a block, in the form of its kind
+Energy: TypeAlias = Callable[[Scope], Float[Array, ""]]  # of moments that the scope holds
+Known: TypeAlias = dict[EnergyBlock, tuple[Float[Array, ""], Moments]]  # energies, and the moments that they hold at
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoundPlan:
@@ -43,11 +51,11 @@ class BoundPlan:
     sizes: dict[str, int]
     apart: bool = False  # whether the data are known to give no instance one element twice
 
-    def scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+    def scope(self, data: Data, moments: Moments | None = None) -> Scope:
         """What expressions may look up."""
         return self._scope(self.completed(data), moments)
 
-    def _scope(self, data: dict[str, Any], moments: dict[str, Any] | None = None) -> Scope:
+    def _scope(self, data: Data, moments: Moments | None = None) -> Scope:
         sizes = {**self.sizes, **joint_sizes(self.graph)}
         return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows)
 
@@ -56,7 +64,7 @@ class BoundPlan:
         """How blocks of many rows are cut."""
         return rows_of(self.graph, {**self.sizes, **joint_sizes(self.graph)})
 
-    def completed(self, data: dict[str, Any]) -> dict[str, Any]:
+    def completed(self, data: Data) -> Data:
         """The data with the precisions of exact observations, which follow from the rest: made once for a run."""
         exact = exact_blocks(self.graph)
         if not data or all(certainty_of(block).name in data for block in exact):
@@ -129,7 +137,7 @@ class BoundPlan:
         """Latent variables of which some entries are given."""
         return tuple(name for name in self.graph.partly if name in self.graph.latent)
 
-    def prepare_block(self, block: Block, scope: Scope, key: Any) -> Any:
+    def prepare_block(self, block: Block, scope: Scope, key: Key) -> PyTree[Array]:
         """One EP block's data in schedule order."""
         return KINDS[type(block)].prepare(block, scope, key, self.apart)
 
@@ -143,7 +151,7 @@ class BoundPlan:
         }
         return self.with_messages(fixed, state.messages, beliefs)
 
-    def with_messages(self, fixed: Fixed, messages: dict[str, Any], beliefs: Naturals) -> Naturals:
+    def with_messages(self, fixed: Fixed, messages: Messages, beliefs: Naturals) -> Naturals:
         """The naturals plus all messages of EP blocks."""
         beliefs = dict(beliefs)
         for number, block in self.ep_blocks.items():
@@ -163,12 +171,12 @@ class BoundPlan:
             flat[name] = tuple(n.reshape((-1, *n.shape[plates:])) for n in beliefs[name])
         return flat
 
-    def shaped(self, name: str, naturals: tuple[Any, ...]) -> tuple[Any, ...]:
+    def shaped(self, name: str, naturals: tuple[Array, ...]) -> tuple[Array, ...]:
         """Flat naturals with the plates of their variable."""
         shape = self.plates_shape(name)
         return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
 
-    def moments_of(self, name: str, naturals: tuple[Any, ...]) -> Any:
+    def moments_of(self, name: str, naturals: tuple[Array, ...]) -> PyTree[Array]:
         """The moments of a belief; one inverse where all elements have the same precision."""
         family = family_of(self.graph.latent[name])
         if name not in self.shared:
@@ -187,20 +195,23 @@ class BoundPlan:
         name: str,
         blocks: tuple[EnergyBlock, ...],
         scope: Scope,
-        moments: dict[str, Any],
-        here: Any,
-        others: Sequence[Callable[[Scope], Any]] = (),
-        energies: dict[EnergyBlock, tuple[Any, dict[str, Any]]] | None = None,
-    ) -> tuple[Any, ...]:
+        moments: Moments,
+        here: PyTree[Array],
+        others: Sequence[Energy] = (),
+        energies: Known | None = None,
+    ) -> tuple[Array, ...]:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments.
 
         A pass over blocks of rows gives the energy too: it is noted in `energies`, with the moments that it holds at.
         """
         whole = [block for block in blocks if block not in scope.rows]
 
-        def energy(own):
+        def energy(own: PyTree[Array]) -> Float[Array, ""]:
             inside = scope.with_moments({**moments, name: own})
-            return sum(block_energy(block, inside) for block in whole) + sum(other(inside) for other in others)
+            zero = jnp.zeros(())
+            return sum((block_energy(block, inside) for block in whole), zero) + sum(
+                (other(inside) for other in others), zero
+            )
 
         gradient = jax.grad(energy)(here) if whole or others else jax.tree.map(jnp.zeros_like, here)
         for block in blocks:
@@ -221,7 +232,7 @@ class BoundPlan:
                 constant[name] = add(constant[name], self.pull(name, (block,), scope, {}, here))
         return constant
 
-    def all_proper(self, beliefs: Naturals, names: Any) -> Any:
+    def all_proper(self, beliefs: Naturals, names: Iterable[str]) -> Bool[Array, ""]:
         """Whether the named beliefs can all be normalised."""
         proper = jnp.asarray(True)
         for name in names:

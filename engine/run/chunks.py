@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
+from jaxtyping import Bool, Int, PyTree
 
-from .controller import CONVERGED, RUNNING
+from ...factors.arrays import Array, Numeric
+from .result_codes import CONVERGED, RUNNING
 
 SECONDS = 0.5  # of a chunk, and so about how long an interrupt waits
 FEWEST = 4  # sweeps, so that what every chunk prepares anew stays a small part
@@ -22,20 +24,33 @@ FIRST = 64  # sweeps: a small problem is done before the first cut
 WORK = 2**21  # numbers in the data times sweeps of the first chunk, where that is less
 
 
+class Watched(Protocol):
+    """What is seen of a carry between two chunks; of several runs side by side these are arrays."""
+
+    @property
+    def code(self) -> Numeric: ...
+    @property
+    def iteration(self) -> Numeric: ...
+    @property
+    def residual(self) -> Numeric: ...
+
+
 class Done(NamedTuple):
     """The carry of a run that one pass ends."""
 
-    code: Any = CONVERGED
-    iteration: Any = 1
-    good_residual: Any = 0.0
+    code: Numeric = CONVERGED
+    iteration: Numeric = 1
+    residual: Numeric = 0.0
 
 
 DONE = Done()
 
+_Carry = TypeVar("_Carry", bound=Watched)
+_Out = TypeVar("_Out")  # a pytree of arrays
+Advance = Callable[[_Carry, Bool[Array, ""], Int[Array, ""]], tuple[_Carry, _Out]]
 
-def in_chunks(
-    advance: Callable[[Any, Any, Any], tuple[Any, Any]], carry: Any, numbers: int, watch: Callable[[Any], None]
-) -> Any:
+
+def in_chunks(advance: Advance[_Carry, _Out], carry: _Carry, numbers: int, watch: Callable[[Watched], None]) -> _Out:
     """The outputs of a run.
 
     `advance(carry, fresh, limit)` returns the next carry and the outputs so far, and starts anew where `fresh`;
@@ -63,7 +78,7 @@ def next_chunk(sweeps: int, seconds: float) -> int:
     return int(np.clip(sweeps * SECONDS / max(seconds, 1e-6), FEWEST, 2**20))
 
 
-def compiled(lowered: Any) -> None:
+def compiled(lowered: jax.stages.Lowered) -> None:
     """Compiles for the calls to come, in a thread that the interpreter waits for when it ends.
 
     An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
@@ -74,11 +89,11 @@ def compiled(lowered: Any) -> None:
     waiting.result()
 
 
-def blank(form: Any) -> Any:
+def blank(form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
     """Zeros of this form, for the place of a carry that is not there yet."""
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
 
 
-def strong(tree: Any) -> Any:
+def strong(tree: PyTree[Array]) -> PyTree[jax.Array]:
     """The same arrays with types that do not give way, as those from outside have: one compilation for both."""
     return jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), tree)

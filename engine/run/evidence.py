@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ...compiler.blocks.energy import EnergyBlock
+from ...factors.arrays import Array
 from ..blocks.energy import block_energy
 from ..blocks.kinds import KINDS, partitions
 from ..values.first_beliefs import family_of, first_element, stats_from_moments, uniform
 from ..values.joint_beliefs import given_places
-from ..values.naturals import Fixed
+from ..values.naturals import Fixed, Naturals
 from ..values.scope import Scope
-from .bound_plan import BoundPlan
+from .bound_plan import BoundPlan, Messages, Moments
 
 NORMAL_ENTROPY = 0.5 * math.log(2.0 * math.pi * math.e)  # of the belief that stands for an entry given
 
@@ -29,12 +30,12 @@ def evidence_parts(
     machine: BoundPlan,
     fixed: Fixed,
     scope: Scope,
-    beliefs: dict[str, Any],
-    moments: dict[str, Any],
-    messages: dict[str, Any],
-    log_z: dict[str, Any] | None = None,
-    energies: Mapping[EnergyBlock, Any] | None = None,
-) -> dict[str, Any]:
+    beliefs: Naturals,
+    moments: Moments,
+    messages: Messages,
+    log_z: Mapping[str, Float[Array, ""]] | None = None,
+    energies: Mapping[EnergyBlock, Float[Array, ""]] | None = None,
+) -> dict[str, Float[Array, ""]]:
     """log evidence by factor: expected log densities, EP terms, and entropies.
 
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
@@ -42,7 +43,7 @@ def evidence_parts(
     `energies` expected log densities that are known already.
     """
     scope, latent = scope.with_moments(moments), machine.graph.latent
-    parts: dict[str, Any] = {name: jnp.zeros(()) for name in part_names(machine)}
+    parts: dict[str, Float[Array, ""]] = {name: jnp.zeros(()) for name in part_names(machine)}
     for block in machine.graph.blocks:
         if isinstance(block, EnergyBlock):
             known = (energies or {}).get(block)
@@ -66,13 +67,15 @@ def evidence_parts(
     return parts
 
 
-def _read(machine: BoundPlan, fixed: Fixed, number: str, beliefs: Any, messages: dict[str, Any], scope: Scope) -> Any:
+def _read(
+    machine: BoundPlan, fixed: Fixed, number: str, beliefs: Naturals, messages: Messages, scope: Scope
+) -> Float[Array, ""]:
     block = machine.ep_blocks[number]
     kind, flat = KINDS[type(block)], machine.flat(block, beliefs)
     return kind.evidence(block, fixed.prepared[number], flat, messages[number], scope)
 
 
-def _entropy(machine: BoundPlan, name: str, naturals: tuple[Any, ...], scope: Scope) -> Any:
+def _entropy(machine: BoundPlan, name: str, naturals: tuple[Array, ...], scope: Scope) -> Float[Array, ""]:
     family, plates = family_of(machine.graph.latent[name]), machine.plates_shape(name)
     if name in machine.shared:  # a Gaussian's entropy depends on its precision alone
         return math.prod(plates) * family.from_naturals(first_element(naturals, len(plates))).entropy()

@@ -5,24 +5,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from ...compiler.algebra.inner_products import in_turn
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Random
+from ...factors.arrays import Array
 from ...factors.moments import Vector
 from ..blocks.inner_product_elements import messages_in_turn
 from ..blocks.kinds import KINDS
 from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
 from ..values.scope import Scope
-from .barrier import settle
-from .bound_plan import BoundPlan
+from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
+from .computed_once import computed_once
+from .damping import trust_in
 from .evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
-from .step_size import distance, trust_in
+from .residual import distance
 
 
 @dataclasses.dataclass
@@ -30,13 +32,11 @@ class _Run:
     """Beliefs, their moments and moving parts in the course of one sweep."""
 
     beliefs: Naturals
-    moments: dict[str, Any]
+    moments: Moments
     moving: Naturals
-    starts: dict[str, Any]  # moments that replace those of a selector
-    first: Any  # while this is true
-    energies: dict[EnergyBlock, tuple[Any, dict[str, Any]]] = dataclasses.field(
-        default_factory=dict
-    )  # and where they hold
+    starts: Moments  # that replace those of a selector
+    first: Bool[Array, ""]  # while this is true
+    energies: Known = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,12 +73,12 @@ class Machine(BoundPlan):
     def sweep(
         self,
         fixed: Fixed,
-        data: dict[str, Any],
+        data: Data,
         state: State,
-        step: Any,
+        step: Float[Array, ""],
         with_evidence: bool,
-        starts: dict[str, Any],
-        first: Any,
+        starts: Moments,
+        first: Bool[Array, ""],
     ) -> Sweep:
         """EP blocks forward and back, then the moving variables one after the other.
 
@@ -87,10 +87,10 @@ class Machine(BoundPlan):
         scope = self.scope(data)
         before = self.beliefs(fixed, state)
         always = step > 0
-        moments = {name: settle(self.moments_of(name, naturals), always) for name, naturals in before.items()}
+        moments = {name: computed_once(self.moments_of(name, naturals), always) for name, naturals in before.items()}
         run = _Run(dict(before), moments, dict(state.moving), starts, first)
         for name in self.transient:
-            self._update(run, name, fixed, scope, jnp.ones_like(step), always)
+            self._update(run, name, fixed, scope, jnp.ones_like(step), always, state.messages)
         seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
         sound = self.all_proper(seen_beliefs, seen_beliefs) & all_finite(seen)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
@@ -101,7 +101,7 @@ class Machine(BoundPlan):
                 self._update(run, name, fixed, scope, step, always, messages)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
-        evidence: dict[str, Any] = {}
+        evidence: dict[str, Float[Array, ""]] = {}
         if with_evidence:
             known = {block: energy for block, (energy, at) in run.energies.items() if _same(at, seen)}
             evidence = evidence_parts(self, fixed, scope, seen_beliefs, seen, state.messages, energies=known)
@@ -113,7 +113,14 @@ class Machine(BoundPlan):
         return Sweep(State(run.moving, messages), residual, evidence, sound, proper, floored)
 
     def _update(
-        self, run: _Run, name: str, fixed: Fixed, scope: Scope, step: Any, always: Any, messages: Any = None
+        self,
+        run: _Run,
+        name: str,
+        fixed: Fixed,
+        scope: Scope,
+        step: Float[Array, ""],
+        always: Bool[Array, ""],
+        messages: Messages,
     ) -> None:
         """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
         mine = tuple(block for block in self.energies if name in block.latent)
@@ -132,15 +139,21 @@ class Machine(BoundPlan):
         found = self.moments_of(name, run.beliefs[name])
         if name in run.starts:
             found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
-        run.moments[name] = settle(found, always)
+        run.moments[name] = computed_once(found, always)
 
-    def _unmoved(self, run: _Run, name: str, fixed: Fixed) -> tuple[Any, ...]:
+    def _unmoved(self, run: _Run, name: str, fixed: Fixed) -> tuple[Array, ...]:
         """What a variable's belief is without its moving part."""
         return subtract(run.beliefs[name], run.moving[name]) if name in self.with_ep else fixed.constant[name]
 
     def _target(
-        self, run: _Run, name: str, blocks: tuple[EnergyBlock, ...], fixed: Fixed, scope: Scope, others: Sequence[Any]
-    ) -> tuple[Any, ...]:
+        self,
+        run: _Run,
+        name: str,
+        blocks: tuple[EnergyBlock, ...],
+        fixed: Fixed,
+        scope: Scope,
+        others: Sequence[Energy],
+    ) -> tuple[Array, ...]:
         """What the moving part of a variable's belief should be: the messages of these energies."""
         meeting = tuple(block for block in blocks if name in in_turn(block))
         apart = tuple(block for block in blocks if block not in meeting)
@@ -151,13 +164,14 @@ class Machine(BoundPlan):
         assert isinstance(variable, Random)
         return add(found, messages_in_turn(variable, self.turns[name], meeting, rest, scope.with_moments(run.moments)))
 
-    def partner_energies(self, name: str, fixed: Fixed, beliefs: Naturals, messages: Any) -> list[Any]:
+    def partner_energies(self, name: str, fixed: Fixed, beliefs: Naturals, messages: Messages) -> list[Energy]:
         """The energies of the blocks with messages that have the variable for a parameter, as functions of a scope."""
 
-        def energy(number):
+        def energy(number: str) -> Energy:
             block = self.ep_blocks[number]
             flat = self.flat(block, beliefs)
-            function: Any = KINDS[type(block)].energy
+            function = KINDS[type(block)].energy
+            assert function is not None
             return lambda inside: function(block, fixed.prepared[number], flat, messages[number], inside)
 
         return [energy(number) for number in self.partners.get(name, ())]
@@ -172,7 +186,16 @@ class Machine(BoundPlan):
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
             run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
 
-    def _ep_pass(self, fixed, scope, beliefs, moments, messages, step):
+    def _ep_pass(
+        self,
+        fixed: Fixed,
+        scope: Scope,
+        beliefs: Naturals,
+        moments: Moments,
+        messages: Messages,
+        step: Float[Array, ""],
+    ) -> tuple[Naturals, Messages, dict[str, Int[Array, ""]]]:
+        """The blocks with messages, forward and back: beliefs, messages, and how many cavities were floored."""
         messages, floored = dict(messages), {}
         beliefs = dict(beliefs)
         for number in map(str, self.graph.ep_order):
@@ -194,6 +217,6 @@ class Machine(BoundPlan):
         return pairs(self.graph)
 
 
-def _same(moments: dict[str, Any], others: dict[str, Any]) -> bool:
+def _same(moments: Moments, others: Moments) -> bool:
     """Whether these are the very same moments."""
     return all(others[name] is own for name, own in moments.items())

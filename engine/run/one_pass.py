@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ...factors.arrays import Key
 from ..blocks.kinds import KINDS
 from ..values.naturals import all_finite, subtract
-from . import controller
+from .bound_plan import Data
+from .carry import Settings
 from .evidence import evidence_parts
 from .machine import Machine
+from .result import Ended
+from .result_codes import CONTRADICTION, CONVERGED, DIVERGED
 from .start import prepare
 
 
-def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any], key: Any) -> dict[str, Any]:
+def direct(machine: Machine, settings: Settings, data: Data, key: Key) -> Ended:
     """The outputs of a run from a single solution of every block, evidence included."""
     data = machine.completed(data)
     fixed, scope = prepare(machine, data, key), machine.scope(data)
     beliefs, messages, log_z = dict(fixed.constant), {}, {}
     for number, block in machine.ep_blocks.items():
         outside = machine.flat(block, beliefs)
-        solve: Any = KINDS[type(block)].solve
+        solve = KINDS[type(block)].solve
+        assert solve is not None
         log_z[number], found = solve(block, fixed.prepared[number], outside, scope)
         messages[number] = {name: subtract(naturals, outside[name]) for name, naturals in found.items()}
         beliefs |= {name: machine.shaped(name, naturals) for name, naturals in found.items()}
@@ -30,14 +33,14 @@ def direct(machine: Machine, settings: controller.Settings, data: dict[str, Any]
     parts = evidence_parts(machine, fixed, scope, beliefs, moments, messages, log_z)
     evidence = sum(parts.values(), jnp.zeros(()))
     sound = proper & all_finite(moments) & (evidence < jnp.inf)
-    code = jnp.where(sound, controller.CONVERGED, controller.DIVERGED)
+    code = jnp.where(sound, CONVERGED, DIVERGED)
     zero, trace = jnp.zeros((), jnp.int32), jnp.full(settings.trace, jnp.nan)
     return {
         "beliefs": beliefs,
         "messages": messages,
         "parts": parts,
         "iteration": zero + 1,
-        "code": jnp.where(jnp.isneginf(evidence), controller.CONTRADICTION, code).astype(jnp.int32),
+        "code": jnp.where(jnp.isneginf(evidence), CONTRADICTION, code).astype(jnp.int32),
         "error": jnp.zeros(()),
         "residuals": trace.at[0].set(0.0),
         "evidences": trace.at[0].set(evidence),

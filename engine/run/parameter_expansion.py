@@ -7,15 +7,18 @@ two. luttinen2010transformations gives the idea; the solution here is of our own
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.algebra.inner_products import sides
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Constant, Random
+from ...factors.arrays import Array
+from ...factors.moments import Vector
 from ...factors.roles import LinearGaussian, gaussian_arguments
 from ..blocks.inner_product import shared_precision
 
@@ -59,8 +62,8 @@ def _isotropic(graph: Plan, name: str) -> float | None:
     return scale if plain else None
 
 
-def rotation(pair: Pair, left: Any, right: Any) -> Any:
-    """The best R for left -> R left, right -> R^-T right, given the moments of both.
+def rotation(pair: Pair, left: Vector, right: Vector) -> Float[Array, "k k"]:
+    """The best R for left -> R left, right -> R^-T right, given the moments of both, (..., k) and (..., k, k).
 
     With A, B the sums of second moments and a, b the prior precisions the optimum P = R'R solves a P A P - (m - n) P -
     b B = 0, m and n being the numbers of elements; in coordinates where A is the identity that is a scalar quadratic
@@ -78,19 +81,20 @@ def rotation(pair: Pair, left: Any, right: Any) -> Any:
     return _root(product)[0]
 
 
-def _total(vector: Any) -> Any:
+def _total(vector: Vector) -> Float[Array, "k k"]:
+    """The sum over elements of E x x'."""
     size = vector.mean.shape[-1]
     mean, covariance = vector.mean.reshape(-1, size), vector.covariance.reshape(-1, size, size)
     return mean.T @ mean + covariance.sum(0)
 
 
-def _root(matrix: Any) -> tuple[Any, Any]:
+def _root(matrix: Float[Array, "k k"]) -> tuple[Float[Array, "k k"], Float[Array, "k k"]]:
     """The symmetric square root of a positive definite matrix and its inverse."""
     values, vectors = jnp.linalg.eigh(0.5 * (matrix + matrix.T))
     values = jnp.sqrt(jnp.maximum(values, 1e-300))
     return (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
 
 
-def rotated(naturals: tuple[Any, Any], matrix: Any) -> tuple[Any, Any]:
+def rotated(naturals: tuple[Array, ...], matrix: Float[Array, "k k"]) -> tuple[Array, ...]:
     """The naturals of R x from those of x, for `matrix` = R^-T."""
     return naturals[0] @ matrix.T, matrix @ naturals[1] @ matrix.T

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, Int
 
 from ...compiler.algebra.inner_products import Side, in_turn, is_latent, sides
 from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Let, Random
+from ...factors.arrays import Array, Key
 from ...factors.roles import Spike
 from ..values.evaluate import known, value
 from ..values.masks import present
@@ -30,9 +31,9 @@ _CERTAINTY = 100.0  # of a start: its mean square over its variance
 _ACTIVE = 5.0  # log odds of a start to be active: what is not needed is switched off later, but hardly on again
 
 
-def components(machine: BoundPlan, scope: Scope, key: Any) -> dict[str, Any]:
+def components(machine: BoundPlan, scope: Scope, key: Key) -> dict[str, Float[Array, "*plates"]]:
     """Means by name for the scalars that meet in inner products observed under Gaussian noise."""
-    found: dict[str, Any] = {}
+    found: dict[str, Float[Array, "*plates"]] = {}
     for i, block in enumerate(machine.energies):
         if not (set(in_turn(block)) - set(found)) or not known(block.out, scope) or scope.rows.get(block):
             continue
@@ -50,7 +51,10 @@ def undecided(machine: BoundPlan, centres: Iterable[str]) -> list[str]:
     return [node.name for node in nodes if isinstance(node, Random) and node.name in machine.moving]
 
 
-def _of_block(block: EnergyBlock, pair: tuple[Side, Side], scope: Scope, key: Any) -> dict[str, Any]:
+def _of_block(
+    block: EnergyBlock, pair: tuple[Side, Side], scope: Scope, key: Key
+) -> dict[str, Float[Array, "*plates"]]:
+    """The means of the sides of one inner product; none where its plates are no rows and columns."""
     left, right = pair
     if left.over is None:
         left, right = right, left
@@ -73,12 +77,12 @@ def _of_block(block: EnergyBlock, pair: tuple[Side, Side], scope: Scope, key: An
     return found
 
 
-def _placed(matrix: Any, shape: tuple[int, ...], position: int) -> Any:
+def _placed(matrix: Float[Array, "row k"], shape: tuple[int, ...], position: int) -> Float[Array, "*plates"]:
     """Rows of components with the plate of these where their variable has it."""
     return jnp.moveaxis(matrix.reshape((*shape, matrix.shape[-1])), -1, position)
 
 
-def _principal(matrix: Any, size: int) -> Any:
+def _principal(matrix: Float[Array, "row column"], size: int) -> Float[Array, "row k"]:
     """The first `size` left singular vectors times singular values, for columns of unit variance; zeros beyond."""
     rows, columns = matrix.shape
     small = matrix @ matrix.T if rows <= columns else matrix.T @ matrix
@@ -88,12 +92,12 @@ def _principal(matrix: Any, size: int) -> Any:
     return jnp.pad(found / math.sqrt(columns), ((0, 0), (0, size - found.shape[1])))
 
 
-def _turned(loadings: Any, key: Any) -> Any:
+def _turned(loadings: Float[Array, "row k"], key: Key) -> Float[Array, "row k"]:
     """The rotation with the largest variance of squares (varimax), from a random one."""
     size = loadings.shape[1]
     rotation = jnp.linalg.qr(jax.random.normal(key, (size, size)))[0]
 
-    def step(_: Any, rotation: Any) -> Any:
+    def step(_: Int[Array, ""] | int, rotation: Float[Array, "k k"]) -> Float[Array, "k k"]:
         turned = loadings @ rotation
         slope = loadings.T @ (turned**3 - turned * jnp.mean(turned**2, axis=0))
         left, _, right = jnp.linalg.svd(slope)
@@ -102,7 +106,7 @@ def _turned(loadings: Any, key: Any) -> Any:
     return loadings @ jax.lax.fori_loop(0, _TURNS, step, rotation)
 
 
-def begun(variable: Random | Let, means: Any) -> tuple[Any, ...]:
+def begun(variable: Random | Let, means: Float[Array, "*plates"]) -> tuple[Float[Array, "*plates"], ...]:
     """A narrow belief around these means; one that may be zero begins as active."""
     precision = _CERTAINTY / jnp.maximum(jnp.mean(means**2), 1e-300)
     linear, half = precision * means, jnp.full_like(means, -0.5 * precision)

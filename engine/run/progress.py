@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
 
 import numpy as np
+
+from .chunks import Watched
 
 
 class Progress:
@@ -18,12 +19,12 @@ class Progress:
         self.started = time.monotonic()
         self.shown = False
 
-    def __call__(self, carry: Any) -> None:
+    def __call__(self, carry: Watched) -> None:
         """Prints the line once the run takes over a second."""
         seconds = time.monotonic() - self.started
         if not self.wanted or seconds < 1.0:
             return
-        iteration, residual = int(np.max(np.asarray(carry.iteration))), float(np.max(np.asarray(carry.good_residual)))
+        iteration, residual = int(np.max(np.asarray(carry.iteration))), float(np.max(np.asarray(carry.residual)))
         sys.stderr.write(f"\rcavity: sweep {iteration}, largest change {residual:.1e} sd, {seconds:.0f} s ")
         sys.stderr.flush()
         self.shown = True

@@ -1,25 +1,56 @@
-"""The outputs of a run: beliefs, messages, evidence, result code; and the diagnosis, a sentence on how it ended."""
+"""The outputs of a run: beliefs, messages, evidence, result code."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from jaxtyping import Bool, Float, Int, UInt32
 
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
-from . import controller
+from ..values.naturals import Naturals
+from .bound_plan import Messages
+from .carry import Counts, Parts, Settings
+
+
+class Ended(TypedDict):
+    """What a run from one start leaves."""
+
+    beliefs: Naturals
+    messages: Messages
+    parts: Parts  # the evidence by factor
+    evidence: Float[Array, ""]  # their sum
+    found: Bool[Array, ""]  # whether the run met a sound state
+    code: Int[Array, ""]
+    iteration: Int[Array, ""]
+    error: Float[Array, ""]  # estimated distance from the fixed point, in standard deviations
+    step: Float[Array, ""]
+    rejected: Int[Array, ""]
+    damped: Int[Array, ""]
+    floored: Counts
+    residuals: Float[Array, " trace"]
+    evidences: Float[Array, " trace"]  # NaN where not recorded, or where the sweep was dropped
+
+
+class Outputs(Ended):
+    """What the best of several starts leaves, and the others' evidence; of a batch with one more axis in front."""
+
+    restart: Int[Array, ""]
+    all_evidence: Float[Array, " restart"]  # minus infinity where a start led to no sound state
+    key: UInt32[Array, " 2"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The outputs of the compiled program."""
+    """The outputs of the compiled program, and how its controller worked."""
 
-    outputs: dict[str, Any]
-    settings: controller.Settings
+    outputs: Outputs
+    settings: Settings
 
-    def number(self, name: str) -> Any:
-        """A scalar output."""
+    def number(self, name: str) -> float | int | bool:
+        """A scalar output, by its name in `Outputs`."""
         return np.asarray(self.outputs[name]).item()
 
     def demand_sound(self, model: str) -> None:
@@ -32,36 +63,3 @@ class Result:
                 "that of the data, standardise the data, give more sweeps (max_iterations=) if there were few, or try "
                 "another method (method='ep' or 'vmp') for the factors that are not conjugate."
             )
-
-
-def diagnosis(result: Result, code: str) -> str:
-    """How a run with this result code ended and what to do."""
-    sweeps = int(result.number("iteration"))
-    error, step = float(result.number("error")), float(result.number("step"))
-    damped, rejected = int(result.number("damped")), int(result.number("rejected"))
-    care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
-    if code == "converged" and error == 0.0 and sweeps == 1:
-        return "Exact in one pass."
-    if code == "converged":
-        return f"Converged in {sweeps} sweeps: estimated distance from the fixed point {error:.1e} sd ({care})."
-    if code == "contradiction":
-        return (
-            "Observations and constraints contradict each other: together they have probability zero, and the "
-            "marginals mean nothing. `posterior.evidence` shows the factors at fault with minus infinity."
-        )
-    if code == "diverged":
-        return (
-            f"Diverged after {sweeps} sweeps: even small steps from the last sound state make a belief improper, an "
-            f"energy infinite, or lose evidence ({care}). The marginals are those of the last sound state, and may be "
-            "far from the answer. Try method='vmp' for the loopy part, stronger priors, or check the data for outliers "
-            "on a huge scale."
-        )
-    if code == "oscillating":
-        return (
-            f"Oscillating after {sweeps} sweeps ({care}): strong loops pull in turns. "
-            "Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
-        )
-    return (
-        f"Stopped after {sweeps} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). "
-        "Give more sweeps (max_iterations=) or a larger tolerance=."
-    )

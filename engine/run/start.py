@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int, PyTree
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Let, Random
+from ...factors.arrays import Array, Key
 from ..blocks.discrete import tables
 from ..blocks.kinds import KINDS
 from ..values.first_beliefs import (
@@ -29,11 +31,11 @@ from ..values.first_beliefs import (
 from ..values.joint_beliefs import given_places
 from ..values.naturals import Fixed, Naturals, State, add, spread, subtract
 from ..values.scope import Scope
-from .bound_plan import BoundPlan
+from .bound_plan import BoundPlan, Data, Moments
 from .principal_start import begun, components, undecided
 
 
-def prepare(machine: BoundPlan, data: dict[str, Any], key: Any) -> Fixed:
+def prepare(machine: BoundPlan, data: Data, key: Key) -> Fixed:
     """Everything that depends on data only."""
     scope = machine.scope(data)
     prepared = {}
@@ -54,7 +56,7 @@ def prepare(machine: BoundPlan, data: dict[str, Any], key: Any) -> Fixed:
     return Fixed(constant, prepared)
 
 
-def _given(machine: BoundPlan, name: str, scope: Scope) -> Any:
+def _given(machine: BoundPlan, name: str, scope: Scope) -> Float[Array, "*plates"]:
     """One where an entry is given, zero where it is missing."""
     return jnp.asarray(scope.data[machine.graph.partly[name].given.name], float)
 
@@ -62,12 +64,12 @@ def _given(machine: BoundPlan, name: str, scope: Scope) -> Any:
 class Lane(NamedTuple):
     """One of several runs: its random key, whether its start is moved away from that of the first, and its side."""
 
-    key: Any
-    moved: Any  # None where there is one start
-    side: Any  # 1 or -1: of the variables whose sign the model hardly sees
+    key: Key
+    moved: Bool[Array, ""] | None  # None where there is one start
+    side: Float[Array, ""]  # 1 or -1: of the variables whose sign the model hardly sees
 
 
-def start(machine: BoundPlan, fixed: Fixed, data: dict[str, Any], lane: Lane) -> tuple[State, dict[str, Any]]:
+def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[State, Moments]:
     """Beliefs from the priors in order of declaration, with symmetries broken by the random key.
 
     Also returns the moments that the selectors of gates have in the first sweep. Those are seeds, or the prior:
@@ -102,10 +104,10 @@ def start(machine: BoundPlan, fixed: Fixed, data: dict[str, Any], lane: Lane) ->
     selectors = [gate.selector for block in machine.energies for gate in block.gates]
     chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
     starts = {name: moments[name] for name in machine.moving if name in chosen}
-    if lane.moved is not None:
+    if (moved := lane.moved) is not None:
         for i, (name, own) in enumerate(starts.items()):
             random = _elsewhere(machine, name, own, scope, jax.random.fold_in(key, 5000 + i))
-            starts[name] = jax.tree.map(lambda there, here: jnp.where(lane.moved, there, here), random, own)
+            starts[name] = jax.tree.map(lambda there, here: jnp.where(moved, there, here), random, own)
     starts |= {name: placeholder(machine.graph.latent[name], scope) for name in undecided(machine, centres)}
     for i, (selector, _) in enumerate(exchangeable_gates(machine.graph)):
         data_of = machine.graph.partly.get(selector.name)
@@ -118,7 +120,7 @@ def start(machine: BoundPlan, fixed: Fixed, data: dict[str, Any], lane: Lane) ->
     return State(moving, messages), starts
 
 
-def _sides(machine: BoundPlan, name: str, lane: Lane, key: Any) -> Any:
+def _sides(machine: BoundPlan, name: str, lane: Lane, key: Key) -> Float[Array, "*plates"]:
     """The side of every element: that of the lane, or random ones where the start is moved."""
     if lane.moved is None:
         return lane.side
@@ -126,7 +128,7 @@ def _sides(machine: BoundPlan, name: str, lane: Lane, key: Any) -> Any:
     return jnp.where(lane.moved, random, lane.side)
 
 
-def _elsewhere(machine: BoundPlan, name: str, moments: Any, scope: Scope, key: Any) -> Any:
+def _elsewhere(machine: BoundPlan, name: str, moments: PyTree[Array], scope: Scope, key: Key) -> PyTree[Array]:
     """Other moments of a selector for the first sweep."""
     selector = machine.graph.latent[name]
     on_plate = any(gate.selector is selector and gate.axis for block in machine.energies for gate in block.gates)
@@ -151,7 +153,7 @@ def _has_prior(machine: BoundPlan, name: str) -> bool:
     return any(block.constant and block.latent == (name,) for block in machine.graph.blocks)
 
 
-def narrower(machine: BoundPlan, fixed: Fixed, moving: Naturals, times: Any) -> Naturals:
+def narrower(machine: BoundPlan, fixed: Fixed, moving: Naturals, times: Int[Array, ""]) -> Naturals:
     """The moving parts of beliefs with the same means and 100^times the precision, where these are real or positive.
 
     Under a vague start an energy may overflow, E exp(x) of N(0, 1e4) for one, though it does not near the answer.

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import cavity as cv
-from cavity.engine.run import controller
+from cavity.engine.run.result_codes import preferred
 
 
 def vague_rate():
@@ -121,7 +121,7 @@ def test_sound_runs_come_first():
     evidence, found = np.array([5.0, 3e13, -8.0, -7.0, -np.inf]), np.array([True] * 5)
 
     def best(found, monotone=False, codes=codes):
-        return int(controller.preferred(np.array(codes), np.array(found), evidence, monotone))
+        return int(preferred(np.array(codes), np.array(found), evidence, monotone))
 
     assert best(found) == 3
     assert best(found, codes=[slow, diverged, slow, diverged, contradiction]) == 0

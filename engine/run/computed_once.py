@@ -7,20 +7,24 @@ each of twenty selects. What passes through a loop is computed once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool
+
+from ...factors.arrays import Array
 
 LARGEST = 1 << 16
+_Tree = TypeVar("_Tree")  # a pytree of arrays
 
 
-def settle(tree: Any, always: Any) -> Any:
+def computed_once(tree: _Tree, always: Bool[Array, ""]) -> _Tree:
     """`tree` itself, computed once. `always` is a boolean scalar that is true, though the compiler cannot know it."""
     if sum(jnp.size(leaf) for leaf in jax.tree.leaves(tree)) > LARGEST:
         return tree
 
-    def once(carry):
+    def once(carry: tuple[Bool[Array, ""], _Tree]) -> tuple[Bool[Array, ""], _Tree]:
         return jnp.asarray(True), jax.tree.map(lambda a: jnp.where(always, a, jnp.zeros_like(a)), carry[1])
 
     return jax.lax.while_loop(lambda carry: ~carry[0], once, (~always, tree))[1]

@@ -1,0 +1,115 @@
+"""Inference by sweeps from one start, inside a trace: the state as a vector, and what the controller leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Bool, Float, Int
+
+from ...factors.arrays import Array
+from ..values.naturals import Naturals, State
+from . import controller
+from .bound_plan import Data
+from .carry import Carry, Counts, Parts, Settings, Swept, begin
+from .evidence import evidence_parts, part_names
+from .machine import Machine
+from .result import Ended
+from .result_codes import CONTRADICTION, DIVERGED, RUNNING
+from .start import Lane, narrower, prepare, start
+
+HISTORY = 2**25  # numbers that acceleration may keep: 256 MiB
+
+
+class Sweeping:
+    """Inference from one start; `young` tells whether the run has not got away from it yet."""
+
+    def __init__(
+        self, machine: Machine, settings: Settings, data: Data, lane: Lane, young: Bool[Array, ""] | bool
+    ) -> None:
+        self.machine, self.data = machine, machine.completed(data)
+        self.fixed = prepare(self.machine, self.data, lane.key)
+        first = partial(start, self.machine, self.fixed, self.data, lane)
+        blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first))
+        # Unless the run is young its start is known by its form alone: all else is in the carry.
+        self.state, self.starts = jax.lax.cond(young, first, lambda: blank)
+        affordable = max(2, HISTORY // (2 * max(1, self.split(self.state)[0].size)))
+        self.settings = settings._replace(depth=min(settings.depth, affordable), seeded=bool(self.starts))
+
+    def split(
+        self, state: State
+    ) -> tuple[Float[jax.Array, " size"], Naturals, Callable[[Float[jax.Array, " size"], Naturals], State]]:
+        """The part of the state that is accelerated, as a vector; the rest; and the way back."""
+        transient = self.machine.transient
+        live = {name: n for name, n in state.moving.items() if name not in transient}
+        rest = {name: n for name, n in state.moving.items() if name in transient}
+        x, unravel = ravel_pytree((live, state.messages))
+        x = jnp.asarray(x, float)  # where there is nothing, that is of single precision
+
+        def join(x: Float[jax.Array, " size"], rest: Naturals) -> State:
+            live, messages = unravel(x)
+            return State({name: live[name] if name in live else rest[name] for name in state.moving}, messages)
+
+        return x, rest, join
+
+    def begin(self) -> Carry:
+        """The carry before the first sweep."""
+        x, rest, _ = self.split(self.state)
+        floored: Counts = {number: jnp.zeros((), int) for number in self.machine.ep_blocks}
+        parts: Parts = {name: jnp.zeros(()) for name in part_names(self.machine)} if self.settings.with_evidence else {}
+        return begin(x, rest, floored, parts, self.settings, RUNNING)
+
+    def advance(self, carry: Carry, limit: Int[Array, ""]) -> Carry:
+        """Sweeps up to number `limit`."""
+        _, _, join = self.split(self.state)
+
+        def sweep(
+            x: Float[jax.Array, " size"], rest: Naturals, step: Float[Array, ""], first: Bool[Array, ""]
+        ) -> Swept:
+            result = self.machine.sweep(
+                self.fixed, self.data, join(x, rest), step, self.settings.with_evidence, self.starts, first
+            )
+            y, rest, _ = self.split(result.state)
+            return Swept(y, rest, result.residual, result.evidence, result.sound, result.proper, result.floored)
+
+        def start(narrowed: Int[Array, ""]) -> Float[Array, " size"]:
+            moving = narrower(self.machine, self.fixed, self.state.moving, narrowed)
+            return self.split(self.state._replace(moving=moving))[0]
+
+        return controller.advance(sweep, start, carry, self.settings, limit)
+
+    def finish(self, carry: Carry) -> Ended:
+        """What the run leaves.
+
+        With evidence, the answer is the last sound state; without, what the last sweep made of it.
+        """
+        _, _, join = self.split(self.state)
+        seen, sound, tally = self.settings.with_evidence, carry.sound, carry.tally
+        state = join(sound.x if seen else jnp.where(carry.code == DIVERGED, sound.x, carry.good.y), sound.rest)
+        beliefs = self.machine.beliefs(self.fixed, state)
+        parts = sound.parts
+        if not seen:
+            moments = {name: self.machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
+            parts = evidence_parts(
+                self.machine, self.fixed, self.machine.scope(self.data), beliefs, moments, state.messages
+            )
+        evidence = sum(parts.values(), jnp.zeros(()))
+        return {
+            "beliefs": beliefs,
+            "messages": state.messages,
+            "parts": parts,
+            "iteration": tally.iteration,
+            "code": jnp.where(sound.found & jnp.isneginf(evidence), CONTRADICTION, carry.code),
+            "error": carry.error,
+            "residuals": carry.residuals,
+            "evidences": carry.evidences,
+            "rejected": tally.rejected,
+            "damped": tally.damped,
+            "floored": tally.floored,
+            "step": carry.pace.step,
+            "evidence": evidence,
+            "found": sound.found & (evidence < jnp.inf),
+        }
