@@ -65,22 +65,7 @@ def infer(
     did not converge: its beliefs are those of the last sound state.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy)
-    observed = _observed(model, data)
-    key = (
-        frozenset(observed),
-        _hashable(checked_method(method)),
-        _hashable(plate_sizes(sizes)),
-        options,
-        len(model.randoms),
-        len(model.lets),
-        len(model.constraints),
-    )
-
-    def make() -> Program:
-        bind_checked(model, data, sizes)
-        return Program(model, observed, method, sizes, options)
-
-    program = programs_of(model).get(key, make)
+    program = _program(model, data, method, sizes, options)
     if integrate:
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
     posterior = program.run(data, seed=seed, prior=prior)
@@ -89,6 +74,21 @@ def infer(
     if isinstance(posterior, Posterior) and not posterior.converged:
         warn(posterior.diagnosis)
     return posterior  # type: ignore[return-value]
+
+
+def _program(
+    model: Model, data: Mapping[str, Any], method: Asked, sizes: Mapping[str, int] | None, options: Options
+) -> Program:
+    """The program for what is asked: that of an earlier call, unless the model has grown since."""
+    observed = _observed(model, data)
+    declared = len(model.randoms), len(model.lets), len(model.constraints)
+    key = frozenset(observed), _hashable(checked_method(method)), _hashable(plate_sizes(sizes)), options, declared
+
+    def make() -> Program:
+        bind_checked(model, data, sizes)
+        return Program(model, observed, method, sizes, options)
+
+    return programs_of(model).get(key, make)
 
 
 def programs_of(model: Model) -> Recent[Program]:

@@ -54,6 +54,31 @@ def test_import_leaves_jax_in_its_default_precision():
     assert run("import cavity, jax; print(jax.config.jax_enable_x64)").strip() == "False"
 
 
+LONGEST = 60  # lines of a function, its docstring included: more are not read from top to bottom
+TO_BE_CUT = {"engine/blocks/slots/tilted.py branch_nodes"}  # the one that is longer still
+
+
+def long_functions(path: Path, longest: int) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > longest:
+                yield node.name, lines
+
+
+def test_a_long_function_is_seen(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("class A:\n    def f(self):\n        'One.'\n        return 1\n\n\ndef g():\n    pass\n")
+    assert list(long_functions(path, 2)) == [("f", 3)]
+    assert list(long_functions(path, 3)) == []
+
+
+def test_functions_are_read_from_top_to_bottom():
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    found = {f"{path.relative_to(ROOT)} {name}" for path in paths for name, _ in long_functions(path, LONGEST)}
+    assert found - TO_BE_CUT == set()
+
+
 def imported(name: str, modules: dict[str, Path]) -> Iterator[str]:
     """What a module imports anywhere in it: at its top, inside functions, and for type checkers alone."""
     path = modules[name]

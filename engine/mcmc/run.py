@@ -20,8 +20,8 @@ import numpy as np
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
 from ..files.archive import DAMAGED, opened, write_archive
-from .bar import progress_bar
-from .checkpoint import Progress, Unfit, restored
+from .bar import Show, progress_bar
+from .checkpoint import Plan, Progress, Unfit, restored
 from .keys import words_of
 
 FORMAT, VERSION = "cavity chains", 1
@@ -129,12 +129,9 @@ def run(
         ModelError: a count out of range, or a key that is none.
         DataError: a checkpoint of another run.
     """
-    for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
-    if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0.0:
-        raise ModelError(f"every= is a number of seconds, 0 or more; found {every!r}.")
-    plan = {
+    _check_counts(draws, chains, warmup, thin, every)
+    _check_folder(checkpoint)
+    plan: Plan = {
         "key": words_of(key).tolist(),
         "chains": int(chains),
         "warmup": int(warmup),
@@ -143,38 +140,74 @@ def run(
     }
     # Keys 0 are for the starts; transition i has key i + 1.
     keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(chains))
-    _check_folder(checkpoint)
-    starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(chains)]
+    total = warmup + thin * draws
+    now = _begun(kernel, keys, plan, checkpoint, total)
+    with progress_bar(progress, "sweep") as show:
+        now = _walked(kernel, keys, plan, now, total, checkpoint, every, show, noted=not callable(progress))
+    return _chains(now, draws, kernel.grows)
+
+
+def _check_counts(draws: Any, chains: Any, warmup: Any, thin: Any, every: Any) -> None:
+    """ModelError for what is no number of the right size."""
+    for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0.0:
+        raise ModelError(f"every= is a number of seconds, 0 or more; found {every!r}.")
+
+
+def _begun(kernel: Kernel, keys: Keys, plan: Plan, checkpoint: str | os.PathLike[str] | None, total: int) -> Progress:
+    """Where a run of so many transitions begins: at new starts, or where its checkpoint ends."""
+    starts = [kernel.init(jax.random.fold_in(keys[chain], 0)) for chain in range(plan["chains"])]
     now = Progress(0, starts, [[] for _ in starts], [{} for _ in starts], [])
     if checkpoint is not None and os.path.exists(checkpoint):
         now = _read(checkpoint, plan, starts, kernel)
-    total, saved = warmup + thin * draws, time.monotonic()
     if kernel.reduce is not None and now.done > total:
         raise DataError(
             f"The checkpoint '{os.fspath(checkpoint or '')}' has gone {now.done} transitions, and {total} are asked "
             "for: totals over draws cannot be taken back. Ask for as many draws or more, or name another file."
         )
-    used = now.seconds[-1].copy() if now.seconds else np.zeros(chains)
+    return now
+
+
+def _walked(
+    kernel: Kernel,
+    keys: Keys,
+    plan: Plan,
+    now: Progress,
+    total: int,
+    checkpoint: str | os.PathLike[str] | None,
+    every: float,
+    show: Show,
+    noted: bool,
+) -> Progress:
+    """The run after `total` transitions, with a checkpoint every so many seconds and at the end."""
+    saved = time.monotonic()
+    used = now.seconds[-1].copy() if now.seconds else np.zeros(plan["chains"])
     walk = _walk(kernel, now.states, used)
-    with progress_bar(progress, "sweep") as show:
-        for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
-            walk.step(key_of)
-            kept = i >= warmup and (i - warmup + 1) % thin == 0
-            write = checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total)
-            if kept or write:
-                now = now._replace(done=i + 1, states=walk.states())
-            if kept:
-                now.seconds.append(used.copy())
-                _keep(kernel, now)
-            if kernel.note is None or callable(progress):
-                show(i + 1, total)
-            else:
-                show(i + 1, total, kernel.note(walk.states()))
-            if checkpoint is not None and write:
-                _write(checkpoint, plan, now)
-                saved = time.monotonic()
-    names = now.kept[0][0]
-    found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], kernel.grows) for name in names}
+    for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
+        walk.step(key_of)
+        kept = i >= plan["warmup"] and (i - plan["warmup"] + 1) % plan["thin"] == 0
+        write = checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total)
+        if kept or write:
+            now = now._replace(done=i + 1, states=walk.states())
+        if kept:
+            now.seconds.append(used.copy())
+            _keep(kernel, now)
+        if kernel.note is None or not noted:
+            show(i + 1, total)
+        else:
+            show(i + 1, total, kernel.note(walk.states()))
+        if checkpoint is not None and write:
+            _write(checkpoint, plan, now)
+            saved = time.monotonic()
+    return now
+
+
+def _chains(now: Progress, draws: int, grows: bool) -> Chains:
+    """The first `draws` draws of each chain, stacked."""
+    names, chains = now.kept[0][0], len(now.kept)
+    found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], grows) for name in names}
     shaped = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in found.items()}
     return Chains(shaped, tuple(now.states), np.array(now.seconds[:draws]).T, tuple(filter(None, now.totals)))
 

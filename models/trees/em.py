@@ -7,7 +7,7 @@ gradient, and needs tens of sweeps where EM needs hundreds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -18,7 +18,7 @@ from .likelihoods.leaves import to_leaves
 from .likelihoods.sites import fit_sites
 from .likelihoods.table import Data
 from .prior import MEASURES, TreePrior, log_structure, tables
-from .shapes.arrays import pack
+from .shapes.arrays import Leaves, Messages, pack
 from .tree import ORIGIN, Tree
 
 HISTORY = 10  # differences that L-BFGS remembers
@@ -118,36 +118,76 @@ def em_times(
     prior = prior or TreePrior()
     check(tree, data, prior, measure)
     engine = kernels(backend) if isinstance(backend, str) else backend
-    precision_prior, rate_prior = Gamma(*precision), Gamma(*rate)
+    exponent = _Exponent(exponents(tree, prior), 1.0 if measure == "time" else 0.0)
+    return _iterated(tree, data, prior, exponent, Gamma(*precision), Gamma(*rate), noise, engine, iterations, tolerance)
+
+
+class _Exponent(NamedTuple):
+    """J_v and s of every branch point: with rate c its time has density c (1 - t)^(c J - s) up to a constant."""
+
+    j: np.ndarray
+    shift: float
+
+    def at(self, c: float) -> np.ndarray:
+        """(branch points,) c J - s."""
+        return c * self.j - self.shift
+
+
+def _iterated(
+    tree: Tree,
+    data: Data,
+    prior: TreePrior,
+    exponent: _Exponent,
+    precision_prior: Gamma,
+    rate_prior: Gamma,
+    noise: float,
+    engine: Kernels,
+    iterations: int,
+    tolerance: float,
+) -> EM:
+    """E steps and M steps until the bound gains less than the tolerance."""
     tau, c = _first_precision(data, precision_prior), rate_prior
     leaf_count, columns = data.shape
-    points, j = np.arange(leaf_count, tree.n_nodes), exponents(tree, prior)
-    shift = 1.0 if measure == "time" else 0.0
+    points = np.arange(leaf_count, tree.n_nodes)
     branches = columns * tree.n_nodes
     bound: list[float] = []
     sites = None
     while True:
-        leaves, jacobian = to_leaves(data, 1.0 / tau.mean, noise)
-        if sites is not None:  # sites stay what they are in units of the data
-            scale = np.sqrt(tau.mean / sites[1])
-            leaves.mean[:, data.binary] = sites[0].mean[:, data.binary] * scale
-            leaves.variance[:, data.binary] = sites[0].variance[:, data.binary] * scale**2
-        found = fit_sites(pack(tree), data, leaves, 1.0 / tau.mean, sweep=engine.sweep)
-        sites = (found.leaves, tau.mean) if data.binary.any() else None
+        messages, evidence, sites = _locations(tree, data, tau, noise, engine, sites)
         depth = tree.depth[points]
-        log_times = len(points) * c.mean_log - float((c.mean * j - shift) @ depth)
-        evidence = float(found.messages.log_evidence) + found.correction + jacobian
+        log_times = len(points) * c.mean_log - float(exponent.at(c.mean) @ depth)
         spread = 0.5 * branches * (tau.mean_log - np.log(tau.mean)) - tau.divergence(precision_prior)
         bound.append(evidence + spread + log_times - c.divergence(rate_prior) + log_structure(tree, prior))
         converged = len(bound) > 1 and bound[-1] - bound[-2] < tolerance
         if converged or len(bound) > iterations:
             return EM(tree, tau, c, np.array(bound), converged)
-        square = squares(tree, found.messages) / tau.mean  # E |x_v - x_u|^2 in units of the data
+        square = squares(tree, messages) / tau.mean  # E |x_v - x_u|^2 in units of the data
         tau = Gamma(
             precision_prior.shape + 0.5 * branches, precision_prior.rate + 0.5 * float((square / tree.length).sum())
         )
-        c = Gamma(rate_prior.shape + len(points), rate_prior.rate + float(j @ depth))
-        tree = _with_best_times(tree, c.mean * j - shift, columns, tau.mean * square)
+        c = Gamma(rate_prior.shape + len(points), rate_prior.rate + float(exponent.j @ depth))
+        tree = _with_best_times(tree, exponent.at(c.mean), columns, tau.mean * square)
+
+
+class _Sites(NamedTuple):
+    """Leaves whose binary entries hold EP sites, and the precision of the diffusion in whose units they are."""
+
+    leaves: Leaves
+    precision: float
+
+
+def _locations(
+    tree: Tree, data: Data, tau: Gamma, noise: float, engine: Kernels, sites: _Sites | None
+) -> tuple[Messages, float, _Sites | None]:
+    """The E step over locations given E precision: their messages, log evidence, and the sites to go on from."""
+    leaves, jacobian = to_leaves(data, 1.0 / tau.mean, noise)
+    if sites is not None:  # sites stay what they are in units of the data
+        scale = np.sqrt(tau.mean / sites.precision)
+        leaves.mean[:, data.binary] = sites.leaves.mean[:, data.binary] * scale
+        leaves.variance[:, data.binary] = sites.leaves.variance[:, data.binary] * scale**2
+    found = fit_sites(pack(tree), data, leaves, 1.0 / tau.mean, sweep=engine.sweep)
+    evidence = float(found.messages.log_evidence) + found.correction + jacobian
+    return found.messages, evidence, _Sites(found.leaves, tau.mean) if data.binary.any() else None
 
 
 def exponents(tree: Tree, prior: TreePrior) -> np.ndarray:
@@ -161,7 +201,7 @@ def exponents(tree: Tree, prior: TreePrior) -> np.ndarray:
     )
 
 
-def squares(tree: Tree, messages: Any) -> np.ndarray:
+def squares(tree: Tree, messages: Messages) -> np.ndarray:
     """(nodes,) E |x_v - x_u|^2 along the branch above each node, in units where the diffusion variance is 1.
 
     The step d along a branch is N(0, length), and the messages from its ends see it as N(up - down mean; d, V), V the

@@ -115,22 +115,27 @@ def hybrid(
     if min(*variance, *rate) <= 0.0 or not 0.0 < damping <= 1.0 or noise < 0.0:
         raise DataError("Priors take positive numbers, the noise a non-negative one, damping lies in (0, 1].")
     state = _State(tree, data, noise, damping, variance, Gamma(*rate), prior)
-    structure = log_structure(tree, prior)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # such messages are left out
+        trace, converged = _iterated(state, log_structure(tree, prior), iterations, tolerance)
+    return _result(tree, state, np.array(trace), converged)
+
+
+def _iterated(state: _State, structure: float, iterations: int, tolerance: float) -> tuple[list[float], bool]:
+    """The log evidence after every iteration, that of the structure included, and whether they converged."""
     trace: list[float] = []
     converged = False
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # such messages are left out
-        for _ in range(20):
-            state.sweep_times()
-        state.sweep_back(1.0)
-        while len(trace) < iterations and not converged:
-            before = state.time_mean
-            trace.append(state.iterate() + structure)
-            moved = np.abs(state.time_mean - before).max()
-            if not np.isfinite(moved):
-                break
-            near = tolerance * max(1.0, abs(trace[-1]))
-            converged = len(trace) > 1 and bool(moved < tolerance and abs(trace[-1] - trace[-2]) < near)
-    return _result(tree, state, np.array(trace), converged)
+    for _ in range(20):
+        state.sweep_times()
+    state.sweep_back(1.0)
+    while len(trace) < iterations and not converged:
+        before = state.time_mean
+        trace.append(state.iterate() + structure)
+        moved = np.abs(state.time_mean - before).max()
+        if not np.isfinite(moved):
+            break
+        near = tolerance * max(1.0, abs(trace[-1]))
+        converged = len(trace) > 1 and bool(moved < tolerance and abs(trace[-1] - trace[-2]) < near)
+    return trace, converged
 
 
 def _result(tree: Tree, state: _State, trace: np.ndarray, converged: bool) -> Hybrid:

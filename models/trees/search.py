@@ -155,13 +155,48 @@ def search_trees(
     Source: knowles2012thesis.
     """
     data = data if isinstance(data, Data) else Data(data)
+    prior = TreePrior() if prior is None else prior
+    problem, hyper = _posed(data, prior, variance, noise, learn, priors, backend)
+    _check_call(data, steps, seconds, restarts, keep, names)
+    budget = _Budget(10 * data.shape[0] if steps is None and seconds is None else steps, seconds, restarts)
+    with progress_bar(progress, "step" if seconds is None else "second") as show:
+        record = _Record(keep, prior.binary and not problem.learn, generator(key), show)
+        _search(problem, hyper, budget, record)
+    return record.result(problem, names)
+
+
+def _posed(
+    data: Data,
+    prior: TreePrior,
+    variance: Any,
+    noise: float,
+    learn: Collection[str],
+    priors: Hyperpriors | None,
+    backend: str | Kernels,
+) -> tuple[Problem, Hyper]:
+    """What is searched for, and the hyperparameters to start from."""
     problem = Problem(
         data=data,
-        learn=_checked(learn, prior := TreePrior() if prior is None else prior, noise, data),
+        learn=_checked(learn, prior, noise, data),
         priors=priors or Hyperpriors(),
         shared=np.ndim(variance) == 0,
         backend=backend,
     )
+    variances = per_column("variance", variance, data.shape[1], positive=True)
+    return problem, Hyper(_start(prior, problem.learn), variances, float(noise))
+
+
+def _search(problem: Problem, hyper: Hyper, budget: _Budget, record: _Record) -> None:
+    """Climbs from as many trees as there are restarts, and records what is found."""
+    for _ in range(budget.parts):
+        budget.restart()
+        _climb(problem, _begun(problem, hyper, record.random), record.random, budget, record)
+
+
+def _check_call(
+    data: Data, steps: int | None, seconds: float | None, restarts: int, keep: int, names: tuple[str, ...]
+) -> None:
+    """ModelError for a search without an end, or one that keeps nothing; DataError for names of other rows."""
     if steps is not None and seconds is not None:
         raise ModelError("A search ends after steps= or after seconds=, one of the two.")
     if restarts < 1 or keep < 1 or (steps is not None and steps < 0) or (seconds is not None and seconds <= 0.0):
@@ -169,18 +204,8 @@ def search_trees(
             f"A search takes restarts >= 1, keep >= 1, steps >= 0 and seconds > 0; found {restarts}, {keep}, {steps}, "
             f"{seconds}."
         )
-    rows, columns = data.shape
-    if len(names) not in (0, rows):
-        raise DataError(f"names= is one name for each of the {rows} rows; found {len(names)}.")
-    hyper = Hyper(_start(prior, problem.learn), per_column("variance", variance, columns, positive=True), float(noise))
-    budget = _Budget(10 * rows if steps is None and seconds is None else steps, seconds, restarts)
-    random = generator(key)
-    with progress_bar(progress, "step" if seconds is None else "second") as show:
-        record = _Record(keep, prior.binary and not problem.learn, random, show)
-        for _ in range(restarts):
-            budget.restart()
-            _climb(problem, _begun(problem, hyper, random), random, budget, record)
-    return record.result(problem, names)
+    if len(names) not in (0, data.shape[0]):
+        raise DataError(f"names= is one name for each of the {data.shape[0]} rows; found {len(names)}.")
 
 
 def _begun(problem: Problem, hyper: Hyper, random: np.random.Generator) -> State:

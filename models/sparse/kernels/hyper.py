@@ -50,41 +50,19 @@ def draw_hyper(seed: Any, state: State, energy: Any, numbers: Numbers, switches:
         numbers, switches: of the model.
         rows: for how many rows the precisions of factors that may be born are drawn from their prior.
     """
-    places, every = state.loading.shape
-    samples = state.factor.shape[1]
-    exist = used(state)
-    free = exist & (jnp.arange(places) >= switches.known)
-    number = (state.count - switches.known).astype(jnp.float64)
+    every, exist = state.loading.shape[1], used(state)
+    free = exist & (jnp.arange(state.loading.shape[0]) >= switches.known)
     active = state.loading != 0.0
     ones = active.sum(1).astype(jnp.float64)
+    number = (state.count - switches.known).astype(jnp.float64)
     concentration = state.concentration
     if "concentration" in switches.learn:
         concentration = _draw_concentration(seed, state, ones, free, number, numbers, switches)
+    born = (switches.most, rows)
     shapes = _activity_shapes(seed, state, active, ones, free, concentration, numbers, switches)
     if "mass" in switches.learn:
         shapes["mass"] = (numbers.mass_prior[0] + number)[None]
-    own = 1.0 if switches.noise == "shared" else float(every)
-    if switches.noise != "fixed":
-        data = 0.5 * samples * every / own
-        shapes["noise"] = jnp.full((1, int(own)), numbers.noise_prior[0] + data)
-    if "noise_rate" in switches.learn:
-        shapes["noise_rate"] = (numbers.noise_rate_prior[0] + own * numbers.noise_prior[0])[None]
-    first = numbers.precision_prior[0]
-    if switches.precision == "factor":
-        shapes["precision"] = first + jnp.where(exist, 0.5 * ones, 0.0)
-    elif switches.precision == "shared":
-        shapes["precision"] = (first + 0.5 * ones.sum())[None]
-    if "precision_rate" in switches.learn:
-        several = state.count if switches.precision == "factor" else 1.0
-        shapes["precision_rate"] = (numbers.precision_rate_prior[0] + first * several)[None]
-    born = (switches.most, rows)
-    births = switches.sparsity == "buffet"
-    if births and switches.precision == "factor":
-        shapes["born"] = jnp.full(born, first)
-    if switches.slab == "student_t":
-        shapes["element"] = numbers.element[0] + 0.5 * active
-        if births:
-            shapes["born element"] = jnp.full(born, numbers.element[0])
+    shapes |= _noise_shapes(state, numbers, switches) | _slab_shapes(state, active, exist, born, numbers, switches)
     logs = log_gammas(seed, shapes)
 
     state = state._replace(concentration=concentration)
@@ -108,6 +86,40 @@ def draw_hyper(seed: Any, state: State, energy: Any, numbers: Numbers, switches:
 def harmonic(concentration: Any, rows: int) -> Any:
     """`sum of c / (c + j)` over j = 0 ... D - 1: the expected number of factors for a mass of 1."""
     return concentration * (digamma(concentration + rows) - digamma(concentration))
+
+
+def _noise_shapes(state: State, numbers: Numbers, switches: Switches) -> dict[str, Any]:
+    """Shapes of the gamma distributions of noise precisions, and of the rate that they share."""
+    every, samples, shapes = state.loading.shape[1], state.factor.shape[1], {}
+    own = 1.0 if switches.noise == "shared" else float(every)
+    if switches.noise != "fixed":
+        data = 0.5 * samples * every / own
+        shapes["noise"] = jnp.full((1, int(own)), numbers.noise_prior[0] + data)
+    if "noise_rate" in switches.learn:
+        shapes["noise_rate"] = (numbers.noise_rate_prior[0] + own * numbers.noise_prior[0])[None]
+    return shapes
+
+
+def _slab_shapes(
+    state: State, active: Any, exist: Any, born: tuple[int, int], numbers: Numbers, switches: Switches
+) -> dict[str, Any]:
+    """Shapes of the gamma distributions of slab precisions and elements, also of factors that may be born."""
+    ones, first, shapes = active.sum(1).astype(jnp.float64), numbers.precision_prior[0], {}
+    if switches.precision == "factor":
+        shapes["precision"] = first + jnp.where(exist, 0.5 * ones, 0.0)
+    elif switches.precision == "shared":
+        shapes["precision"] = (first + 0.5 * ones.sum())[None]
+    if "precision_rate" in switches.learn:
+        several = state.count if switches.precision == "factor" else 1.0
+        shapes["precision_rate"] = (numbers.precision_rate_prior[0] + first * several)[None]
+    births = switches.sparsity == "buffet"
+    if births and switches.precision == "factor":
+        shapes["born"] = jnp.full(born, first)
+    if switches.slab == "student_t":
+        shapes["element"] = numbers.element[0] + 0.5 * active
+        if births:
+            shapes["born element"] = jnp.full(born, numbers.element[0])
+    return shapes
 
 
 def _activity_shapes(

@@ -212,7 +212,7 @@ def _sites(given: Given, rows: Rows, d: Any, old: Any, odds: Any, moves: Any, bo
 def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any, free: Any) -> Rows:
     """The birth and death move of row d; values of X of new factors are drawn at once, for the rows to come."""
     places, samples = jnp.arange(free.shape[0]), given.values.shape[1]
-    noise, cross = row(given.noise, d), row(rows.cross, d)
+    noise = row(given.noise, d)
     own = (loading != 0.0) & (rows.ones == 1.0) & free
     shared = jnp.where(own, 0.0, loading)
     number, new = own.sum(), row(births.born.number, d)
@@ -220,21 +220,13 @@ def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any,
     some = number + new > 0
 
     def decide() -> Any:
-        fit = (rows.gram * shared).sum(1) - 2.0 * cross
-        energy = jnp.maximum(row(given.square, d) + (shared * fit).sum(), 0.0)
-        squares = jnp.stack([((loading - shared) ** 2).sum(), (sizes * sizes).sum()])
-        evidence = log_evidence(squares, energy, noise, samples)
-        return accepted(row(births.uniform, d), births.law, jnp.stack([number, new]), evidence)
+        return _accepts(given, births, rows, d, loading, shared, jnp.stack([number, new]))
 
     accept = lax.cond(some, decide, lambda: jnp.zeros((), bool))
     enough = (free & (own | (rows.ones == 0.0))).sum() >= new
     fits, accept = rows.fits & (enough | ~accept), accept & enough
-    rows = rows._replace(
-        ones=jnp.where(own & accept, 0.0, rows.ones),
-        fits=fits,
-        accepted=rows.accepted + accept,
-        proposed=rows.proposed + some,
-    )
+    left = jnp.where(own & accept, 0.0, rows.ones)
+    rows = rows._replace(ones=left, fits=fits, accepted=rows.accepted + accept, proposed=rows.proposed + some)
     loading = jnp.where(accept, shared, loading)
     element = None if rows.element is None else row(rows.element, d)
     later = jnp.arange(sizes.shape[0])
@@ -274,6 +266,18 @@ def _replace_own(given: Given, births: Births, rows: Rows, d: Any, loading: Any,
     if element is not None:
         rows = rows._replace(element=put(rows.element, d, element))
     return rows._replace(loading=put(rows.loading, d, loading))
+
+
+def _accepts(given: Given, births: Births, rows: Rows, d: Any, loading: Any, shared: Any, number: Any) -> Any:
+    """Whether row d has new factors instead of its own; `shared` are its loadings without these, `number` counts both,
+    own and new.
+    """
+    sizes = row(births.born.loading, d)
+    fit = (rows.gram * shared).sum(1) - 2.0 * row(rows.cross, d)
+    energy = jnp.maximum(row(given.square, d) + (shared * fit).sum(), 0.0)
+    squares = jnp.stack([((loading - shared) ** 2).sum(), (sizes * sizes).sum()])
+    evidence = log_evidence(squares, energy, row(given.noise, d), given.values.shape[1])
+    return accepted(row(births.uniform, d), births.law, number, evidence)
 
 
 def _compact(state: State, rows: Rows, switches: Switches) -> State:

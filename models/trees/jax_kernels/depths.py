@@ -171,6 +171,14 @@ def _slice(
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
     now = (old - start) / (1.0 + (old - start))
+    possible = wanted & (room > 0.0) & (old >= start)
+    found, good = _shrunk(density, now, last, possible, key)
+    moved = jnp.clip(start + found / (1.0 - found), start, jnp.maximum(end - GAP, start))
+    return jnp.where(possible & good, moved, old)
+
+
+def _shrunk(density: Callable[[Any], Any], now: Any, last: Any, possible: Any, key: Any) -> tuple[Any, Any]:
+    """A point of the slice through `now`, from shrinking (0, last), and whether one was found."""
 
     def shrink(carry: Any) -> Any:
         """Step 0 finds the level of the slice."""
@@ -183,11 +191,9 @@ def _slice(
         high = jnp.where((step > 0) & (trial >= now), trial, high)
         return low, high, jnp.where(good, trial, low + (high - low) * uniform[1]), level, step + 1, good
 
-    possible = wanted & (room > 0.0) & (old >= start)
     initial = jnp.asarray(0.0), last, now, jnp.asarray(0.0), jnp.asarray(0), ~possible
     _, _, found, _, _, good = lax.while_loop(lambda carry: ~carry[5] & (carry[4] < SHRINKS), shrink, initial)
-    moved = jnp.clip(start + found / (1.0 - found), start, jnp.maximum(end - GAP, start))
-    return jnp.where(possible & good, moved, old)
+    return found, good
 
 
 depth_moves = Kernel(native(depth_moves_))

@@ -80,12 +80,9 @@ def fit_sites(
     if not signs.size:
         return Sites(leaves, 0.0, sweep(arrays, leaves), 0.0)
     sd = np.sqrt(np.broadcast_to(np.asarray(variance, dtype=np.float64), data.binary.shape)[columns])
-    # The time from its parent to each leaf.
-    length = np.exp(-np.asarray(arrays.depth)[np.asarray(arrays.parent)[: len(signs)]])[:, None]
     while True:
         messages = sweep(arrays, leaves)
-        mean = np.asarray(messages.down_mean)[: len(signs)][:, columns]
-        spread = np.asarray(messages.down_variance)[: len(signs)][:, columns] + length
+        mean, spread = _cavities(arrays, messages, len(signs), columns)
         old_mean, old_spread = leaves.mean[:, columns], leaves.variance[:, columns]
         log_z, precision, shift = probit_sites(signs, sd, mean, spread)
         old_precision = 1.0 / old_spread
@@ -97,11 +94,25 @@ def fit_sites(
             correction = float(log_z.sum() - sites.sum())
             return Sites(leaves, correction, messages, float(change))
         new = _gaussians(old_precision + damping * step, old_precision * old_mean + damping * turn)
-        if isinstance(columns, slice):
-            leaves = new
-        else:
-            leaves = Leaves(leaves.mean.copy(), leaves.variance.copy())
-            leaves.mean[:, columns], leaves.variance[:, columns] = new
+        leaves = _with_columns(leaves, columns, new)
+
+
+def _cavities(
+    arrays: Arrays, messages: Messages, rows: int, columns: slice | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, columns) means and variances of leaves as their parents see them."""
+    length = np.exp(-np.asarray(arrays.depth)[np.asarray(arrays.parent)[:rows]])[:, None]  # from parent to leaf
+    mean = np.asarray(messages.down_mean)[:rows][:, columns]
+    return mean, np.asarray(messages.down_variance)[:rows][:, columns] + length
+
+
+def _with_columns(leaves: Leaves, columns: slice | np.ndarray, new: Leaves) -> Leaves:
+    """The leaves with other Gaussians in these columns, all where `columns` is a slice."""
+    if isinstance(columns, slice):
+        return new
+    leaves = Leaves(leaves.mean.copy(), leaves.variance.copy())
+    leaves.mean[:, columns], leaves.variance[:, columns] = new
+    return leaves
 
 
 def first_sites(signs: np.ndarray, sd: np.ndarray) -> Leaves:

@@ -67,14 +67,7 @@ def optimise_times(
 
     Source: knowles2011trees.
     """
-    if measure not in MEASURES:
-        raise DataError(f"The measure of the times is one of {', '.join(MEASURES)}; found {measure!r}.")
-    check_rows(arrays, leaves)
-    if len(tables.harmonic) <= len(leaves.mean):
-        raise DataError(
-            f"The tables are those of {len(tables.harmonic) - 1} leaves, and the tree has {len(leaves.mean)}: make "
-            f"them with tables(prior, {len(leaves.mean)})."
-        )
+    _check(arrays, leaves, tables, measure)
     engine = kernels(backend) if isinstance(backend, str) else backend
     points = branch_points(arrays)
     start = np.asarray(arrays.depth, dtype=np.float64).copy()
@@ -99,6 +92,18 @@ def optimise_times(
         options={"maxfun": evaluations, "maxiter": evaluations, "ftol": tolerance / scale, "gtol": 0.0, "maxcor": 20},
     )
     return Times(arrays._replace(depth=best.depth), best.log_joint, best.calls, bool(result.success))
+
+
+def _check(arrays: Arrays, leaves: Leaves, tables: Tables, measure: str) -> None:
+    """DataError for an unknown measure, and for a tree, leaves and tables of different sizes."""
+    if measure not in MEASURES:
+        raise DataError(f"The measure of the times is one of {', '.join(MEASURES)}; found {measure!r}.")
+    check_rows(arrays, leaves)
+    if len(tables.harmonic) <= len(leaves.mean):
+        raise DataError(
+            f"The tables are those of {len(tables.harmonic) - 1} leaves, and the tree has {len(leaves.mean)}: make "
+            f"them with tables(prior, {len(leaves.mean)})."
+        )
 
 
 def branch_points(arrays: Arrays) -> np.ndarray:
