@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from ..compiler.data.bind import plate_sizes
@@ -13,8 +13,8 @@ from ..compiler.plan import make_plan
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import best
 from .evidence.integrate import integrate as integrate_over
-from .options import Options
-from .posterior import Posterior
+from .options import Asked, Options
+from .posterior import Posterior, Prior
 from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
 from .support.recent import Recent
@@ -25,9 +25,9 @@ def infer(
     model: Model,
     data: Mapping[str, Any],
     *,
-    method: Any = "auto",
+    method: Asked = "auto",
     sizes: Mapping[str, int] | None = None,
-    prior: Any = None,
+    prior: Prior | None = None,
     seed: int = 0,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
@@ -96,14 +96,15 @@ def programs_of(model: Model) -> Recent[Program]:
     return model.compiled.setdefault("programs", Recent(PROGRAMS))
 
 
-def _observed(model: Model, data: Any) -> list[str]:
+def _observed(model: Model, data: Mapping[str, Any]) -> list[str]:
     """The names in the data that are not inputs."""
     the_model(model)
     named(data, " Give an empty dictionary to infer the prior.")
     return [name for name in data if name in model.randoms or name in model.lets]
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: Hashable | Mapping[str, Hashable]) -> Hashable:
+    """A dictionary as its items."""
     return tuple(value.items()) if isinstance(value, Mapping) else value
 
 
@@ -111,7 +112,7 @@ def compile(
     model: Model,
     observed: Sequence[str] = (),
     *,
-    method: Any = "auto",
+    method: Asked = "auto",
     sizes: Mapping[str, int] | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
@@ -139,7 +140,7 @@ def explain(
     model: Model,
     data: Mapping[str, Any] | None = None,
     *,
-    method: Any = "auto",
+    method: Asked = "auto",
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
 ) -> str:

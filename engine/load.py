@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias, overload
 from zipfile import BadZipFile
 
 import jax
@@ -34,7 +34,7 @@ from .files.archive import DAMAGED, Archive, Foreign, opened
 from .files.restored import check_belief, check_description, check_leaves
 from .files.saved import Saved
 from .files.store import FORMAT, VERSION, digest_of_constants
-from .options import Options
+from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
 from .run.result import Result
@@ -42,10 +42,13 @@ from .run.runner import Runner
 from .run.trace import Trace
 from .values.first_beliefs import family_of
 
-KINDS: dict[str, Any] = {
+KINDS: dict[str, type] = {
     **BY_NAME,
     **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
 }
+
+
+Json: TypeAlias = Any  # nested lists, dictionaries, strings and numbers of a description, whose form is checked
 
 
 class _Reader:
@@ -70,12 +73,13 @@ class _Reader:
             for name, parts in arrays.items()
         }
 
-    def family(self, entry: Any) -> Any:
+    def family(self, entry: Json) -> Any:
+        """The belief that an entry describes, of one of KINDS."""
         family = KINDS[entry["family"]](**{name: self._field(value) for name, value in entry["fields"].items()})
         check_belief(family)
         return family
 
-    def _field(self, value: Any) -> Any:
+    def _field(self, value: Json) -> Any:
         if isinstance(value, list):
             return tuple(map(self._field, value))
         if not isinstance(value, Mapping):
@@ -85,12 +89,12 @@ class _Reader:
         return _nested(value["formulas"]) if "formulas" in value else self.family(value)
 
 
-def _nested(value: Any) -> Any:
+def _nested(value: Json) -> Any:
     """Lists of lists as tuples of tuples."""
     return tuple(map(_nested, value)) if isinstance(value, list) else value
 
 
-def _part(entry: Any) -> Part:
+def _part(entry: Json) -> Part:
     """A part as it was written; a name alone in the files of version 1, which carried variables one by one."""
     return Part((entry,)) if isinstance(entry, str) else Part(tuple(entry[0]), bool(entry[1]))
 
@@ -115,7 +119,8 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
     return Beliefs(parts, joints, sizes)
 
 
-def _read_method(method: Any) -> Any:
+def _read_method(method: Json) -> Asked:
+    """A method as it was asked for."""
     if isinstance(method, str):
         return method
     if "method" in method:
@@ -123,7 +128,11 @@ def _read_method(method: Any) -> Any:
     return {name: _read_method(value) for name, value in method["by_name"].items()}
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Any:
+@overload
+def load(path: str | os.PathLike[str], model: Model) -> Posterior: ...
+@overload
+def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Saved:
     """The posterior that `posterior.save(path)` wrote.
 
     With the `model` that made it, a `Posterior` that can do all that the saved one could; nothing is inferred again.
@@ -160,7 +169,7 @@ def _foreign(where: str) -> str:
     return f"{where} is not a saved posterior: it is another kind of archive. cv.load reads what posterior.save wrote."
 
 
-def _check_version(where: str, meta: Any) -> None:
+def _check_version(where: str, meta: Json) -> None:
     if not isinstance(meta, Mapping) or meta.get("format") != FORMAT:
         raise DataError(_foreign(where))
     if not isinstance(meta.get("version"), int) or meta["version"] > VERSION:
@@ -226,7 +235,13 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     return program.posterior(machine, arrays, binding, Result(outputs, run.settings))
 
 
-def _bound(model: Model, inputs: Any, observed: Any, missing: Any, sizes: Mapping[str, int]) -> Binding:
+def _bound(
+    model: Model,
+    inputs: Mapping[str, Any],  # arrays, or sparse matrices
+    observed: dict[str, np.ndarray],
+    missing: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+) -> Binding:
     """The data of the file, checked like any other."""
     if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
         raise ValueError(f"its observations of '{lost[0]}' are NaN, and not marked as missing")
@@ -236,7 +251,7 @@ def _bound(model: Model, inputs: Any, observed: Any, missing: Any, sizes: Mappin
     return bind_checked(model, {**inputs, **observed}, sizes)
 
 
-def _check_model(meta: Any, model: Model, where: str) -> None:
+def _check_model(meta: Json, model: Model, where: str) -> None:
     """The declarations are compared as they print, and the constants by digest."""
     theirs, ours = meta["model"].splitlines()[1:], repr(model).splitlines()[1:]
     if theirs != ours:

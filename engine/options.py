@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import UInt32
 
 from ..compiler.language.model import Model
+from ..compiler.methods import Method
 from ..factors.errors import ModelError
+
+Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # method=, as users give it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +56,12 @@ class Request:
 
     model: Model
     observed: frozenset[str]
-    method: Any
+    method: Asked
     sizes: Mapping[str, int]  # of plates that neither the model nor the data tell
     options: Options
 
 
-def key_of(seed: Any) -> np.ndarray:
+def key_of(seed: Any) -> UInt32[np.ndarray, " 2"]:
     """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
     try:
         number = operator.index(seed)

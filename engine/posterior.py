@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
+from ..factors.families import ExponentialFamily
 from .answers import carry
 from .answers.arviz import to_arviz
 from .answers.carry import Beliefs, Contribution
@@ -25,6 +26,8 @@ from .files.store import save
 from .plots.posterior import plot_posterior
 from .support.asked_arguments import named
 
+Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
+
 
 class AnyPosterior(Inferred):
     """What every kind of posterior is asked alike."""
@@ -36,7 +39,7 @@ class AnyPosterior(Inferred):
         verdict = [] if self._verdict is None else [f"Trust: {self._verdict.verdict}"]
         return summary(self, self.log_evidence, [self.diagnosis, *verdict])
 
-    def check(self, against: str = "nuts", **options: Any) -> Check:
+    def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.
 
         `options` are draws=, warmup=, chains= and seed=. Needs the extra `mcmc`.

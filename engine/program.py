@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, SupportsIndex, overload
 
 import jax
 import numpy as np
+from jaxtyping import Bool, Float
 
 from ..compiler.algebra.known import known_in
 from ..compiler.blocks.site import SiteBlock
@@ -30,10 +31,12 @@ from .blocks.site.site_data import all_apart
 from .data.arrays import arrays_of
 from .data.centred import Form, check_centred, linear_forms
 from .data.rules_of_arguments import bind_checked, check_binding
-from .options import Options, Request
-from .posterior import Posterior
+from .options import Asked, Options, Request
+from .posterior import Posterior, Prior
+from .run.bound_plan import Data
+from .run.carry import Settings
 from .run.machine import Machine
-from .run.result import Result
+from .run.result import Outputs, Result
 from .run.result_codes import CONVERGED
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -54,12 +57,11 @@ class Program:
     """
 
     @not_too_deep()
-    @not_too_deep()
     def __init__(
         self,
         model: Model,
         observed: Sequence[str],
-        method: Any = "auto",
+        method: Asked = "auto",
         sizes: Mapping[str, int] | None = None,
         options: Options | None = None,
     ) -> None:
@@ -95,7 +97,7 @@ class Program:
         return {**{name: size for name, (size, _) in self.model.sizes.items()}, **self.sizes}
 
     @not_too_deep()
-    def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
+    def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
         `prior` is what an earlier posterior knows (see `infer`). Returns a `Posterior`, once it is computed. Raises
@@ -108,7 +110,7 @@ class Program:
             warn(posterior.diagnosis)
         return posterior
 
-    def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Any = None) -> Posterior:
+    def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
         """As a call, without the warning: for a caller who looks at `posterior.converged`."""
         binding = self.bind(data)
         beliefs = given_beliefs(self.model, binding, prior)
@@ -119,7 +121,7 @@ class Program:
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
 
-    def posterior(self, machine: Machine, arrays: dict[str, Any], binding: Binding, result: Result) -> Posterior:
+    def posterior(self, machine: Machine, arrays: Data, binding: Binding, result: Result) -> Posterior:
         """The posterior of one run of the program."""
         return Posterior(self.request, machine, arrays, binding, result, self.predictors)
 
@@ -177,7 +179,7 @@ class Program:
             )
 
     def machine_and_runner(
-        self, binding: Binding, inputs: Any, given: frozenset[Part] = frozenset()
+        self, binding: Binding, inputs: Mapping[str, Any], given: frozenset[Part] = frozenset()
     ) -> tuple[Machine, Runner]:
         """What runs data of these shapes, made at most once; `given` are the parts with beliefs of earlier data."""
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
@@ -248,9 +250,9 @@ class Batch(Sequence[Posterior]):
         program: Program,
         machine: Machine,
         bindings: Bindings,
-        arrays: dict[str, Any],
-        outputs: Any,
-        settings: Any,
+        arrays: Data,
+        outputs: Outputs,
+        settings: Settings,
     ) -> None:
         self._program, self._machine, self._bindings = program, machine, bindings
         self._arrays, self._outputs, self._settings = arrays, outputs, settings
@@ -258,7 +260,11 @@ class Batch(Sequence[Posterior]):
     def __len__(self) -> int:
         return self._bindings.number
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Posterior: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Posterior]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Posterior | list[Posterior]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = range(len(self))[index]
@@ -268,14 +274,14 @@ class Batch(Sequence[Posterior]):
         return self._program.posterior(self._machine, arrays, self._bindings.one(i), result)
 
     @property
-    def log_evidence(self) -> np.ndarray:
-        """The log evidence of every data set."""
-        return self._outputs["evidence"]
+    def log_evidence(self) -> Float[np.ndarray, " batch"]:
+        """The log evidence of every data set; minus infinity where a run met no sound state."""
+        return np.asarray(self._outputs["evidence"])
 
     @property
-    def converged(self) -> np.ndarray:
+    def converged(self) -> Bool[np.ndarray, " batch"]:
         """Whether each inference converged."""
-        return self._outputs["code"] == CONVERGED
+        return np.asarray(self._outputs["code"] == CONVERGED)
 
 
 def _brief(array: np.ndarray) -> str:

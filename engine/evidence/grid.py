@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
 STEPS = {1: 0.6, 2: 0.8, 3: 1.0}  # first spacing in standard deviations; halved until nothing changes
 CUTOFF = {1: 38.0, 2: 26.0, 3: 16.0}  # points whose density is exp(-CUTOFF) of the peak have no neighbours of their own
 TOLERANCE = 1e-7  # of the log evidence, means and log variances, between one spacing and the next
 _LARGEST = 60_000
+
+LogDensity: TypeAlias = Callable[[Float[np.ndarray, "K d"]], Float[np.ndarray, " K"]]
 
 
 class Grid(NamedTuple):
@@ -21,10 +24,10 @@ class Grid(NamedTuple):
     before.
     """
 
-    points: np.ndarray
-    log_density: np.ndarray
+    points: Float[np.ndarray, "K d"]
+    log_density: Float[np.ndarray, " K"]
     log_cell: float
-    widths: np.ndarray
+    widths: Float[np.ndarray, " d"]
     error: float = np.inf
 
     def log_total(self) -> float:
@@ -32,7 +35,7 @@ class Grid(NamedTuple):
         top = self.log_density.max()
         return float(np.log(np.exp(self.log_density - top).sum()) + top + self.log_cell)
 
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
         """Mean and variance of every coordinate."""
         weights = np.exp(self.log_density - self.log_density.max())
         weights /= weights.sum()
@@ -48,7 +51,7 @@ class Grid(NamedTuple):
         )
 
 
-def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, scale: np.ndarray) -> Grid | None:
+def explore(log_density: LogDensity, start: Float[np.ndarray, " d"], scale: Float[np.ndarray, " d"]) -> Grid | None:
     """The grid of a density whose mass lies around `start` on the scale `scale`; None where it finds no end.
 
     `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peak the
@@ -67,7 +70,9 @@ def explore(log_density: Callable[[np.ndarray], np.ndarray], start: np.ndarray, 
     return best
 
 
-def _flood(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, cell: np.ndarray, cutoff: float):
+def _flood(
+    log_density: LogDensity, centre: Float[np.ndarray, " d"], cell: Float[np.ndarray, "d d"], cutoff: float
+) -> Grid | None:
     """The grid with this cell, grown from the centre; None where it grows too large or holds nothing."""
     found: dict[tuple[int, ...], float] = {}
     front = [(0,) * len(centre)]
@@ -88,7 +93,9 @@ def _neighbours(place: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [(*place[:i], place[i] + step, *place[i + 1 :]) for i in range(len(place)) for step in (1, -1)]
 
 
-def _peak(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, spread: np.ndarray):
+def _peak(
+    log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
     """Newton's method with differences over most of a standard deviation: the peak and a root of its covariance."""
     d, width = len(centre), 0.7
     for _ in range(12):
@@ -113,7 +120,10 @@ def _peak(log_density: Callable[[np.ndarray], np.ndarray], centre: np.ndarray, s
     return centre, spread
 
 
-def _differences(found: np.ndarray, d: int, width: float) -> tuple[np.ndarray, np.ndarray]:
+def _differences(
+    found: Float[np.ndarray, " points"], d: int, width: float
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+    """Gradient and Hessian from the values at the steps of `_peak`."""
     gradient, hessian, at = np.zeros(d), np.zeros((d, d)), 1
     for i, j in itertools.combinations_with_replacement(range(d), 2):
         if i == j:

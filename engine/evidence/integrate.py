@@ -13,10 +13,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.base import Block
@@ -28,12 +29,14 @@ from ...compiler.discrete.loops import loops_among
 from ...compiler.discrete.networks import NetworkBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate, Random
+from ...factors.arrays import Numeric
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.families import Bernoulli, Categorical, Family
 from ..data.arrays import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL, OnGrid
 from ..posterior import Posterior
 from ..program import Program
+from ..run.result import Outputs
 from ..support.asked_arguments import list_of_names
 from .grid import STEPS, Grid, explore
 from .integrated import Integrated
@@ -182,10 +185,15 @@ def _chosen(program: Program, start: Posterior, over: Sequence[str] | str) -> tu
     return names
 
 
+Points: TypeAlias = Float[np.ndarray, "K d"]  # in unconstrained coordinates, one for each parameter
+
+
 class _Evaluation:
     """The log density of the parameters in unconstrained coordinates, by inference at every point."""
 
-    def __init__(self, program: Program, data: Mapping[str, Any], start: Posterior, names: tuple[str, ...], seed: int):
+    def __init__(
+        self, program: Program, data: Mapping[str, Any], start: Posterior, names: tuple[str, ...], seed: int
+    ) -> None:
         self.program, self.start, self.names, self.seed = program, start, names, seed
         nodes: Mapping[str, Random] = start.model.randoms
         self.kinds = [nodes[name].domain.kind for name in names]
@@ -194,7 +202,7 @@ class _Evaluation:
         with jax.enable_x64(True):
             self.machine, self.runner = program.machine_and_runner(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
-        self.seen: dict[tuple[float, ...], tuple[Any, int]] = {}
+        self.seen: dict[tuple[float, ...], tuple[Outputs, int]] = {}
         self.held = 0
 
     def all_states(self) -> Grid | None:
@@ -215,7 +223,7 @@ class _Evaluation:
         ends = [grid.points[:, k] > SATURATED for k, kind in enumerate(self.kinds) if kind == "unit"]
         return any(bool(np.any(grid.log_density[end] > top - NOTHING)) for end in ends)
 
-    def first_guess(self) -> tuple[np.ndarray, np.ndarray]:
+    def first_guess(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
         """Mean and standard deviation of the parameters' beliefs in unconstrained coordinates."""
         with jax.enable_x64(True):
             draws = [
@@ -224,13 +232,13 @@ class _Evaluation:
             ]
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
 
-    def values(self, points: np.ndarray) -> dict[str, np.ndarray]:
+    def values(self, points: Points) -> dict[str, Float[np.ndarray, " K"]]:
         """The parameters at points (K, d)."""
         with jax.enable_x64(True):
             pairs = zip(self.names, self.kinds, points.T, strict=True)
             return {name: np.asarray(FROM_REAL[kind](column)) for name, kind, column in pairs}
 
-    def __call__(self, points: np.ndarray) -> np.ndarray:
+    def __call__(self, points: Points) -> Float[np.ndarray, " K"]:
         """Log densities at points (K, d), in chunks of one size so that nothing is compiled twice."""
         found = []
         for chunk, outputs, slopes in self._chunks(points):
@@ -242,7 +250,7 @@ class _Evaluation:
             found.append(np.where(np.isfinite(evidence), evidence + slopes, -np.inf)[: len(chunk)])
         return np.concatenate(found)
 
-    def _chunks(self, points: np.ndarray) -> Iterator[tuple[np.ndarray, Any, np.ndarray]]:
+    def _chunks(self, points: Points) -> Iterator[tuple[Points, Outputs, Float[np.ndarray, " chunk"]]]:
         """Points, what inference finds there, and the log slopes of the parameters, both padded to the chunk's size."""
         size = len(points) if self.discrete else CHUNKS[len(self.names)]
         for at in range(0, len(points), size):
@@ -254,10 +262,11 @@ class _Evaluation:
                 slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
 
-    def _keep(self, points: np.ndarray, outputs: Any) -> None:
+    def _keep(self, points: Points, outputs: Outputs) -> None:
+        """Holds what was inferred, for the mixture."""
         self.seen |= {tuple(point): (outputs, k) for k, point in enumerate(points)}
 
-    def _at(self, points: np.ndarray) -> list[Any]:
+    def _at(self, points: Points) -> list[Outputs]:
         """What inference finds at each point."""
         forgotten = [point for point in points if tuple(point) not in self.seen]
         for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
@@ -274,7 +283,7 @@ class _Evaluation:
         weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
         outputs = self._at(points)
         values = self.values(points)
-        families: dict[str, Any] = {
+        families: dict[str, OnGrid | Family] = {
             name: OnGrid(column, weights, width, kind) if not self.discrete else _states(column, weights, kind)
             for name, kind, column, width in zip(self.names, self.kinds, points.T, grid.widths, strict=True)
         }
@@ -282,12 +291,13 @@ class _Evaluation:
         settings = self.runner.settings
         return Integrated(self.program, self.machine, settings, bindings, outputs, families, weights, grid, self.start)
 
-    def _binding(self, point: dict[str, Any]) -> Binding:
-        point = {name: np.asarray(value) for name, value in point.items()}
-        return dataclasses.replace(self.binding, observed={**self.binding.observed, **point})
+    def _binding(self, point: Mapping[str, Numeric]) -> Binding:
+        """The data with the parameters as they are at one point."""
+        given = {name: np.asarray(value) for name, value in point.items()}
+        return dataclasses.replace(self.binding, observed={**self.binding.observed, **given})
 
 
-def _states(column: np.ndarray, weights: np.ndarray, kind: str) -> Family:
+def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], kind: str) -> Family:
     """The marginal of a discrete parameter from the weights of joint states."""
     totals = np.bincount(column.astype(int), weights, minlength=2)
     with np.errstate(divide="ignore"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
@@ -22,7 +23,7 @@ from ..posterior import AnyPosterior, Posterior
 from ..program import Program
 from ..run.carry import Settings
 from ..run.machine import Machine
-from ..run.result import Result
+from ..run.result import Outputs, Result
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
@@ -46,9 +47,9 @@ class Integrated(AnyPosterior):
         machine: Machine,
         settings: Settings,
         bindings: Sequence[Binding],
-        outputs: Sequence[Any],
-        families: Mapping[str, OnGrid],
-        weights: np.ndarray,
+        outputs: Sequence[Outputs],
+        families: Mapping[str, OnGrid | Family],
+        weights: Float[np.ndarray, " K"],
         grid: Grid,
         plain: Posterior,
     ) -> None:
@@ -77,7 +78,7 @@ class Integrated(AnyPosterior):
     def _marginal(self, name: str) -> Marginal:
         return Marginal(self._family(name), name)
 
-    def _family(self, name: str) -> Any:
+    def _family(self, name: str) -> Family | OnGrid | Mixture:
         if name in self._grid:
             return self._grid[name]
         if name in self._stacked:
@@ -172,7 +173,7 @@ class Integrated(AnyPosterior):
         return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     @property
-    def families(self) -> dict[str, Any]:
+    def families(self) -> dict[str, Family | OnGrid | Mixture]:
         """The families of all that has a belief at the points of the grid, mixed, and of what was integrated."""
         return {name: self[name].family for name in (*self.model.randoms, *self.model.lets) if self._has_belief(name)}
 

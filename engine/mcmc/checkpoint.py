@@ -2,30 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict
 
 import jax
 import numpy as np
+from jaxtyping import Float, PyTree
+
+from ...factors.arrays import Array
+
+State: TypeAlias = PyTree[Array]  # of one chain, in the form of its kernel
+Record: TypeAlias = dict[str, Array]  # what is kept of a state, by name
+Totals: TypeAlias = dict[str, np.ndarray]
+
+
+class Plan(TypedDict):
+    """What a run that goes on from a checkpoint must have in common with the one that wrote it."""
+
+    key: list[int]
+    chains: int
+    warmup: int
+    thin: int
+    identity: str  # of the data and the model
+
+
+class Recorder(Protocol):
+    """What a checkpoint reads of a kernel (see `run.Kernel`)."""
+
+    @property
+    def record(self) -> Callable[[State], Record]: ...
+    @property
+    def reduce(self) -> Callable[[Totals | None, Record], tuple[Record, Record]] | None: ...
+    @property
+    def grows(self) -> bool: ...
 
 
 class Progress(NamedTuple):
     """How far a run is: transitions done; states, kept draws and totals of each chain; CPU seconds at each draw."""
 
     done: int
-    states: list[Any]
+    states: list[State]
     kept: list[list[dict[str, np.ndarray]]]
-    totals: list[dict[str, np.ndarray]]
-    seconds: list[np.ndarray]
+    totals: list[Totals]
+    seconds: list[Float[np.ndarray, " chains"]]
 
 
 class Unfit(Exception):
     """The checkpoint does not fit; the message goes on from its name."""
 
 
-def restored(
-    found: Mapping[str, np.ndarray], done: Any, plan: Mapping[str, Any], starts: list[Any], kernel: Any
-) -> Progress:
+def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: list[State], kernel: Recorder) -> Progress:
     """The run of `plan` after `done` transitions from the arrays of a checkpoint.
 
     `starts` are states to start from: what is restored has the form of these, and of what is recorded of them. Raises
@@ -61,7 +87,7 @@ def restored(
     return Progress(done, states, kept, totals, list(found["seconds"]) if count else [])
 
 
-def _recorded(start: Any, kernel: Any) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def _recorded(start: State, kernel: Recorder) -> tuple[dict[str, np.ndarray], Totals]:
     """What is kept of one state, and the totals after it."""
     kept, totals = kernel.record(start), {}
     if kernel.reduce is not None:

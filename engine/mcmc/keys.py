@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from jaxtyping import UInt32
 
+from ...factors.arrays import Key
 from ...factors.errors import ModelError
 
 
-def words_of(key: Any) -> np.ndarray:
-    """The numbers that a key of `jax.random` is made of. ModelError when it is none."""
+def words_of(key: Key) -> UInt32[np.ndarray, ...]:
+    """The numbers that a key of `jax.random` is made of, or many keys, in the last axis. ModelError when it is none."""
     try:
         return np.asarray(jax.random.key_data(key))
     except TypeError:
@@ -21,6 +21,6 @@ def words_of(key: Any) -> np.ndarray:
         ) from None
 
 
-def generator(key: Any) -> np.random.Generator:
+def generator(key: Key) -> np.random.Generator:
     """The NumPy generator that belongs to a key of `jax.random`: the same key, the same draws. ModelError for none."""
     return np.random.default_rng(words_of(key).ravel())

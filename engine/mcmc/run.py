@@ -12,19 +12,26 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
+from jaxtyping import Float, PyTree
 
+from ...factors.arrays import Array, Key
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
 from ..files.archive import DAMAGED, opened, write_archive
 from .bar import Show, progress_bar
-from .checkpoint import Plan, Progress, Unfit, restored
+from .checkpoint import Plan, Progress, Record, State, Totals, Unfit, restored
 from .keys import words_of
 
 FORMAT, VERSION = "cavity chains", 1
+
+Keys: TypeAlias = jax.Array  # one key for each chain
+Batch: TypeAlias = PyTree[Array]  # the states of all chains at once, in a form of the kernel's own
+KeyOf: TypeAlias = Callable[[int | EllipsisType], Key]  # of a chain, or `...` for those of all
 
 
 class Together(NamedTuple):
@@ -36,9 +43,9 @@ class Together(NamedTuple):
         split: `split(batch) -> states`.
     """
 
-    join: Callable[[list[Any]], Any]
-    step: Callable[[Any, Any], Any]
-    split: Callable[[Any], list[Any]]
+    join: Callable[[list[State]], Batch]
+    step: Callable[[Keys, Batch], Batch]
+    split: Callable[[Batch], list[State]]
 
 
 class Kernel(NamedTuple):
@@ -56,13 +63,13 @@ class Kernel(NamedTuple):
         identity: of the data and the model, in any words: a checkpoint of another one is refused.
     """
 
-    init: Callable[[Any], Any]
-    step: Callable[[Any, Any], Any]
-    record: Callable[[Any], dict[str, Any]]
-    reduce: Callable[[Any, dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]] | None = None
+    init: Callable[[Key], State]
+    step: Callable[[Key, State], State]
+    record: Callable[[State], Record]
+    reduce: Callable[[Totals | None, Record], tuple[Record, Record]] | None = None
     together: Together | None = None
     grows: bool = False
-    note: Callable[[list[Any]], str] | None = None
+    note: Callable[[list[State]], str] | None = None
     identity: str = ""
 
 
@@ -79,9 +86,9 @@ class Chains:
     """
 
     draws: dict[str, np.ndarray]
-    states: tuple[Any, ...]
-    seconds: np.ndarray
-    totals: tuple[dict[str, np.ndarray], ...] = ()
+    states: tuple[State, ...]
+    seconds: Float[np.ndarray, "chains draws"]
+    totals: tuple[Totals, ...] = ()
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.draws[name]
@@ -97,7 +104,7 @@ class Chains:
 
 def run(
     kernel: Kernel,
-    key: Any,
+    key: Key,
     draws: int,
     *,
     chains: int = 4,
@@ -213,17 +220,19 @@ def _chains(now: Progress, draws: int, grows: bool) -> Chains:
 
 
 class _Walk(NamedTuple):
-    step: Callable[[Callable[[Any], Any]], None]
-    states: Callable[[], list[Any]]
+    """A transition of every chain, and where they are."""
+
+    step: Callable[[KeyOf], None]
+    states: Callable[[], list[State]]
 
 
-def _walk(kernel: Kernel, states: list[Any], used: np.ndarray) -> _Walk:
+def _walk(kernel: Kernel, states: list[State], used: Float[np.ndarray, " chains"]) -> _Walk:
     """All chains, one after the other or at once; adds their CPU seconds to `used`."""
     together = kernel.together
     if together is None:
         now = list(states)
 
-        def step(key_of: Callable[[Any], Any]) -> None:
+        def step(key_of: KeyOf) -> None:
             for chain, own in enumerate(now):
                 clock = time.process_time()
                 now[chain] = kernel.step(key_of(chain), own)
@@ -232,7 +241,7 @@ def _walk(kernel: Kernel, states: list[Any], used: np.ndarray) -> _Walk:
         return _Walk(step, lambda: list(now))
     batch = together.join(states)
 
-    def step_at_once(key_of: Callable[[Any], Any]) -> None:
+    def step_at_once(key_of: KeyOf) -> None:
         nonlocal batch
         clock = time.process_time()
         batch = together.step(key_of(...), batch)
@@ -261,7 +270,7 @@ def _stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
     return found
 
 
-def _folded(keys: Any, start: int) -> Iterator[Callable[[Any], Any]]:
+def _folded(keys: Keys, start: int) -> Iterator[KeyOf]:
     """For each transition from `start` on, `key_of(chains)`: keys of one chain by its number, or of all by `...`."""
     form = jax.random.key_impl(keys)
     fold = jax.vmap(lambda number: jax.vmap(lambda key: jax.random.fold_in(key, number))(keys))
@@ -283,7 +292,7 @@ def _check_folder(path: str | os.PathLike[str] | None) -> None:
         )
 
 
-def _write(path: str | os.PathLike[str], plan: dict[str, Any], now: Progress) -> None:
+def _write(path: str | os.PathLike[str], plan: Plan, now: Progress) -> None:
     """The file is replaced as a whole or not at all."""
     arrays = {}
     for chain, (state, kept, totals) in enumerate(zip(now.states, now.kept, now.totals, strict=True)):
@@ -297,7 +306,7 @@ def _write(path: str | os.PathLike[str], plan: dict[str, Any], now: Progress) ->
     write_archive(path, json.dumps(meta), arrays.values())
 
 
-def _read(path: str | os.PathLike[str], plan: dict[str, Any], states: list[Any], kernel: Kernel) -> Progress:
+def _read(path: str | os.PathLike[str], plan: Plan, states: list[State], kernel: Kernel) -> Progress:
     where = f"The checkpoint '{os.fspath(path)}'"
     try:
         with opened(path) as archive:
