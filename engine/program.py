@@ -111,7 +111,7 @@ class Program:
         return posterior
 
     def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
-        """As a call, without the warning: for a caller who looks at `posterior.converged`."""
+        """As a call, without the warning: for a caller who looks at `posterior.converged`. Errors as in a call."""
         binding = self.bind(data)
         beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
@@ -126,7 +126,11 @@ class Program:
         return Posterior(self.request, machine, arrays, binding, result, self.predictors)
 
     def bind(self, data: Mapping[str, Any]) -> Binding:
-        """Checked data: the names given must be those that the program was compiled for."""
+        """Checked data: the names given must be those that the program was compiled for.
+
+        Raises DataError for data that do not fit the model, that contradict each other, or that are so far from zero
+        beside an intercept that rounding would be the answer.
+        """
         binding = bind_checked(self.model, data, self.sizes)
         self.check_observed(binding)
         self._check_known(binding)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
 
 import jax
 import numpy as np
-from jaxtyping import Float, PyTree
+from jaxtyping import Float
 
-from ...factors.arrays import Array
-
-State: TypeAlias = PyTree[Array]  # of one chain, in the form of its kernel
-Record: TypeAlias = dict[str, Array]  # what is kept of a state, by name
-Totals: TypeAlias = dict[str, np.ndarray]
+from .kernel import Kernel, State, Totals
 
 
 class Plan(TypedDict):
@@ -24,17 +20,6 @@ class Plan(TypedDict):
     warmup: int
     thin: int
     identity: str  # of the data and the model
-
-
-class Recorder(Protocol):
-    """What a checkpoint reads of a kernel (see `run.Kernel`)."""
-
-    @property
-    def record(self) -> Callable[[State], Record]: ...
-    @property
-    def reduce(self) -> Callable[[Totals | None, Record], tuple[Record, Record]] | None: ...
-    @property
-    def grows(self) -> bool: ...
 
 
 class Progress(NamedTuple):
@@ -51,7 +36,7 @@ class Unfit(Exception):
     """The checkpoint does not fit; the message goes on from its name."""
 
 
-def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: list[State], kernel: Recorder) -> Progress:
+def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: list[State], kernel: Kernel) -> Progress:
     """The run of `plan` after `done` transitions from the arrays of a checkpoint.
 
     `starts` are states to start from: what is restored has the form of these, and of what is recorded of them. Raises
@@ -87,7 +72,7 @@ def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: lis
     return Progress(done, states, kept, totals, list(found["seconds"]) if count else [])
 
 
-def _recorded(start: State, kernel: Recorder) -> tuple[dict[str, np.ndarray], Totals]:
+def _recorded(start: State, kernel: Kernel) -> tuple[dict[str, np.ndarray], Totals]:
     """What is kept of one state, and the totals after it."""
     kept, totals = kernel.record(start), {}
     if kernel.reduce is not None:

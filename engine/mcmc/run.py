@@ -1,8 +1,7 @@
 """Markov chains: a driver for any kernel, with several chains, thinning, checkpoints and ArviZ.
 
-A kernel is two pure functions of a random key and a state. Draw i of chain c uses the key folded with c and then i and
-nothing else, so that a chain that stopped goes on to the same draws, and a longer run starts with those of a shorter
-one.
+Draw i of chain c uses the key folded with c and then i and nothing else, so that a chain that stopped goes on to the
+same draws, and a longer run starts with those of a shorter one.
 """
 
 from __future__ import annotations
@@ -17,60 +16,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
-from jaxtyping import Float, PyTree
+from jaxtyping import Float
 
-from ...factors.arrays import Array, Key
+from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
 from ..files.archive import DAMAGED, opened, write_archive
 from .bar import Show, progress_bar
-from .checkpoint import Plan, Progress, Record, State, Totals, Unfit, restored
+from .checkpoint import Plan, Progress, Unfit, restored
+from .kernel import Kernel, Keys, State, Totals
 from .keys import words_of
 
 FORMAT, VERSION = "cavity chains", 1
 
-Keys: TypeAlias = jax.Array  # one key for each chain
-Batch: TypeAlias = PyTree[Array]  # the states of all chains at once, in a form of the kernel's own
 KeyOf: TypeAlias = Callable[[int | EllipsisType], Key]  # of a chain, or `...` for those of all
-
-
-class Together(NamedTuple):
-    """How all chains make a transition in one call.
-
-    Attributes:
-        join: `join(states) -> batch`, of a list of states.
-        step: `step(keys, batch) -> batch`; keys is an array of keys, one for each chain.
-        split: `split(batch) -> states`.
-    """
-
-    join: Callable[[list[State]], Batch]
-    step: Callable[[Keys, Batch], Batch]
-    split: Callable[[Batch], list[State]]
-
-
-class Kernel(NamedTuple):
-    """A Markov chain.
-
-    Attributes:
-        init: `init(key) -> state`, a state to start from. States are pytrees of arrays.
-        step: `step(key, state) -> state`, one transition; everything random comes from the key.
-        record: `record(state) -> {name: array}`, what is kept of a state.
-        reduce: None, or `reduce(totals, recorded) -> (totals, kept)`: what of a record goes into running totals,
-            {name: array} or None before the first draw, and what is kept as it is.
-        together: None, or how all chains step at once.
-        grows: whether the shapes of states and records change. Records are then padded with zeros at the ends of axes.
-        note: None, or `note(states) -> str`, a word for the progress bar.
-        identity: of the data and the model, in any words: a checkpoint of another one is refused.
-    """
-
-    init: Callable[[Key], State]
-    step: Callable[[Key, State], State]
-    record: Callable[[State], Record]
-    reduce: Callable[[Totals | None, Record], tuple[Record, Record]] | None = None
-    together: Together | None = None
-    grows: bool = False
-    note: Callable[[list[State]], str] | None = None
-    identity: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

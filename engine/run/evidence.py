@@ -39,8 +39,9 @@ def evidence_parts(
     """log evidence by factor: expected log densities, EP terms, and entropies.
 
     EP factors contribute log Z(cavities) - log Z(beliefs), VMP factors E log f. Each variable adds its entropy plus
-    EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks where it is known,
-    `energies` expected log densities that are known already.
+    EP messages . E t to the factor that generates it. `log_z` holds log Z of exactly solved blocks by number, where it
+    is known, `energies` expected log densities that are known already. Returns nats by name of `part_names`; their sum
+    is the evidence, minus infinity where the data contradict the model. Source: heskes2005approximate.
     """
     scope, latent = scope.with_moments(moments), machine.graph.latent
     parts: dict[str, Float[Array, ""]] = {name: jnp.zeros(()) for name in part_names(machine)}

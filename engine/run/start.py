@@ -36,7 +36,10 @@ from .principal_start import begun, components, undecided
 
 
 def prepare(machine: BoundPlan, data: Data, key: Key) -> Fixed:
-    """Everything that depends on data only."""
+    """Everything that depends on data only: constant messages by variable, and the EP blocks' data by number.
+
+    `data` is by name, in the forms of `BoundPlan.completed`; `key` orders instances that are updated in batches.
+    """
     scope = machine.scope(data)
     prepared = {}
     for number, block in machine.ep_blocks.items():
@@ -157,6 +160,7 @@ def narrower(machine: BoundPlan, fixed: Fixed, moving: Naturals, times: Int[Arra
     """The moving parts of beliefs with the same means and 100^times the precision, where these are real or positive.
 
     Under a vague start an energy may overflow, E exp(x) of N(0, 1e4) for one, though it does not near the answer.
+    Beliefs about other variables stay as they are.
     """
     return {
         name: subtract(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ...engine.mcmc.run import Kernel, Together
+from ...engine.mcmc.kernel import Kernel, Together
 from ...engine.support import machine_code
 from .components import Components, components
 from .data import Data, numbers_of, observed_of, switches_of

@@ -19,7 +19,8 @@ import numpy as np
 from misuse_judge import Case
 
 import cavity as cv
-from cavity.engine.mcmc.run import Kernel, run
+from cavity.engine.mcmc.kernel import Kernel
+from cavity.engine.mcmc.run import run
 
 
 def parts_of(content):

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ....engine.mcmc.kernel import Kernel
 from ....engine.mcmc.keys import generator
-from ....engine.mcmc.run import Chains, Kernel
+from ....engine.mcmc.run import Chains
 from ....factors.errors import ModelError
 from ..backend import Kernels, kernels
 from ..divergence import Divergence

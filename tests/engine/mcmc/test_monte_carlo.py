@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cavity.engine.mcmc.run import Kernel, Together, run
+from cavity.engine.mcmc.kernel import Kernel, Together
+from cavity.engine.mcmc.run import run
 from cavity.factors.errors import DataError, ModelError
 
 HOLD = 0.8
