@@ -120,12 +120,14 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
 
 
 def _read_method(method: Json) -> Asked:
-    """A method as it was asked for."""
-    if isinstance(method, str):
-        return method
-    if "method" in method:
-        return Method(**method["method"])
-    return {name: _read_method(value) for name, value in method["by_name"].items()}
+    """The methods as they were asked for: one, or one by variable."""
+    if isinstance(method, str) or "method" in method:
+        return _read_one_method(method)
+    return {name: _read_one_method(value) for name, value in method["by_name"].items()}
+
+
+def _read_one_method(method: Json) -> str | Method:
+    return method if isinstance(method, str) else Method(**method["method"])
 
 
 @overload
