@@ -6,8 +6,8 @@ A file is judged before anything of it is used, and reading it runs none of its 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from zipfile import BadZipFile
 
 import jax
@@ -22,7 +22,7 @@ from ..compiler.passes.given import Part
 from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
-from ..factors.families import BY_NAME, Point
+from ..factors.families import BY_NAME, Family, Point
 from .answers.carry import Beliefs
 from .data.arrays import arrays_of
 from .data.rules_of_arguments import bind_checked
@@ -31,10 +31,11 @@ from .distributions.compound import Compound
 from .distributions.count_table import CountTable
 from .distributions.partly_observed import Completed
 from .files.archive import DAMAGED, Archive, Foreign, opened
+from .files.description import Description, FamilyEntry, FieldEntry, MethodEntry, OneMethod
 from .files.restored import check_belief, check_description, check_leaves
 from .files.saved import Saved
 from .files.store import FORMAT, VERSION, digest_of_constants
-from .options import Options
+from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
 from .run.result import Result
@@ -42,7 +43,11 @@ from .run.runner import Runner
 from .run.trace import Trace
 from .values.first_beliefs import family_of
 
-KINDS: dict[str, Any] = {
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Nested: TypeAlias = "str | int | float | Sequence[Nested] | None"
+KINDS: dict[str, type[Family]] = {
     **BY_NAME,
     **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
 }
@@ -52,12 +57,13 @@ class _Reader:
     """What an open file holds besides arrays."""
 
     def __init__(self, archive: Archive) -> None:
-        self.meta, self.array = archive.meta, archive.array
+        self.meta: Description = archive.meta
+        self.array = archive.array
 
     def named(self, group: str) -> dict[str, np.ndarray]:
         return {name: self.array(number) for name, number in self.meta[group].items()}
 
-    def sparse(self) -> dict[str, Any]:
+    def sparse(self) -> dict[str, csr_array]:
         """The sparse inputs; files of earlier versions know of none."""
         found = self.meta.get("sparse", {})
         if not found:
@@ -70,12 +76,12 @@ class _Reader:
             for name, parts in arrays.items()
         }
 
-    def family(self, entry: Any) -> Any:
+    def family(self, entry: FamilyEntry) -> Family:
         family = KINDS[entry["family"]](**{name: self._field(value) for name, value in entry["fields"].items()})
         check_belief(family)
         return family
 
-    def _field(self, value: Any) -> Any:
+    def _field(self, value: FieldEntry) -> Any:  # of a family, of any kind
         if isinstance(value, list):
             return tuple(map(self._field, value))
         if not isinstance(value, Mapping):
@@ -85,12 +91,12 @@ class _Reader:
         return _nested(value["formulas"]) if "formulas" in value else self.family(value)
 
 
-def _nested(value: Any) -> Any:
+def _nested(value: Nested) -> Nested:
     """Lists of lists as tuples of tuples."""
     return tuple(map(_nested, value)) if isinstance(value, list) else value
 
 
-def _part(entry: Any) -> Part:
+def _part(entry: Part | str) -> Part:
     """A part as it was written; a name alone in the files of version 1, which carried variables one by one."""
     return Part((entry,)) if isinstance(entry, str) else Part(tuple(entry[0]), bool(entry[1]))
 
@@ -115,15 +121,25 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
     return Beliefs(parts, joints, sizes)
 
 
-def _read_method(method: Any) -> Any:
-    if isinstance(method, str):
-        return method
-    if "method" in method:
-        return Method(**method["method"])
-    return {name: _read_method(value) for name, value in method["by_name"].items()}
+def _read_method(method: MethodEntry) -> Asked:
+    if not isinstance(method, str) and "by_name" in method:
+        return {name: _one_method(value) for name, value in method["by_name"].items()}
+    return _one_method(method)
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Any:
+def _one_method(method: str | OneMethod) -> str | Method:
+    return method if isinstance(method, str) else Method(**method["method"])
+
+
+@overload
+def load(path: str | os.PathLike[str], model: Model) -> Posterior: ...
+
+
+@overload
+def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
+
+
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Saved:
     """The posterior that `posterior.save(path)` wrote.
 
     With the `model` that made it, a `Posterior` that can do all that the saved one could; nothing is inferred again.
@@ -160,7 +176,7 @@ def _foreign(where: str) -> str:
     return f"{where} is not a saved posterior: it is another kind of archive. cv.load reads what posterior.save wrote."
 
 
-def _check_version(where: str, meta: Any) -> None:
+def _check_version(where: str, meta: object) -> None:
     if not isinstance(meta, Mapping) or meta.get("format") != FORMAT:
         raise DataError(_foreign(where))
     if not isinstance(meta.get("version"), int) or meta["version"] > VERSION:
@@ -226,7 +242,13 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     return program.posterior(machine, arrays, binding, Result(outputs, run.settings))
 
 
-def _bound(model: Model, inputs: Any, observed: Any, missing: Any, sizes: Mapping[str, int]) -> Binding:
+def _bound(
+    model: Model,
+    inputs: Mapping[str, np.ndarray | csr_array],
+    observed: dict[str, np.ndarray],
+    missing: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+) -> Binding:
     """The data of the file, checked like any other."""
     if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
         raise ValueError(f"its observations of '{lost[0]}' are NaN, and not marked as missing")
@@ -236,7 +258,7 @@ def _bound(model: Model, inputs: Any, observed: Any, missing: Any, sizes: Mappin
     return bind_checked(model, {**inputs, **observed}, sizes)
 
 
-def _check_model(meta: Any, model: Model, where: str) -> None:
+def _check_model(meta: Description, model: Model, where: str) -> None:
     """The declarations are compared as they print, and the constants by digest."""
     theirs, ours = meta["model"].splitlines()[1:], repr(model).splitlines()[1:]
     if theirs != ours:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ..compiler.language.model import Model
+from ..compiler.methods import Method
 from ..factors.errors import ModelError
+
+Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # of the whole model, or by name of the variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,15 +55,15 @@ class Request:
 
     model: Model
     observed: frozenset[str]
-    method: Any
+    method: Asked
     sizes: Mapping[str, int]  # of plates that neither the model nor the data tell
     options: Options
 
 
-def key_of(seed: Any) -> np.ndarray:
+def key_of(seed: object) -> np.ndarray:
     """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
     try:
-        number = operator.index(seed)
+        number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
         number = -1
     if isinstance(seed, bool) or not 0 <= number < 2**64:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
 from .answers import carry
-from .answers.arviz import to_arviz
+from .answers.arviz import ArvizData, to_arviz
 from .answers.carry import Beliefs, Contribution
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
@@ -23,7 +23,10 @@ from .checks.nuts import Check, check
 from .checks.trust import Trust, trust
 from .files.store import save
 from .plots.posterior import plot_posterior
-from .support.asked_arguments import named
+from .support.asked_arguments import UserData, named
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class AnyPosterior(Inferred):
@@ -36,14 +39,14 @@ class AnyPosterior(Inferred):
         verdict = [] if self._verdict is None else [f"Trust: {self._verdict.verdict}"]
         return summary(self, self.log_evidence, [self.diagnosis, *verdict])
 
-    def check(self, against: str = "nuts", **options: Any) -> Check:
+    def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.
 
         `options` are draws=, warmup=, chains= and seed=. Needs the extra `mcmc`.
         """
         return check(self, against, **options)
 
-    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> Any:
+    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Independent draws from the marginals, with the data, in the form that ArviZ reads. Needs the extra `arviz`.
 
         A DataTree with ArviZ 1, an InferenceData before: groups posterior, observed_data and constant_data, dimensions
@@ -51,7 +54,7 @@ class AnyPosterior(Inferred):
         """
         return to_arviz(self, draws, seed)
 
-    def plot(self, *names: str) -> Any:
+    def plot(self, *names: str) -> Figure:
         """A figure of the marginals of the named variables (all latent ones by default) and of convergence.
 
         Needs the extra `plot`.
@@ -69,7 +72,7 @@ class Posterior(Outcome, AnyPosterior):
 
     def predict(
         self,
-        data: Mapping[str, Any],
+        data: UserData,
         sizes: Mapping[str, int] | None = None,
         new: Collection[str] | None = None,
     ) -> dict[str, Marginal]:

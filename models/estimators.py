@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -20,6 +19,8 @@ from scipy.stats import norm
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..engine.evidence.integrated import Integrated
+from ..factors.arrays import Numeric
 from .fitting import Definition, Estimator, location_and_scale, partly
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import KERNEL, heteroskedastic_gp
@@ -34,6 +35,8 @@ from .scikit import (
     ClassifierMixin,
     DensityMixin,
     RegressorMixin,
+    Table,
+    Tags,
     check_classification_targets,
     check_is_fitted,
     type_of_target,
@@ -64,11 +67,11 @@ class _Classifier(ClassifierMixin, Estimator):
             raise ValueError(f"{type(self).__name__} tells classes apart; y has a single class, {self.classes_[0]}.")
         return code
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """Posterior predictive probabilities (rows, classes), in the order of `classes_`."""
         return self._predictive(X)("y", "mean")
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Table) -> np.ndarray:
         """The most probable class of each row."""
         place = self.predict_proba(X).argmax(axis=1)
         return self.classes_[place]
@@ -79,7 +82,7 @@ class _Weighted(Estimator):
 
     def __init__(
         self,
-        prior_variance: Any = 1.0,
+        prior_variance: float | str = 1.0,
         bias_variance: float = 1.0,
         *,
         standardize: bool = True,
@@ -94,7 +97,7 @@ class _Weighted(Estimator):
 class _Binary(_Weighted, _Classifier):
     """Two classes: the second one of `classes_` is the event."""
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -111,7 +114,7 @@ class _Binary(_Weighted, _Classifier):
         super()._describe()
         self.coef_, self.intercept_ = self.coef_[None], self.intercept_[None]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Table) -> np.ndarray:
         """Posterior predictive probabilities (rows, 2), in the order of `classes_`."""
         event = super().predict_proba(X)
         return np.stack([1.0 - event, event], axis=1)
@@ -151,7 +154,7 @@ class OrdinalRegression(_Classifier):
     `cutpoints_` are in the units of `X @ coef_`.
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on classes without an order
         return tags
@@ -165,19 +168,19 @@ class OrdinalRegression(_Classifier):
         self._gaps = np.sqrt(2.0) * np.diff(norm.ppf(below))  # of a score of variance one and noise of variance one
         return code
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> dict[str, Numeric]:
         return {"precision": 1.0, **dict(zip(gaps(len(self.classes_)), self._gaps, strict=True))}
 
     def _describe(self) -> None:
         self.coef_, intercept = self._form("weight", "bias")
-        distances = [self.hyperparameters_[name] for name in gaps(len(self.classes_))]
+        distances = [float(self.hyperparameters_[name]) for name in gaps(len(self.classes_))]
         self.cutpoints_ = np.cumsum([0.0, *distances]) - intercept
 
 
 class _Regressor(RegressorMixin, Estimator):
     """Outcomes are numbers."""
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Posterior predictive means (rows), and with `return_std` the standard deviations of new outcomes."""
         mean, variance = self._outcome(self._predictive(X))
         return (mean, np.sqrt(variance)) if return_std else mean
@@ -204,7 +207,7 @@ class PoissonRegression(_Weighted, _Regressor):
     ) -> None:
         super().__init__(prior_variance, bias_variance, standardize=standardize, tolerance=tolerance, max_iter=max_iter)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
@@ -280,7 +283,7 @@ class HeteroskedasticGP(_Heteroskedastic):
     def _definition(self, features: int) -> Definition:
         return heteroskedastic_gp, (features,)
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> dict[str, Numeric]:
         return dict(zip(KERNEL, (self.scale, 1.0, self.scale, 1.0), strict=True))
 
 
@@ -310,12 +313,12 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         self.standardize = standardize
         self.resolution = resolution
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> GammaEstimation:
+    def fit(self, X: Table, y: Table = None) -> GammaEstimation:
         """Infers shape and rate of each column of `X` (rows, columns), not negative; `y` is ignored. Returns itself."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_non_negative=True)
         self._mean = np.where(X.any(axis=0), X.mean(axis=0), 1.0)
@@ -333,12 +336,12 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         return np.maximum(X, self.resolution * self._mean) / self._unit
 
     @functools.cached_property
-    def posterior_(self) -> list[Any]:
+    def posterior_(self) -> list[Integrated]:
         """The posterior of each column."""
         model = _gamma_model(tuple(self.shape), tuple(self.rate))
         return [cv.infer(model, {"x": partly(column)}, accuracy="best") for column in self._columns]
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Table) -> np.ndarray:
         """The log posterior predictive density of each row: exact given the grid, since the rate is Gamma given the
         shape.
         """
@@ -352,12 +355,12 @@ class GammaEstimation(DensityMixin, BaseEstimator):
             total += logsumexp((s - 1.0) * np.log(x) - (a + s) * np.log(b + x) + log_ratio, axis=1, b=weight)
         return total
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Table, y: Table = None) -> float:
         """The mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the posteriors, which hold compiled programs: they are inferred again when asked for."""
-        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
+        state: dict[str, object] = {**super().__getstate__()}  # type: ignore[dict-item]
         state.pop("posterior_", None)
         return state

@@ -8,8 +8,6 @@ random in them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +15,8 @@ import numpy as np
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.slots import SlotsBlock
+from ...factors.arrays import Array
+from ...factors.families import Family
 from ..distributions.cases import Projected
 from ..distributions.count_table import CountTable
 from ..expressions.after import Run
@@ -29,7 +29,7 @@ _VALUES = 200  # as many as the nodes of a tilted distribution
 _NEVER = -1e30  # log of a probability of zero that may be interpolated
 
 
-def shown(name: str, belief: Any, run: Run) -> Any:
+def shown(name: str, belief: Family, run: Run) -> Family:
     """The marginal of a latent count: a table where it can be summed, else its belief, called a projection."""
     blocks = {n: b for n, b in run.machine.ep_blocks.items() if name in b.latent}
     if not blocks:
@@ -75,7 +75,7 @@ def _instances(source: Source, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return every[here], places[here]
 
 
-def _table(belief: Any, touching: list[tuple[Source, Any, Any]], elements: int) -> CountTable:
+def _table(belief: Family, touching: list[tuple[Source, np.ndarray, np.ndarray]], elements: int) -> CountTable:
     flat = jax.tree.map(lambda a: jnp.reshape(jnp.asarray(a), (elements,)), belief)
     said = [(places, *_nodes(source, rows)) for source, rows, places in touching]
     first, last = _ends(flat, said, elements)
@@ -95,12 +95,12 @@ def _table(belief: Any, touching: list[tuple[Source, Any, Any]], elements: int) 
     return CountTable(np.reshape(first, shape), np.reshape(stride, shape), logs)
 
 
-def _nodes(source: Source, rows: np.ndarray) -> tuple[Any, Any]:
+def _nodes(source: Source, rows: np.ndarray) -> tuple[Array, Array]:
     """Values of the count, and the logarithm of the tilted probability of each, by instance."""
     (key, number), *_ = ((k, j) for k, j in keys_of(source.block).items() if j >= 0 and _is_count(source.block, j))
     given = jnp.asarray(rows)
 
-    def one(at: Any) -> tuple[Any, Any]:
+    def one(at: Array) -> tuple[Array, Array]:
         cloud = source.cloud({key: number}, given[at])
         each = cloud.cases // _VALUES
         values = cloud.points[key][:, ::each]
@@ -114,7 +114,7 @@ def _is_count(block: Block, number: int) -> bool:
     return isinstance(block, SlotsBlock) and block.edges[number].variable.domain.is_count
 
 
-def _ends(belief: Any, said: list[tuple[Any, Any, Any]], elements: int) -> tuple[np.ndarray, np.ndarray]:
+def _ends(belief: Family, said: list[tuple[np.ndarray, Array, Array]], elements: int) -> tuple[np.ndarray, np.ndarray]:
     """The values between which all that is said of an element has its mass; those of its belief if nothing is said."""
     mean, sd = np.asarray(belief.mean()), np.sqrt(np.asarray(belief.variance()))
     first, last, heard = np.zeros(elements), np.full(elements, np.inf), np.zeros(elements, bool)

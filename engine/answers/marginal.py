@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from types import EllipsisType
+from typing import TypeAlias
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
+from ...factors.arrays import Key, Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ..distributions.cases import title
 from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
+
+Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
 # Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
 _mean = jax.jit(lambda family: family.mean())
@@ -78,7 +83,7 @@ class Marginal:
         with jax.enable_x64(True):
             return {name: np.asarray(value) for name, value in self.distribution.parameters().items()}
 
-    def quantile(self, q: Any) -> np.ndarray:
+    def quantile(self, q: ArrayLike) -> np.ndarray:
         """The value that x stays below with probability `q` in (0, 1); `q` may be an array, whose axes come first."""
         return np.asarray(self.distribution.quantile(levels(q, "quantile()")))
 
@@ -89,15 +94,15 @@ class Marginal:
         tail = 0.5 * (1.0 - probability)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
-    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
+    def sample(self, key: Key | int, shape: tuple[int, ...] = ()) -> np.ndarray:
         """Independent draws, shaped `shape` + plates + event.
 
         `key` is a random key (`jax.random.key(0)`) or an integer seed.
         """
-        key, sizes = random_key(key), shape_of_draws(shape)
-        return self._array(lambda: self.distribution.sample(key, sizes))
+        stream, sizes = random_key(key), shape_of_draws(shape)
+        return self._array(lambda: self.distribution.sample(stream, sizes))
 
-    def log_density(self, x: Any) -> np.ndarray:
+    def log_density(self, x: ArrayLike) -> np.ndarray:
         """log q(x), element by element over the plates; a class is given by its number.
 
         Raises UnsupportedError for an observed variable, whose distribution is a point.
@@ -108,7 +113,7 @@ class Marginal:
         return self._array(lambda: self.distribution.log_density(values))  # type: ignore[attr-defined]
 
     @staticmethod
-    def _array(function: Any) -> np.ndarray:
+    def _array(function: Callable[[], Numeric]) -> np.ndarray:
         with jax.enable_x64(True):
             return np.asarray(function())
 
@@ -117,14 +122,14 @@ class Marginal:
         """The shape of the mean."""
         return self.mean.shape
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         mean = self.mean
         return mean if dtype is None else mean.astype(dtype)
 
     def __len__(self) -> int:
         return len(self.mean)
 
-    def __getitem__(self, index: Any) -> np.ndarray:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> np.ndarray:
         """An entry of the mean."""
         return self.mean[index]
 

@@ -6,7 +6,8 @@ weighted draws, is mixed with the product of the beliefs and weighted (see `psis
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from ...factors.errors import UnsupportedError
+from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
 from .psis import Smoothed, smoothed
 
@@ -24,10 +26,14 @@ GOOD_K = 0.7
 FEWEST = 200.0
 
 
+Values = dict[str, np.ndarray]  # of the variables, by name, one for each point
+Points = Callable[[np.ndarray], np.ndarray]  # of unconstrained vectors, as rows
+
+
 class Draws(NamedTuple):
     """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter."""
 
-    values: dict[str, np.ndarray]
+    values: Values
     z: np.ndarray
     log_q: np.ndarray
 
@@ -46,14 +52,14 @@ class Reference(NamedTuple):
 class Functions(NamedTuple):
     """The compiled functions of a log density, over many points."""
 
-    log_density: Any
-    heights: Any
-    constrain: Any
-    unconstrain: Any
-    log_jacobian: Any
-    gradient: Any
-    hessian: Any
-    solve: Any
+    log_density: Points
+    heights: Points
+    constrain: Callable[[np.ndarray], Values]
+    unconstrain: Callable[[Values], np.ndarray]
+    log_jacobian: Points
+    gradient: Points  # at one point, like the next two
+    hessian: Points
+    solve: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def functions(density: LogDensity) -> Functions:
@@ -106,7 +112,9 @@ def functions(density: LogDensity) -> Functions:
     )
 
 
-def belief_draws(density: LogDensity, call: Functions, marginals: Any, seed: int, count: int = DRAWS) -> Draws:
+def belief_draws(
+    density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
+) -> Draws:
     """Draws from the product of the marginals of the latent variables."""
     keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
     values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
@@ -206,7 +214,9 @@ def _finite(log_weights: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(log_weights), -np.inf, log_weights)
 
 
-def _student(random: Any, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int) -> Any:
+def _student(
+    random: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int
+) -> tuple[np.ndarray, np.ndarray]:
     lower = _root(covariance)
     scale = np.sqrt(freedom / random.chisquare(freedom, count))
     z = mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ lower.T)

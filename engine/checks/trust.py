@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -22,7 +21,17 @@ from ..answers.outcome import Outcome
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, density_of
 from .psis import smoothed
-from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
+from .reference import (
+    LARGEST_DENSE,
+    Draws,
+    Functions,
+    Reference,
+    belief_draws,
+    centred,
+    functions,
+    reference,
+    spread_of,
+)
 from .skewness import Shape, tilted_shapes
 
 LEVELS = ("unchecked", "good", "doubtful", "poor")
@@ -178,7 +187,11 @@ def _unchecked(level: str, tilted: dict[str, Shape], notes: tuple[str, ...], sta
     return Trust(level, (), nan, nan, 0.0, tilted, notes, time.perf_counter() - start)
 
 
-def _compare(posterior: Inferred, density: LogDensity, call: Functions, seed: int) -> Any:
+# The findings; k of the beliefs' draws, k and effective number of the reference's; notes.
+Comparison = tuple[list[Finding], tuple[float, float, float], list[str]]
+
+
+def _compare(posterior: Inferred, density: LogDensity, call: Functions, seed: int) -> Comparison:
     draws = belief_draws(density, call, posterior, seed)
     product = smoothed(np.nan_to_num(call.log_density(draws.z) - draws.log_q, nan=-np.inf))
     if density.dimension > LARGEST_DENSE:
@@ -237,7 +250,7 @@ def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: b
     return findings
 
 
-def _by_probes(density: LogDensity, call: Functions, draws: Any) -> list[Finding]:
+def _by_probes(density: LogDensity, call: Functions, draws: Draws) -> list[Finding]:
     """The same for some coordinates of many, each solved for by conjugate gradients; global variables come first."""
     mean, sd = draws.z.mean(0), draws.z.std(0)
     chosen, left = {}, PROBED

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,13 +17,14 @@ from ...compiler.language.values import check
 from ...factors.errors import DataError
 from ...factors.factor import Chain, Switch, Term
 from ...factors.numbers import ValueProblem
+from ..support.asked_arguments import UserData
 from ..values.evaluate import known, value
 from ..values.plated import Placed
 from ..values.scope import Scope
 from .cancelled_by_data import check_sharp
 
 
-def bind_checked(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> Binding:
+def bind_checked(model: Model, data: UserData, sizes: Mapping[str, int] | None = None) -> Binding:
     """Binds data as `bind` does, and checks that they keep the rules of the factors: DataError where they do not."""
     binding = bind(model, data, sizes)
     check_binding(model, binding)
@@ -46,9 +46,9 @@ def check_binding(model: Model, binding: Binding) -> None:
     check_sharp(model, scope, binding)
 
 
-def _data(binding: Binding) -> dict[str, Any]:
+def _data(binding: Binding) -> dict[str, np.ndarray]:
     """Inputs and observations, NaN where missing; what cannot hold NaN is left out where some are."""
-    found: dict[str, Any] = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
+    found = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
     for name, array in binding.observed.items():
         if name not in binding.missing:
             found[name] = array

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from ...compiler.passes.given import Part
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.carry import Beliefs, Contribution
+from ..answers.carry import Beliefs, Contribution, Naturals
 from ..answers.marginal import Marginal
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
@@ -43,7 +42,7 @@ class Saved(Mapping[str, Marginal]):
     diagnosis: str
     explanation: str
     carried: Beliefs
-    baseline: Mapping[Part, Any] | str
+    baseline: Mapping[Part, Naturals] | str
 
     @property
     def converged(self) -> bool:
