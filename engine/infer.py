@@ -17,7 +17,7 @@ from .options import Options
 from .posterior import Posterior
 from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
-from .support.recent import Recent
+from .support.cache import Recent
 from .support.warn import warn
 
 

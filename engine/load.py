@@ -1,4 +1,4 @@
-"""Posteriors from files: what `store.save` wrote is checked and made a posterior again.
+"""Posteriors from files: what `save` wrote is checked and made a posterior again.
 
 A file is judged before anything of it is used, and reading it runs none of its code.
 """
@@ -23,8 +23,8 @@ from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
 from ..factors.families import BY_NAME, Family, Point
-from .answers.carry import Beliefs
-from .data.arrays import arrays_of
+from .answers.next_prior import Beliefs
+from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked
 from .distributions.cases import Cases, Projected
 from .distributions.compound import Compound
@@ -32,9 +32,9 @@ from .distributions.count_table import CountTable
 from .distributions.partly_observed import Completed
 from .files.archive import DAMAGED, Archive, Foreign, opened
 from .files.description import Description, FamilyEntry, FieldEntry, MethodEntry, OneMethod
-from .files.restored import check_belief, check_description, check_leaves
-from .files.saved import Saved
-from .files.store import FORMAT, VERSION, digest_of_constants
+from .files.file_checks import check_belief, check_description, check_leaves
+from .files.save import FORMAT, VERSION, digest_of_constants
+from .files.saved_posterior import Saved
 from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program

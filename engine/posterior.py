@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
-from .answers import carry
+from .answers import next_prior
 from .answers.arviz import ArvizData, to_arviz
-from .answers.carry import Beliefs, Contribution
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
+from .answers.next_prior import Beliefs, Contribution
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
 from .checks.loo import LeaveOneOut, leave_one_out
 from .checks.nuts import Check, check
 from .checks.trust import Trust, trust
-from .files.store import save
+from .files.save import save
 from .plots.posterior import plot_posterior
 from .support.asked_arguments import UserData, named
 
@@ -89,12 +89,12 @@ class Posterior(Outcome, AnyPosterior):
 
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
         """The natural parameters of a variable's prior; UnsupportedError where it depends on other variables."""
-        return carry.prior_naturals(self.machine, self.arrays, name)
+        return next_prior.prior_naturals(self.machine, self.arrays, name)
 
     @property
     def carried(self) -> Beliefs:
         """What the next batch starts from: the beliefs of all variables on plates without data, by name."""
-        return carry.carried(self)
+        return next_prior.carried(self)
 
     @property
     def contribution(self) -> Contribution:
@@ -102,7 +102,7 @@ class Posterior(Outcome, AnyPosterior):
 
         Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
         """
-        return carry.contribution(self)
+        return next_prior.contribution(self)
 
     def __add__(self, other: Contribution) -> Beliefs:
         return self.carried + other

@@ -24,11 +24,11 @@ from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..factors.errors import DataError
-from .answers.carry import Part, given_arrays, given_beliefs
+from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
 from .blocks.site.site_data import all_apart
-from .data.arrays import arrays_of
 from .data.centred import Form, check_centred, linear_forms
+from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Options, Request
 from .posterior import Posterior
@@ -37,7 +37,7 @@ from .run.machine import Machine
 from .run.result import Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
-from .support.recent import Recent
+from .support.cache import Recent
 from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread

@@ -19,7 +19,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
-from ..data.arrays import Arrays
+from ..data.missing_and_sparse import Arrays
 from ..run.evidence import evidence_parts
 from ..run.machine import Machine
 from ..run.start import prepare

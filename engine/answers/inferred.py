@@ -16,7 +16,7 @@ from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ...compiler.language.model import Model
 from ...factors.families import ExponentialFamily
-from ..data.arrays import Arrays
+from ..data.missing_and_sparse import Arrays
 from ..distributions.partly_observed import Completed
 from ..distributions.shown import Shown
 from ..options import Request

@@ -13,7 +13,7 @@ from ...compiler.passes.join import Direction, merged
 from ...factors.arrays import Array
 from ...factors.families import ExponentialFamily, Gaussian
 from ..blocks.site import site_data, sites
-from ..data.arrays import Arrays
+from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored

@@ -14,7 +14,7 @@ from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
 from ...compiler.language.nodes import Let, Random
 from ...factors.families import ExponentialFamily, Family, Point
-from ..data.arrays import Arrays
+from ..data.missing_and_sparse import Arrays
 from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
 from ..expressions.after import Run

@@ -15,7 +15,7 @@ from ...compiler.language.nodes import Expr, Let, Random
 from ...factors.errors import DataError
 from ...factors.families import Family
 from ..blocks.gaussian_process import anchors
-from ..data.arrays import Arrays, in_blocks
+from ..data.missing_and_sparse import Arrays, in_blocks
 from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
@@ -23,7 +23,7 @@ from ..expressions.marginal_of import OF_A_CLASS, marginal
 from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
-from . import carry
+from . import next_prior
 from .marginal import Marginal
 from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
@@ -72,7 +72,7 @@ def _marginals(
         if members:
             joints.append(dataclasses.replace(joint, members=members))
             naturals = posterior.naturals_of(joint.variable.name)
-            families[joint.variable.name] = carry.marginal_of(joint, members, naturals, machine.sizes)
+            families[joint.variable.name] = next_prior.marginal_of(joint, members, naturals, machine.sizes)
     families |= {name: family for name, family in posterior.families.items() if name in named and stays(named[name])}
     changed = changed_variables(model, named, fresh, given, families)
     outside = {*machine.graph.partly, *changed}

@@ -14,8 +14,8 @@ from ...factors.arrays import Array
 from ...factors.factor import Term
 from ...factors.families import Family
 from ...factors.roles import Process
-from ..data.arrays import Arrays
-from ..support.recent import Recent
+from ..data.missing_and_sparse import Arrays
+from ..support.cache import Recent
 from ..values import row_blocks as blocks
 from ..values.joint_beliefs import joint_sizes
 from ..values.plated import Placed

@@ -16,7 +16,7 @@ from ..answers.marginal import Marginal
 from ..answers.refused import refused, refused_property
 from ..checks.loo import LeaveOneOut, mixed_leave_one_out
 from ..checks.trust import Trust, trust
-from ..data.arrays import arrays_of
+from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import Mixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program

@@ -16,7 +16,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from ..options import Options, key_of
-from ..support.recent import Recent
+from ..support.cache import Recent
 from ..values.naturals import State
 from . import controller
 from .chunks import DONE, blank, compiled, in_chunks, strong

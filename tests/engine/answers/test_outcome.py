@@ -7,15 +7,15 @@ import pytest
 
 import cavity as cv
 from cavity.engine.answers.arviz import groups
-from cavity.engine.answers.carry import carried, contribution
 from cavity.engine.answers.evidence_gradient import gradient
+from cavity.engine.answers.next_prior import carried, contribution
 from cavity.engine.answers.outcome import Outcome
 from cavity.engine.answers.predict import predict
 from cavity.engine.answers.summary import summary
 from cavity.engine.checks.loo import leave_one_out
 from cavity.engine.checks.skewness import tilted_shapes
 from cavity.engine.density.log_density import density_of
-from cavity.engine.files.store import save
+from cavity.engine.files.save import save
 from cavity.engine.plots.graph_plot import plot_graph
 from cavity.engine.plots.posterior import plot_convergence, plot_posterior
 

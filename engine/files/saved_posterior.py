@@ -10,8 +10,8 @@ import numpy as np
 from ...compiler.passes.given import Part
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.carry import Beliefs, Contribution, Naturals
 from ..answers.marginal import Marginal
+from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
 from ..run.trace import Trace

@@ -28,7 +28,7 @@ from ...factors.factor import Term
 from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family, VectorGaussian
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
-from ..data.arrays import Arrays
+from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..values.first_beliefs import placeholder
 from ..values.joint_beliefs import member_families, together

@@ -27,7 +27,7 @@ from ...factors.conditional import Conditional
 from ...factors.conditionals import name_of
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.carry import baseline, carried
+from ..answers.next_prior import baseline, carried
 from ..answers.outcome import Outcome
 from ..options import Asked, Request
 from .archive import write_archive
