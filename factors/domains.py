@@ -139,7 +139,7 @@ def posdef(dimension: int) -> Domain:
 
 
 def matrix(rows: int, columns: int) -> Domain:
-    """Matrices of real numbers, for inputs: `matrix @ vector`."""
+    """Matrices of real numbers with so many `rows` and `columns`, for inputs: `matrix @ vector`."""
     return Domain("matrix", (rows, columns))
 
 

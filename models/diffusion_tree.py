@@ -57,11 +57,12 @@ def diffusion_tree(
     So the posterior of the rate, a factor of the divergence function that `waiting` was made with (c itself where that
     has c = 1), needs no more than a gamma factor.
 
-    `likelihood(m, location)` declares what is observed at the leaves, given their locations (leaf, column):
-    `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or another, such
-    as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`. `variance` is "given", an input (column), or learned:
-    "shared" or "per column" give its inverse `precision` the prior Gamma(1, 1); locations are then exact given the mean
-    of the precision (structured VMP). `rate` is "given", which is 1, or "learned" with the prior Gamma(1, 1).
+    `columns` is the number of coordinates of a location. `likelihood(m, location)` declares what is observed at the
+    leaves, given their locations (leaf, column): `gaussian_leaves(noise)`, by default with a learned noise,
+    `probit_leaves`, `mixed_leaves(noise)`, or another, such as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`.
+    `variance` is "given", an input (column), or learned: "shared" or "per column" give its inverse `precision` the
+    prior Gamma(1, 1); locations are then exact given the mean of the precision (structured VMP). `rate` is "given",
+    which is 1, or "learned" with the prior Gamma(1, 1).
 
     Inputs, which `cavity.models.trees.inputs.inputs` makes of a tree: `parent` and `length` (node), where the first
     branch point points to itself, `first`, its own time from the origin, and `tip` (leaf), the leaves' nodes. Random:

@@ -68,11 +68,11 @@ class _Classifier(ClassifierMixin, Estimator):
         return code
 
     def predict_proba(self, X: Table) -> np.ndarray:
-        """Posterior predictive probabilities (rows, classes), in the order of `classes_`."""
+        """Posterior predictive probabilities (rows, classes) at `X` (rows, features), in the order of `classes_`."""
         return self._predictive(X)("y", "mean")
 
     def predict(self, X: Table) -> np.ndarray:
-        """The most probable class of each row."""
+        """The most probable class (rows) of each row of `X` (rows, features)."""
         place = self.predict_proba(X).argmax(axis=1)
         return self.classes_[place]
 
@@ -115,34 +115,49 @@ class _Binary(_Weighted, _Classifier):
         self.coef_, self.intercept_ = self.coef_[None], self.intercept_[None]
 
     def predict_proba(self, X: Table) -> np.ndarray:
-        """Posterior predictive probabilities (rows, 2), in the order of `classes_`."""
+        """Posterior predictive probabilities (rows, 2) at `X` (rows, features), in the order of `classes_`."""
         event = super().predict_proba(X)
         return np.stack([1.0 - event, event], axis=1)
 
 
 class LogisticRegression(_Binary):
-    """Two classes by the logistic function of a linear score: see `logistic_regression`."""
+    """Two classes by the logistic function of a linear score: see `logistic_regression`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return logistic_regression, (features, self.prior_variance, self.bias_variance)
 
 
 class ProbitRegression(_Binary):
-    """Two classes by the sign of a linear score with Gaussian noise: see `probit_regression`."""
+    """Two classes by the sign of a linear score with Gaussian noise: see `probit_regression`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return probit_regression, (features, self.prior_variance, self.bias_variance)
 
 
 class SoftmaxRegression(_Weighted, _Classifier):
-    """Classes by the softmax of linear scores: see `softmax_regression`, also for learned `prior_variance`."""
+    """Classes by the softmax of linear scores: see `softmax_regression`, also for learned `prior_variance`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return softmax_regression, (features, len(self.classes_), self.prior_variance, self.bias_variance)
 
 
 class MultinomialProbit(_Classifier):
-    """Classes by the largest of linear scores with Gaussian noise: see `multinomial_probit`."""
+    """Classes by the largest of linear scores with Gaussian noise: see `multinomial_probit`.
+
+    `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return multinomial_probit, (features, len(self.classes_))
@@ -152,6 +167,7 @@ class OrdinalRegression(_Classifier):
     """Ordered classes between learned cutpoints: see `ordinal_regression`. The order is that of `classes_`, sorted.
 
     `cutpoints_` are in the units of `X @ coef_`.
+    `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def __sklearn_tags__(self) -> Tags:
@@ -181,7 +197,10 @@ class _Regressor(RegressorMixin, Estimator):
     """Outcomes are numbers."""
 
     def predict(self, X: Table, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Posterior predictive means (rows), and with `return_std` the standard deviations of new outcomes."""
+        """Posterior predictive means (rows) at `X` (rows, features).
+
+        With `return_std` also the standard deviations (rows) of new outcomes.
+        """
         mean, variance = self._outcome(self._predictive(X))
         return (mean, np.sqrt(variance)) if return_std else mean
 
@@ -194,6 +213,8 @@ class PoissonRegression(_Weighted, _Regressor):
     """Counts whose logarithmic rate is linear: see `poisson_regression`.
 
     `y` are counts; other numbers that are not negative are rounded to the nearest one, with a warning.
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def __init__(
@@ -251,6 +272,7 @@ class HeteroskedasticRegression(_Heteroskedastic):
 
     `coef_` and `intercept_` are of the mean, `precision_coef_` and `precision_intercept_` of the logarithm of the
     precision, all in the units of X and y.
+    `standardize` scales features and outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def _definition(self, features: int) -> Definition:
@@ -269,6 +291,7 @@ class HeteroskedasticGP(_Heteroskedastic):
 
     The scales and variances of both kernels are learned from their values at the start, `scale` in standard deviations
     of the features; `hyperparameters_` has the result. The time grows with the cube of the number of rows.
+    `standardize` scales features and outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     _mean = "f"
@@ -295,7 +318,8 @@ def _gamma_model(shape: tuple[float, float], rate: tuple[float, float]) -> cv.Mo
 class GammaEstimation(DensityMixin, BaseEstimator):
     """Gamma densities of unknown shape and rate, one for each column: see `gamma_estimation`.
 
-    Columns are divided by their means first, as the priors `shape` and `rate` ask for. A Gamma density at zero is zero
+    Columns are divided by their means first (`standardize`), as the Gamma priors of shape and rate ask for, whose own
+    shapes and rates are `shape` and `rate`. A Gamma density at zero is zero
     or infinite: numbers below `resolution` times the mean count as that. Fitted attributes: `shape_`, `rate_` (columns;
     posterior means, in the units of X), `log_evidence_`, and `posterior_`, a list with the posterior of each column.
     """
@@ -339,11 +363,13 @@ class GammaEstimation(DensityMixin, BaseEstimator):
     def posterior_(self) -> list[Integrated]:
         """The posterior of each column."""
         model = _gamma_model(tuple(self.shape), tuple(self.rate))
-        return [cv.infer(model, {"x": partly(column)}, accuracy="best") for column in self._columns]
+        # With the best accuracy the shape is integrated, so that these are no plain posteriors.
+        return [cv.infer(model, {"x": partly(x)}, accuracy="best") for x in self._columns]  # type: ignore[misc]
 
     def score_samples(self, X: Table) -> np.ndarray:
-        """The log posterior predictive density of each row: exact given the grid, since the rate is Gamma given the
-        shape.
+        """The log posterior predictive density (rows) of each row of `X` (rows, columns), not negative.
+
+        It is exact given the grid of the shape, since the rate is Gamma given the shape.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_non_negative=True)
@@ -356,7 +382,7 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         return total
 
     def score(self, X: Table, y: Table = None) -> float:
-        """The mean of `score_samples`."""
+        """The mean of `score_samples` over the rows of `X` (rows, columns); `y` is ignored."""
         return float(np.mean(self.score_samples(X)))
 
     def __getstate__(self) -> dict[str, object]:

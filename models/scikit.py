@@ -63,11 +63,11 @@ class Unlabelled:
         return tags
 
     def score_samples(self, X: Table) -> np.ndarray:
-        """(rows,) log predictive density of each row."""
+        """(rows,) log predictive density of each row of `X` (rows, columns)."""
         raise NotImplementedError
 
     def score(self, X: Table, y: Table = None) -> float:
-        """Mean log predictive density of rows."""
+        """Mean log predictive density of the rows of `X` (rows, columns); `y` is ignored."""
         return float(np.mean(self.score_samples(X)))
 
     def _key(self) -> Key:

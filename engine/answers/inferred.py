@@ -115,7 +115,7 @@ class Inferred(Mapping[str, Marginal]):
 
     @property
     def model(self) -> Model:
-        """The model."""
+        """The model that was asked for, as the user declared it."""
         return self.request.model
 
     @property

@@ -42,9 +42,11 @@ Naturals = tuple[np.ndarray, ...]
 class Contribution:
     """What a batch of data said about the carried variables: the natural parameters of its message to each part.
 
-    A part is one variable, or several that share a joint belief.
+    A part is one variable, or several that share a joint belief: `families` has the family of each, `naturals` its
+    natural parameters in the order of the sufficient statistics, each shaped plates + event axes.
 
-    Contributions add and subtract; `posterior - contribution` is the belief without that batch.
+    Contributions add and subtract; `posterior - contribution` is the belief without that batch. Source:
+    minka2001thesis.
     """
 
     families: dict[Part, type[ExponentialFamily]]
@@ -104,7 +106,11 @@ class Beliefs(Mapping[str, Marginal]):
         return self._with(other, -1.0)
 
     def over(self, priors: Mapping[Part, Naturals]) -> Contribution:
-        """What leads from priors with these natural parameters to these beliefs."""
+        """What leads from priors to these beliefs: the difference of natural parameters.
+
+        `priors` has those of each part, shaped as the parts' own. Returns a `Contribution`. Raises DataError where they
+        do not fit.
+        """
         own = self._as_contribution()
         return Contribution(own.families, _shifted(own, Contribution(own.families, dict(priors)), -1.0))
 

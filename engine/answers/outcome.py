@@ -233,7 +233,11 @@ class Outcome(Inferred):
         return found
 
     def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
-        """The natural parameters of a belief, also of a joint one."""
+        """The natural parameters of the belief called `name`: of a variable, or of a joint belief of the plan.
+
+        Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
+        KeyError for a name without a belief of its own.
+        """
         return tuple(map(np.asarray, self.result.outputs["beliefs"][name]))
 
 

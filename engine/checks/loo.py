@@ -38,8 +38,8 @@ BATCH = 64  # instances taken out at a time
 class LeaveOneOut(Mapping[str, np.ndarray]):
     """log p(y_i | all other observations) by observed variable, shaped as its plates; NaN where y_i is missing.
 
-    `total` is the sum over all, the estimate of the expected log predictive density; `unavailable` gives the reason for
-    each observed variable that has none.
+    `densities` has the arrays by name; `total` is the sum over all, the estimate of the expected log predictive
+    density; `unavailable` gives the reason for each observed variable that has none.
     """
 
     densities: dict[str, np.ndarray]

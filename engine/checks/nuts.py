@@ -58,8 +58,8 @@ class Check:
     """The comparison of a posterior with NUTS; `print` it.
 
     `rows` has one `Row` for each continuous latent variable, `samples` the draws by name, shaped chains + draws + the
-    variable's shape, `divergences` counts the transitions that NUTS itself distrusts. `ok` is true when all agree and
-    NUTS has mixed.
+    variable's shape, `divergences` counts the transitions that NUTS itself distrusts, `summed` names the discrete
+    variables that were summed out. `ok` is true when all agree and NUTS has mixed.
     """
 
     rows: tuple[Row, ...]

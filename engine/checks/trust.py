@@ -75,8 +75,9 @@ class Trust:
     `findings` has one entry for each latent variable that was compared; `pareto_k` is the shape of the importance
     weights of draws from the product of the beliefs (below 0.7 these draws can be reweighted to the posterior; it says
     little about marginals of a strongly correlated posterior, which may be right although their product is not),
-    `reference_k` that of the reference; `tilted` has skewness and excess kurtosis by EP factor; `notes` tell what could
-    not be checked. `ok` is true when the level is good.
+    `reference_k` that of the reference, and `effective` the number of draws that it is worth; `tilted` has skewness and
+    excess kurtosis by EP factor; `notes` tell what could not be checked, `remedy` what may help, `seconds` how long it
+    took. `ok` is true when the level is good.
     """
 
     level: str

@@ -26,6 +26,11 @@ class Saved(Mapping[str, Marginal]):
     """A posterior read from a file without its model: it is read as a `Posterior` is, and may be given as a prior.
 
     What needs the model, such as `predict` and `trust`, and marginals that had no family, raise UnsupportedError.
+
+    `name` is that of the model, `families` are those of the marginals and `without_family` the reasons of variables
+    that have none, `sizes` those of the plates, `baseline` the natural parameters of the priors of the carried parts or
+    why there are none. `log_evidence`, `evidence`, `code`, `iterations`, `trace`, `restarts`, `floored`, `diagnosis`,
+    `explanation` (what `explain` told) and `carried` are as of the `Posterior` that was saved.
     """
 
     name: str
@@ -64,7 +69,10 @@ class Saved(Mapping[str, Marginal]):
 
     @property
     def contribution(self) -> Contribution:
-        """What that run's data added to the carried variables over their priors."""
+        """What that run's data added to the carried variables over their priors.
+
+        Raises UnsupportedError where the prior of one was random.
+        """
         if isinstance(self.baseline, str):
             raise UnsupportedError(self.baseline)
         return self.carried.over(self.baseline)

@@ -62,3 +62,9 @@ def test_an_outcome_is_written_and_drawn(posterior, tmp_path):
     assert cv.load(tmp_path / "outcome", posterior.model)["weight"].mean == posterior["weight"].mean
     for figure in (plot_graph(outcome), plot_convergence(outcome), plot_posterior(outcome)):
         assert figure.axes
+
+
+@pytest.mark.parametrize("question", ["probability", "covariance"])
+def test_a_marginal_of_a_number_refuses_what_it_has_not(posterior, question):
+    with pytest.raises(cv.UnsupportedError, match="'weight' has a Gaussian marginal"):
+        getattr(posterior["weight"], question)
