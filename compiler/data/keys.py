@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 
 def given_values(name: str) -> str:
     """The values of a partly observed variable: its own name would say that all of it is known."""
@@ -31,3 +34,19 @@ def prior_part(names: tuple[str, ...], number: int) -> str:
 def learned_process(name: str) -> str:
     """What is known of a Gaussian process where its function is evaluated at new points."""
     return f"{name} process"
+
+
+_OF_ONE = (given_values, is_given, is_missing, is_present, learned_process)
+_PRIOR = re.compile(r"(.+) prior \d+")
+
+
+def clash(names: Collection[str]) -> tuple[str, str] | None:
+    """One of these names that is the key of what belongs to another, and that other; None where all go together."""
+    own = {part(name): name for name in names for part in _OF_ONE}
+    for name in names:
+        if name in own:
+            return name, own[name]
+        found = _PRIOR.fullmatch(name)
+        if found and set(found[1].split(", ")) <= set(names):
+            return name, found[1]
+    return None

@@ -85,8 +85,8 @@ class Marginal:
         """
         if not hasattr(self.family, "covariance"):
             raise UnsupportedError(
-                f"{self.name!r} has a {title(self.family)} marginal, whose elements are told one by one. Those of vectors "
-                "have a covariance; `variance` is there for every marginal."
+                f"{self.name!r} has a {title(self.family)} marginal, whose elements are told one by one. Those of "
+                "vectors have a covariance; `variance` is there for every marginal."
             )
         return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]
 

@@ -8,13 +8,14 @@ import jax
 import numpy as np
 
 from ...compiler.data.bind import Binding, bind
+from ...compiler.data.keys import clash
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.argument_rules import Laid, check_rules
 from ...compiler.language.balanced_sums import not_too_deep
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Constant, Expr, Input, Let, Random, inside
 from ...compiler.language.values import check
-from ...factors.errors import DataError
+from ...factors.errors import DataError, ModelError
 from ...factors.factor import Chain, Switch, Term
 from ...factors.numbers import ValueProblem
 from ..support.asked_arguments import UserData
@@ -37,13 +38,25 @@ def check_binding(model: Model, binding: Binding) -> None:
     and of the outcome that the factor does not allow together.
 
     Nothing is asked of missing entries, nor of what depends on them. Likewise for statements that nothing random is
-    left of (see `engine/data/cancelled_by_data.py`).
+    left of (see `engine/data/cancelled_by_data.py`). Raises ModelError for names that the arrays of a program could not
+    tell apart.
     """
+    check_names(model)
     scope = Scope(binding.sizes, _data(binding), {})
     for node in model.randoms.values():
         for term, whole in _terms(node):
             _check_term(node, term, scope, binding, whole)
     check_sharp(model, scope, binding)
+
+
+def check_names(model: Model) -> None:
+    """Raises ModelError for a name that a program gives to what it makes of the data of another variable."""
+    found = clash([*model.inputs, *model.randoms, *model.lets])
+    if found is not None:
+        raise ModelError(
+            f"The model declares '{found[0]}', which is how a program calls what it makes of the data of '{found[1]}': "
+            "one would be read as the other. Give it another name."
+        )
 
 
 def _data(binding: Binding) -> dict[str, np.ndarray]:
