@@ -50,12 +50,12 @@ def check_binding(model: Model, binding: Binding) -> None:
 
 
 def check_names(model: Model) -> None:
-    """Raises ModelError for a name that a program gives to what it makes of the data of another variable."""
+    """Raises ModelError for a name under which a program keeps what belongs to other variables: a mask, a belief."""
     found = clash([*model.inputs, *model.randoms, *model.lets])
     if found is not None:
         raise ModelError(
-            f"The model declares '{found[0]}', which is how a program calls what it makes of the data of '{found[1]}': "
-            "one would be read as the other. Give it another name."
+            f"The model declares '{found[0]}', the name under which a program keeps what belongs to '{found[1]}' (a "
+            "mask, a prior, a joint belief): one would be read as the other. Give it another name."
         )
 
 

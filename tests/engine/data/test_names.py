@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cavity as cv
-from cavity.compiler.data.keys import clash, prior_part
+from cavity.compiler.data.keys import clash, joint_belief, prior_part
 
 
 def regression(name):
@@ -35,4 +35,5 @@ def test_such_a_name_may_stand_alone():
 
 def test_the_parts_of_a_belief_of_several_clash_too():
     assert clash(["a", "b", prior_part(("a", "b"), 1)]) == ("a, b prior 1", "a, b")
-    assert clash(["a", prior_part(("a", "b"), 1)]) is None
+    assert clash(["a", "b", joint_belief("ab")]) == ("joint of a, b", "a, b")
+    assert clash(["a", prior_part(("a", "b"), 1), joint_belief("ab")]) is None
