@@ -128,7 +128,7 @@ def arguments(found):
     if not callable(found) or found in MADE:
         return []
     every = inspect.signature(found).parameters.values()
-    return [one.name for one in every if one.name not in ("self", "args", "kwargs")]
+    return [one.name for one in every if one.kind is not one.VAR_KEYWORD and one.name not in ("self", "args")]
 
 
 def raised(tree):
