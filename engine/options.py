@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
+from jaxtyping import UInt32
 
 from ..compiler.language.model import Model
 from ..compiler.methods import Method
@@ -60,7 +61,7 @@ class Request:
     options: Options
 
 
-def key_of(seed: object) -> np.ndarray:
+def key_of(seed: object) -> UInt32[np.ndarray, " 2"]:
     """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
     try:
         number = operator.index(seed)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
@@ -27,12 +28,12 @@ class Row(NamedTuple):
     """One variable: elements flattened, means and sds of the beliefs and of NUTS, and how well NUTS mixed."""
 
     name: str
-    mean: np.ndarray
-    sd: np.ndarray
-    nuts_mean: np.ndarray
-    nuts_sd: np.ndarray
-    rhat: np.ndarray
-    ess: np.ndarray
+    mean: Float[np.ndarray, " element"]
+    sd: Float[np.ndarray, " element"]
+    nuts_mean: Float[np.ndarray, " element"]
+    nuts_sd: Float[np.ndarray, " element"]
+    rhat: Float[np.ndarray, " element"]
+    ess: Float[np.ndarray, " element"]
 
     @property
     def shift(self) -> np.ndarray:

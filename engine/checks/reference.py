@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from scipy.special import gammaln
 
 from ...factors.errors import UnsupportedError
@@ -34,14 +35,14 @@ class Draws(NamedTuple):
     """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter."""
 
     values: Values
-    z: np.ndarray
-    log_q: np.ndarray
+    z: Float[np.ndarray, "draw coordinate"]
+    log_q: Float[np.ndarray, " draw"]
 
 
 class Reference(NamedTuple):
     """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count."""
 
-    z: np.ndarray
+    z: Float[np.ndarray, "draw coordinate"]
     weighted: Smoothed
 
     @property
@@ -150,7 +151,9 @@ def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
     return z
 
 
-def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
+def spread_of(
+    precision: Float[np.ndarray, "coordinate coordinate"],
+) -> tuple[Float[np.ndarray, "coordinate coordinate"], bool]:
     """The inverse of minus a Hessian, and whether that was positive definite; flat directions are kept finite."""
     if not np.isfinite(precision).all():
         raise UnsupportedError("The log density has no finite second derivatives at the means of the beliefs.")
@@ -160,7 +163,7 @@ def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     return (vectors / np.maximum(np.abs(values), floor)) @ vectors.T, proper
 
 
-def centred(call: Functions, z: np.ndarray) -> np.ndarray:
+def centred(call: Functions, z: Float[np.ndarray, " coordinate"]) -> Float[np.ndarray, " coordinate"]:
     """The point where the density is typical: where beliefs are far off, up the hill by damped Newton steps."""
     for _ in range(30):
         hessian = call.hessian(z)
@@ -180,7 +183,13 @@ def centred(call: Functions, z: np.ndarray) -> np.ndarray:
     return z
 
 
-def reference(call: Functions, draws: Draws, covariance: np.ndarray, mean: np.ndarray, seed: int) -> Reference:
+def reference(
+    call: Functions,
+    draws: Draws,
+    covariance: Float[np.ndarray, "coordinate coordinate"],
+    mean: Float[np.ndarray, " coordinate"],
+    seed: int,
+) -> Reference:
     """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs."""
     random = np.random.default_rng(seed)
     dimension = len(mean)

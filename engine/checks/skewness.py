@@ -7,11 +7,12 @@ distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.rules.logic import TRUE
@@ -21,6 +22,8 @@ from ..blocks.site import site_data, sites
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+
+Instances: TypeAlias = Float[Array, " instance"]
 
 
 class Shape(NamedTuple):
@@ -71,7 +74,7 @@ def site_messages(
     return sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
 
 
-def cavity_of_form(posterior: Outcome, number: str, block: SiteBlock) -> tuple[Array, Array, Array]:
+def cavity_of_form(posterior: Outcome, number: str, block: SiteBlock) -> tuple[Instances, Instances, Instances]:
     """By instance: the outcome, and mean and variance of the factor's Gaussian argument under the cavities."""
     sizes = posterior.machine.sizes
     scope = Scope(sizes, posterior.arrays, {})

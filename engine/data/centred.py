@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.algebra.known import known_in
 from ...compiler.algebra.linear import ONE, linear_term
@@ -84,7 +85,7 @@ def _columns_of_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(mean), np.where(same, 0.0, sd)
 
 
-def _lost(mean: np.ndarray, sd: np.ndarray) -> float:
+def _lost(mean: Float[np.ndarray, " column"], sd: Float[np.ndarray, " column"]) -> float:
     """The digits that the column farthest from zero loses."""
     varies = sd > 0.0
     return float(2.0 * np.log10(np.max(mean[varies] / sd[varies], initial=1.0)))
