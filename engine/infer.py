@@ -17,7 +17,7 @@ from .options import Asked, Options
 from .posterior import Posterior, Prior
 from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
-from .support.recent import Recent
+from .support.cache import Recent
 from .support.warn import warn
 
 
@@ -46,7 +46,8 @@ def infer(
     `prior` is what earlier data taught: a posterior of the same model, whose variables on plates without data
     (`posterior.carried`) then start from their beliefs there instead of the priors that the model declares; or a
     dictionary of marginals by name.
-    `tolerance` is the estimated distance from the fixed point in posterior standard deviations. `restarts` starts from
+    `tolerance` is the estimated distance from the fixed point in posterior standard deviations, at which a run has
+    converged; `max_iterations` is the largest number of sweeps. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves
     the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a
@@ -124,7 +125,8 @@ def compile(
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
-    `program(data)` infers and never recompiles while shapes stay the same. The other arguments are those of `infer`.
+    `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
+    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress` and `accuracy` are those of `infer`.
     Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
     return Program(
@@ -146,7 +148,8 @@ def explain(
 ) -> str:
     """What the compiler would choose, factor by factor, and why; nothing is compiled or run.
 
-    Arguments as for `infer`; without data the model's prior is explained. Prints the text and returns it.
+    `model`, `data`, `method`, `sizes` and `accuracy` are those of `infer`, with its errors; without data the model's
+    prior is explained. Prints the text and returns it.
     """
     data = {} if data is None else data
     observed = frozenset(_observed(model, data))

@@ -1,4 +1,4 @@
-"""Posteriors from files: what `store.save` wrote is checked and made a posterior again.
+"""Posteriors from files: what `save` wrote is checked and made a posterior again.
 
 A file is judged before anything of it is used, and reading it runs none of its code.
 """
@@ -6,8 +6,8 @@ A file is judged before anything of it is used, and reading it runs none of its 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, TypeAlias, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from zipfile import BadZipFile
 
 import jax
@@ -22,18 +22,19 @@ from ..compiler.passes.given import Part
 from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
-from ..factors.families import BY_NAME, Point
-from .answers.carry import Beliefs
-from .data.arrays import arrays_of
+from ..factors.families import BY_NAME, Family, Point
+from .answers.next_prior import Beliefs
+from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked
 from .distributions.cases import Cases, Projected
 from .distributions.compound import Compound
 from .distributions.count_table import CountTable
 from .distributions.partly_observed import Completed
 from .files.archive import DAMAGED, Archive, Foreign, opened
-from .files.restored import check_belief, check_description, check_leaves
-from .files.saved import Saved
-from .files.store import FORMAT, VERSION, digest_of_constants
+from .files.description import Description, FamilyEntry, FieldEntry, MethodEntry, OneMethod
+from .files.file_checks import check_belief, check_description, check_leaves
+from .files.save import FORMAT, VERSION, digest_of_constants
+from .files.saved_posterior import Saved
 from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
@@ -42,7 +43,11 @@ from .run.runner import Runner
 from .run.trace import Trace
 from .values.first_beliefs import family_of
 
-KINDS: dict[str, type] = {
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Nested: TypeAlias = "str | int | float | Sequence[Nested] | None"
+KINDS: dict[str, type[Family]] = {
     **BY_NAME,
     **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
 }
@@ -55,12 +60,13 @@ class _Reader:
     """What an open file holds besides arrays."""
 
     def __init__(self, archive: Archive) -> None:
-        self.meta, self.array = archive.meta, archive.array
+        self.meta: Description = archive.meta
+        self.array = archive.array
 
     def named(self, group: str) -> dict[str, np.ndarray]:
         return {name: self.array(number) for name, number in self.meta[group].items()}
 
-    def sparse(self) -> dict[str, Any]:
+    def sparse(self) -> dict[str, csr_array]:
         """The sparse inputs; files of earlier versions know of none."""
         found = self.meta.get("sparse", {})
         if not found:
@@ -73,13 +79,12 @@ class _Reader:
             for name, parts in arrays.items()
         }
 
-    def family(self, entry: Json) -> Any:
-        """The belief that an entry describes, of one of KINDS."""
+    def family(self, entry: FamilyEntry) -> Family:
         family = KINDS[entry["family"]](**{name: self._field(value) for name, value in entry["fields"].items()})
         check_belief(family)
         return family
 
-    def _field(self, value: Json) -> Any:
+    def _field(self, value: FieldEntry) -> Any:  # of a family, of any kind
         if isinstance(value, list):
             return tuple(map(self._field, value))
         if not isinstance(value, Mapping):
@@ -89,12 +94,12 @@ class _Reader:
         return _nested(value["formulas"]) if "formulas" in value else self.family(value)
 
 
-def _nested(value: Json) -> Any:
+def _nested(value: Nested) -> Nested:
     """Lists of lists as tuples of tuples."""
     return tuple(map(_nested, value)) if isinstance(value, list) else value
 
 
-def _part(entry: Json) -> Part:
+def _part(entry: Part | str) -> Part:
     """A part as it was written; a name alone in the files of version 1, which carried variables one by one."""
     return Part((entry,)) if isinstance(entry, str) else Part(tuple(entry[0]), bool(entry[1]))
 
@@ -119,21 +124,24 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
     return Beliefs(parts, joints, sizes)
 
 
-def _read_method(method: Json) -> Asked:
-    """The methods as they were asked for: one, or one by variable."""
-    if isinstance(method, str) or "method" in method:
-        return _read_one_method(method)
-    return {name: _read_one_method(value) for name, value in method["by_name"].items()}
+def _read_method(method: MethodEntry) -> Asked:
+    if not isinstance(method, str) and "by_name" in method:
+        return {name: _one_method(value) for name, value in method["by_name"].items()}
+    return _one_method(method)
 
 
-def _read_one_method(method: Json) -> str | Method:
+def _one_method(method: str | OneMethod) -> str | Method:
     return method if isinstance(method, str) else Method(**method["method"])
 
 
 @overload
 def load(path: str | os.PathLike[str], model: Model) -> Posterior: ...
+
+
 @overload
 def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
+
+
 def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Saved:
     """The posterior that `posterior.save(path)` wrote.
 
@@ -171,7 +179,7 @@ def _foreign(where: str) -> str:
     return f"{where} is not a saved posterior: it is another kind of archive. cv.load reads what posterior.save wrote."
 
 
-def _check_version(where: str, meta: Json) -> None:
+def _check_version(where: str, meta: object) -> None:
     if not isinstance(meta, Mapping) or meta.get("format") != FORMAT:
         raise DataError(_foreign(where))
     if not isinstance(meta.get("version"), int) or meta["version"] > VERSION:
@@ -239,7 +247,7 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
 
 def _bound(
     model: Model,
-    inputs: Mapping[str, Any],  # arrays, or sparse matrices
+    inputs: Mapping[str, np.ndarray | csr_array],
     observed: dict[str, np.ndarray],
     missing: Mapping[str, np.ndarray],
     sizes: Mapping[str, int],
@@ -253,7 +261,7 @@ def _bound(
     return bind_checked(model, {**inputs, **observed}, sizes)
 
 
-def _check_model(meta: Json, model: Model, where: str) -> None:
+def _check_model(meta: Description, model: Model, where: str) -> None:
     """The declarations are compared as they print, and the constants by digest."""
     theirs, ours = meta["model"].splitlines()[1:], repr(model).splitlines()[1:]
     if theirs != ours:

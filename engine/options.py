@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import UInt32
@@ -14,7 +14,7 @@ from ..compiler.language.model import Model
 from ..compiler.methods import Method
 from ..factors.errors import ModelError
 
-Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # method=, as users give it
+Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # of the whole model, or by name of the variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Request:
     options: Options
 
 
-def key_of(seed: Any) -> UInt32[np.ndarray, " 2"]:
+def key_of(seed: object) -> UInt32[np.ndarray, " 2"]:
     """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
     try:
-        number = operator.index(seed)
+        number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
         number = -1
     if isinstance(seed, bool) or not 0 <= number < 2**64:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
 from ..factors.families import ExponentialFamily
-from .answers import carry
-from .answers.arviz import to_arviz
-from .answers.carry import Beliefs, Contribution
+from .answers import next_prior
+from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
+from .answers.next_prior import Beliefs, Contribution
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
 from .checks.loo import LeaveOneOut, leave_one_out
 from .checks.nuts import Check, check
 from .checks.trust import Trust, trust
-from .files.store import save
+from .files.save import save
 from .plots.posterior import plot_posterior
-from .support.asked_arguments import named
+from .support.asked_arguments import UserData, named
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
 
@@ -35,29 +38,37 @@ class AnyPosterior(Inferred):
     _verdict: Trust | None = None  # of the last call of trust(), for summary()
 
     def summary(self) -> str:
-        """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
+        """A table of the marginals: name, family, shape, and mean and sd of the first elements; a text to print.
+
+        The line below it has the log evidence and the diagnosis, and after `trust()` its verdict.
+        """
         verdict = [] if self._verdict is None else [f"Trust: {self._verdict.verdict}"]
         return summary(self, self.log_evidence, [self.diagnosis, *verdict])
 
     def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.
 
-        `options` are draws=, warmup=, chains= and seed=. Needs the extra `mcmc`.
+        `against` is "nuts", the one sampler that there is; `options` are whole numbers draws=, warmup=, chains= and
+        seed=. Needs the extra `mcmc`. Returns a `Check`. Raises ModelError for another sampler or counts below one,
+        UnsupportedError without NumPyro or for a model without a smooth joint density. Source: hoffman2014nuts.
         """
         return check(self, against, **options)
 
-    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> Any:
+    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Independent draws from the marginals, with the data, in the form that ArviZ reads. Needs the extra `arviz`.
 
         A DataTree with ArviZ 1, an InferenceData before: groups posterior, observed_data and constant_data, dimensions
-        named as the plates. The draws of different variables are independent: compare no two of them.
+        named as the plates. The draws of different variables are independent: compare no two of them. `draws` is how
+        many, at least 1; `seed` decides them all. Raises ValueError for no such number, UnsupportedError where ArviZ is
+        not installed.
         """
         return to_arviz(self, draws, seed)
 
-    def plot(self, *names: str) -> Any:
-        """A figure of the marginals of the named variables (all latent ones by default) and of convergence.
+    def plot(self, *names: str) -> Figure:
+        """A figure of the marginals of the variables called `names` (all latent ones by default) and of convergence.
 
-        Needs the extra `plot`.
+        Needs the extra `plot`. Returns a matplotlib Figure. Raises DataError for an observed variable, KeyError for an
+        unknown one, UnsupportedError where matplotlib is not installed.
         """
         return plot_posterior(self, names)
 
@@ -72,7 +83,7 @@ class Posterior(Outcome, AnyPosterior):
 
     def predict(
         self,
-        data: Mapping[str, Any],
+        data: UserData,
         sizes: Mapping[str, int] | None = None,
         new: Collection[str] | None = None,
     ) -> dict[str, Marginal]:
@@ -88,21 +99,26 @@ class Posterior(Outcome, AnyPosterior):
         return predict(self, named(data), plate_sizes(sizes), new)
 
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
-        """The natural parameters of a variable's prior; UnsupportedError where it depends on other variables."""
-        return carry.prior_naturals(self.machine, self.arrays, name)
+        """The natural parameters of the prior of the random variable called `name`.
+
+        Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
+        UnsupportedError where the prior depends on other random variables, or is of another family than the beliefs.
+        """
+        return next_prior.prior_naturals(self.machine, self.arrays, name)
 
     @property
     def carried(self) -> Beliefs:
         """What the next batch starts from: the beliefs of all variables on plates without data, by name."""
-        return carry.carried(self)
+        return next_prior.carried(self)
 
     @property
     def contribution(self) -> Contribution:
         """What this run's data added to the carried variables over their priors: beliefs divided by priors.
 
-        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
+        Raises UnsupportedError where the prior of one is random and was not given with `prior=`. Source:
+        minka2001thesis.
         """
-        return carry.contribution(self)
+        return next_prior.contribution(self)
 
     def __add__(self, other: Contribution) -> Beliefs:
         return self.carried + other
@@ -111,26 +127,36 @@ class Posterior(Outcome, AnyPosterior):
         return self.carried - other
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the posterior to a file that `cv.load(path, model)` reads: arrays and JSON, nothing that runs."""
+        """Writes the posterior to a file that `cv.load(path, model)` reads: arrays and JSON, nothing that runs.
+
+        The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
+        """
         save(self, path)
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.
 
-        Takes seconds; see `engine.checks.trust`. `summary()` repeats the verdict from then on.
+        Takes seconds; see `engine.checks.trust`. `seed` decides the draws. `summary()` repeats the verdict from then
+        on. Returns a `Trust`; what cannot be compared is "unchecked", with the reason. Source: vehtari2024psis,
+        yao2018yes.
         """
         self._verdict = trust(self, self, seed=seed)
         return self._verdict
 
     def loo(self) -> LeaveOneOut:
-        """Leave-one-out log predictive densities by observed variable, from the cavities; see `engine.checks.loo`."""
+        """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.
+
+        Nothing is fitted again. Returns a `LeaveOneOut`; its `unavailable` has the reasons of variables without.
+        Source: opper2000gaussian, vehtari2016loo.
+        """
         return leave_one_out(self)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:
         """The gradient of `log_evidence` in the inputs called `names` (all continuous ones by default).
 
         It holds at the fixed point: infer with a small tolerance. Returns arrays shaped as the inputs. Raises DataError
-        for a name that is no continuous input, UnsupportedError when the run has not converged.
+        for a name that is no continuous input, UnsupportedError when the run has not converged. Source:
+        minka2005divergence, seeger2005expectation.
         """
         return gradient(self, names)
 

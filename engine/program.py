@@ -25,11 +25,11 @@ from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..factors.errors import DataError
-from .answers.carry import Part, given_arrays, given_beliefs
+from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
 from .blocks.site.site_data import all_apart
-from .data.arrays import arrays_of
 from .data.centred import Form, check_centred, linear_forms
+from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior
@@ -40,7 +40,7 @@ from .run.result import Outputs, Result
 from .run.result_codes import CONVERGED
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
-from .support.recent import Recent
+from .support.cache import Recent
 from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread
@@ -53,7 +53,9 @@ SHAPES = 16  # that a program keeps, each some megabytes of machine code
 class Program:
     """A model compiled for a set of observed names: `program(data)` infers, and recompiles only for new shapes.
 
-    `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells.
+    `model`, the names `observed`, `method` and the plate `sizes` are those of `cv.compile`, `options` the others.
+    `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells. Raises
+    DataError for a name that the model does not have, ModelError and UnsupportedError as `infer`.
     """
 
     @not_too_deep()
@@ -111,7 +113,10 @@ class Program:
         return posterior
 
     def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
-        """As a call, without the warning: for a caller who looks at `posterior.converged`. Errors as in a call."""
+        """As a call, without the warning: for a caller who looks at `posterior.converged`.
+
+        `data`, `seed` and `prior` are those of a call. Returns a `Posterior`. Errors as of a call.
+        """
         binding = self.bind(data)
         beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
@@ -170,7 +175,7 @@ class Program:
         return {name: expr for name, expr in {**lets, **self.model.constraints}.items() if known(expr)}
 
     def check_observed(self, binding: Binding) -> None:
-        """DataError where other names are observed than the program was compiled for."""
+        """Raises DataError where `binding` observes other names than the program was compiled for."""
         if frozenset(binding.observed) != self.observed:
             lacks, extra = sorted(self.observed - set(binding.observed)), sorted(set(binding.observed) - self.observed)
             raise DataError(
@@ -185,7 +190,11 @@ class Program:
     def machine_and_runner(
         self, binding: Binding, inputs: Mapping[str, Any], given: frozenset[Part] = frozenset()
     ) -> tuple[Machine, Runner]:
-        """What runs data of these shapes, made at most once; `given` are the parts with beliefs of earlier data."""
+        """What runs data of these shapes, made at most once.
+
+        `binding` has the shapes, `inputs` the input arrays (of many data sets at once, stacked), and `given` are the
+        parts with beliefs of earlier data.
+        """
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
         for block in plan.blocks:
             if isinstance(block, SlotsBlock):
@@ -205,7 +214,8 @@ class Program:
     def batch(self, datas: Sequence[Mapping[str, Any]], *, seed: int = 0) -> Batch:
         """Many inferences of equal shapes in one call: a sequence of posteriors, in order.
 
-        All data sets must have the same names and shapes (DataError names the first that differs). They run side by
+        `datas` holds the data sets, each as of a call; `seed` decides all random choices. All must have the same names
+        and shapes (DataError names the first that differs). They run side by
         side until the last has converged; no trace of the sweeps is kept. Warns of those that did not converge; one
         that met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for.
         """
@@ -235,7 +245,7 @@ class Program:
                 raise DataError(f"Data set {i}: {problem}") from None
 
     def conditional(self, names: tuple[str, ...]) -> Program:
-        """The program that is also given the variables in `names`; made once."""
+        """The program that is also given the variables called `names`, as an integration needs it; made once."""
         options = dataclasses.replace(self.options, progress=False, restarts=1)
         return self._conditionals.get(
             names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)

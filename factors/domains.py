@@ -139,7 +139,11 @@ def posdef(dimension: int) -> Domain:
 
 
 def matrix(rows: int, columns: int) -> Domain:
-    """Matrices of real numbers, for inputs: `matrix @ vector`."""
+    """Matrices of real numbers, the last two axes of their data, for inputs: `matrix @ vector`.
+
+    `rows` and `columns` are positive integers. Returns a domain for `Model.input`, which
+    raises ModelError for anything else.
+    """
     return Domain("matrix", (rows, columns))
 
 

@@ -3,7 +3,7 @@
 `DiffusionTree` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`) when they are first asked for.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .diffusion_tree import diffusion_tree
 from .gamma_estimation import gamma_estimation
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     if name == "DiffusionTree":
         from .trees.estimator import DiffusionTree
 

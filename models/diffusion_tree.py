@@ -1,36 +1,39 @@
 """A diffusion tree as a model: locations that diffuse along a tree given as data, and any likelihood at its leaves."""
 
 from collections.abc import Callable
-from typing import Any
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..compiler.language.nodes import Expr
 
-def gaussian_leaves(noise: float | None = None) -> Callable[[cv.Model, Any], None]:
+Likelihood = Callable[[cv.Model, Expr], object]  # declares what is observed, given the locations (leaf, column)
+
+
+def gaussian_leaves(noise: float | None = None) -> Likelihood:
     """y ~ N(location, noise), (leaf, column); without a noise its inverse `noise_precision` ~ Gamma(1, 1) is learned.
 
     For leaves without noise give one that is small against all branches, such as 1e-6 of the diffusion variance.
     """
 
-    def likelihood(m: cv.Model, location: Any) -> None:
+    def likelihood(m: cv.Model, location: Expr) -> None:
         precision = m.random("noise_precision", cv.gamma(shape=1.0, rate=1.0)) if noise is None else 1.0 / noise
         m.random("y", cv.gaussian(location, precision=precision))
 
     return likelihood
 
 
-def probit_leaves(m: cv.Model, location: Any) -> None:
+def probit_leaves(m: cv.Model, location: Expr) -> None:
     """y ~ Bernoulli(Phi(location)), (leaf, column)."""
     m.random("y", cv.bernoulli(cv.probit(location)))
 
 
-def mixed_leaves(noise: float | None = None) -> Callable[[cv.Model, Any], None]:
+def mixed_leaves(noise: float | None = None) -> Likelihood:
     """`y` (leaf, number) as `gaussian_leaves` and `answer` (leaf, question) as probit: each has columns of its own.
 
     Inputs: `numbers` (number) and `questions` (question), which columns of the tree these are.
     """
 
-    def likelihood(m: cv.Model, location: Any) -> None:
+    def likelihood(m: cv.Model, location: Expr) -> None:
         column = next(plate for plate in location.plates if plate.name == "column")
         number, question = m.plate("number"), m.plate("question")
         gaussian_leaves(noise)(m, location[m.input("numbers", cv.index(column), plates=number)])
@@ -42,7 +45,7 @@ def mixed_leaves(noise: float | None = None) -> Callable[[cv.Model, Any], None]:
 
 def diffusion_tree(
     columns: int,
-    likelihood: Callable[[cv.Model, Any], Any] | None = None,
+    likelihood: Likelihood | None = None,
     variance: str = "given",
     rate: str = "given",
 ) -> cv.Model:
@@ -54,11 +57,12 @@ def diffusion_tree(
     So the posterior of the rate, a factor of the divergence function that `waiting` was made with (c itself where that
     has c = 1), needs no more than a gamma factor.
 
-    `likelihood(m, location)` declares what is observed at the leaves, given their locations (leaf, column):
-    `gaussian_leaves(noise)`, by default with a learned noise, `probit_leaves`, `mixed_leaves(noise)`, or another, such
-    as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`. `variance` is "given", an input (column), or learned:
-    "shared" or "per column" give its inverse `precision` the prior Gamma(1, 1); locations are then exact given the mean
-    of the precision (structured VMP). `rate` is "given", which is 1, or "learned" with the prior Gamma(1, 1).
+    `columns` is the number of coordinates of a location. `likelihood(m, location)` declares what is observed at the
+    leaves, given their locations (leaf, column): `gaussian_leaves(noise)`, by default with a learned noise,
+    `probit_leaves`, `mixed_leaves(noise)`, or another, such as `lambda m, x: m.random("y", cv.poisson(cv.exp(x)))`.
+    `variance` is "given", an input (column), or learned: "shared" or "per column" give its inverse `precision` the
+    prior Gamma(1, 1); locations are then exact given the mean of the precision (structured VMP). `rate` is "given",
+    which is 1, or "learned" with the prior Gamma(1, 1).
 
     Inputs, which `cavity.models.trees.inputs.inputs` makes of a tree: `parent` and `length` (node), where the first
     branch point points to itself, `first`, its own time from the origin, and `tip` (leaf), the leaves' nodes. Random:

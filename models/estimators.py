@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -20,6 +19,8 @@ from scipy.stats import norm
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..engine.evidence.integrated import Integrated
+from ..factors.arrays import Numeric
 from .fitting import Definition, Estimator, location_and_scale, partly
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import KERNEL, heteroskedastic_gp
@@ -34,6 +35,8 @@ from .scikit import (
     ClassifierMixin,
     DensityMixin,
     RegressorMixin,
+    Table,
+    Tags,
     check_classification_targets,
     check_is_fitted,
     type_of_target,
@@ -64,12 +67,12 @@ class _Classifier(ClassifierMixin, Estimator):
             raise ValueError(f"{type(self).__name__} tells classes apart; y has a single class, {self.classes_[0]}.")
         return code
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Posterior predictive probabilities (rows, classes), in the order of `classes_`."""
+    def predict_proba(self, X: Table) -> np.ndarray:
+        """Posterior predictive probabilities (rows, classes) at `X` (rows, features), in the order of `classes_`."""
         return self._predictive(X)("y", "mean")
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row."""
+    def predict(self, X: Table) -> np.ndarray:
+        """The most probable class (rows) of each row of `X` (rows, features)."""
         place = self.predict_proba(X).argmax(axis=1)
         return self.classes_[place]
 
@@ -79,7 +82,7 @@ class _Weighted(Estimator):
 
     def __init__(
         self,
-        prior_variance: Any = 1.0,
+        prior_variance: float | str = 1.0,
         bias_variance: float = 1.0,
         *,
         standardize: bool = True,
@@ -94,7 +97,7 @@ class _Weighted(Estimator):
 class _Binary(_Weighted, _Classifier):
     """Two classes: the second one of `classes_` is the event."""
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
@@ -111,35 +114,50 @@ class _Binary(_Weighted, _Classifier):
         super()._describe()
         self.coef_, self.intercept_ = self.coef_[None], self.intercept_[None]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Posterior predictive probabilities (rows, 2), in the order of `classes_`."""
+    def predict_proba(self, X: Table) -> np.ndarray:
+        """Posterior predictive probabilities (rows, 2) at `X` (rows, features), in the order of `classes_`."""
         event = super().predict_proba(X)
         return np.stack([1.0 - event, event], axis=1)
 
 
 class LogisticRegression(_Binary):
-    """Two classes by the logistic function of a linear score: see `logistic_regression`."""
+    """Two classes by the logistic function of a linear score: see `logistic_regression`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return logistic_regression, (features, self.prior_variance, self.bias_variance)
 
 
 class ProbitRegression(_Binary):
-    """Two classes by the sign of a linear score with Gaussian noise: see `probit_regression`."""
+    """Two classes by the sign of a linear score with Gaussian noise: see `probit_regression`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return probit_regression, (features, self.prior_variance, self.bias_variance)
 
 
 class SoftmaxRegression(_Weighted, _Classifier):
-    """Classes by the softmax of linear scores: see `softmax_regression`, also for learned `prior_variance`."""
+    """Classes by the softmax of linear scores: see `softmax_regression`, also for learned `prior_variance`.
+
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return softmax_regression, (features, len(self.classes_), self.prior_variance, self.bias_variance)
 
 
 class MultinomialProbit(_Classifier):
-    """Classes by the largest of linear scores with Gaussian noise: see `multinomial_probit`."""
+    """Classes by the largest of linear scores with Gaussian noise: see `multinomial_probit`.
+
+    `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    """
 
     def _definition(self, features: int) -> Definition:
         return multinomial_probit, (features, len(self.classes_))
@@ -149,9 +167,10 @@ class OrdinalRegression(_Classifier):
     """Ordered classes between learned cutpoints: see `ordinal_regression`. The order is that of `classes_`, sorted.
 
     `cutpoints_` are in the units of `X @ coef_`.
+    `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # on classes without an order
         return tags
@@ -165,20 +184,23 @@ class OrdinalRegression(_Classifier):
         self._gaps = np.sqrt(2.0) * np.diff(norm.ppf(below))  # of a score of variance one and noise of variance one
         return code
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> dict[str, Numeric]:
         return {"precision": 1.0, **dict(zip(gaps(len(self.classes_)), self._gaps, strict=True))}
 
     def _describe(self) -> None:
         self.coef_, intercept = self._form("weight", "bias")
-        distances = [self.hyperparameters_[name] for name in gaps(len(self.classes_))]
+        distances = [float(self.hyperparameters_[name]) for name in gaps(len(self.classes_))]
         self.cutpoints_ = np.cumsum([0.0, *distances]) - intercept
 
 
 class _Regressor(RegressorMixin, Estimator):
     """Outcomes are numbers."""
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Posterior predictive means (rows), and with `return_std` the standard deviations of new outcomes."""
+    def predict(self, X: Table, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Posterior predictive means (rows) at `X` (rows, features).
+
+        With `return_std` also the standard deviations (rows) of new outcomes.
+        """
         mean, variance = self._outcome(self._predictive(X))
         return (mean, np.sqrt(variance)) if return_std else mean
 
@@ -191,6 +213,8 @@ class PoissonRegression(_Weighted, _Regressor):
     """Counts whose logarithmic rate is linear: see `poisson_regression`.
 
     `y` are counts; other numbers that are not negative are rounded to the nearest one, with a warning.
+    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def __init__(
@@ -204,7 +228,7 @@ class PoissonRegression(_Weighted, _Regressor):
     ) -> None:
         super().__init__(prior_variance, bias_variance, standardize=standardize, tolerance=tolerance, max_iter=max_iter)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
@@ -248,6 +272,7 @@ class HeteroskedasticRegression(_Heteroskedastic):
 
     `coef_` and `intercept_` are of the mean, `precision_coef_` and `precision_intercept_` of the logarithm of the
     precision, all in the units of X and y.
+    `standardize` scales features and outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def _definition(self, features: int) -> Definition:
@@ -266,6 +291,7 @@ class HeteroskedasticGP(_Heteroskedastic):
 
     The scales and variances of both kernels are learned from their values at the start, `scale` in standard deviations
     of the features; `hyperparameters_` has the result. The time grows with the cube of the number of rows.
+    `standardize` scales features and outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     _mean = "f"
@@ -280,7 +306,7 @@ class HeteroskedasticGP(_Heteroskedastic):
     def _definition(self, features: int) -> Definition:
         return heteroskedastic_gp, (features,)
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> dict[str, Numeric]:
         return dict(zip(KERNEL, (self.scale, 1.0, self.scale, 1.0), strict=True))
 
 
@@ -292,7 +318,8 @@ def _gamma_model(shape: tuple[float, float], rate: tuple[float, float]) -> cv.Mo
 class GammaEstimation(DensityMixin, BaseEstimator):
     """Gamma densities of unknown shape and rate, one for each column: see `gamma_estimation`.
 
-    Columns are divided by their means first, as the priors `shape` and `rate` ask for. A Gamma density at zero is zero
+    Columns are divided by their means first (`standardize`), as the Gamma priors of shape and rate ask for, whose own
+    shapes and rates are `shape` and `rate`. A Gamma density at zero is zero
     or infinite: numbers below `resolution` times the mean count as that. Fitted attributes: `shape_`, `rate_` (columns;
     posterior means, in the units of X), `log_evidence_`, and `posterior_`, a list with the posterior of each column.
     """
@@ -310,12 +337,12 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         self.standardize = standardize
         self.resolution = resolution
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> GammaEstimation:
+    def fit(self, X: Table, y: Table = None) -> GammaEstimation:
         """Infers shape and rate of each column of `X` (rows, columns), not negative; `y` is ignored. Returns itself."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_non_negative=True)
         self._mean = np.where(X.any(axis=0), X.mean(axis=0), 1.0)
@@ -333,14 +360,16 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         return np.maximum(X, self.resolution * self._mean) / self._unit
 
     @functools.cached_property
-    def posterior_(self) -> list[Any]:
+    def posterior_(self) -> list[Integrated]:
         """The posterior of each column."""
         model = _gamma_model(tuple(self.shape), tuple(self.rate))
-        return [cv.infer(model, {"x": partly(column)}, accuracy="best") for column in self._columns]
+        # With the best accuracy the shape is integrated, so that these are no plain posteriors.
+        return [cv.infer(model, {"x": partly(x)}, accuracy="best") for x in self._columns]  # type: ignore[misc]
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log posterior predictive density of each row: exact given the grid, since the rate is Gamma given the
-        shape.
+    def score_samples(self, X: Table) -> np.ndarray:
+        """The log posterior predictive density (rows) of each row of `X` (rows, columns), not negative.
+
+        It is exact given the grid of the shape, since the rate is Gamma given the shape.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, ensure_non_negative=True)
@@ -352,12 +381,12 @@ class GammaEstimation(DensityMixin, BaseEstimator):
             total += logsumexp((s - 1.0) * np.log(x) - (a + s) * np.log(b + x) + log_ratio, axis=1, b=weight)
         return total
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
+    def score(self, X: Table, y: Table = None) -> float:
+        """The mean of `score_samples` over the rows of `X` (rows, columns); `y` is ignored."""
         return float(np.mean(self.score_samples(X)))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the posteriors, which hold compiled programs: they are inferred again when asked for."""
-        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
+        state: dict[str, object] = {**super().__getstate__()}  # type: ignore[dict-item]
         state.pop("posterior_", None)
         return state

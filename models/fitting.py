@@ -6,17 +6,19 @@ import functools
 import os
 import tempfile
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
-from .scikit import BaseEstimator, ConvergenceWarning, RegressorMixin, check_is_fitted, validate_data
+from ..factors.arrays import Numeric
+from .scikit import BaseEstimator, ConvergenceWarning, RegressorMixin, Table, Tags, check_is_fitted, validate_data
 
-Definition = tuple[Callable[..., cv.Model], tuple[Any, ...]]  # what makes a model, and its arguments
+Features: TypeAlias = Any  # as `validate_data` gives them: an array, or a matrix of scipy.sparse in compressed rows
+Definition = tuple[Callable[..., cv.Model], tuple[Hashable, ...]]  # what makes a model, and its arguments
 TIGHT = 1e-8  # tolerance of inferences whose evidence is followed uphill
 
 
@@ -27,7 +29,7 @@ def program(definition: Definition, observed: str, tolerance: float, max_iter: i
     return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter)
 
 
-def padded(array: Any) -> Any:
+def padded(array: Features) -> Features:
     """With at least one row of zeros below: up to a multiple of 64, or of an eighth to a sixteenth of a large size."""
     rows = array.shape[0]
     step = max(64, 2 ** (rows.bit_length() - 4))
@@ -44,7 +46,7 @@ def partly(array: np.ndarray) -> np.ma.MaskedArray:
     return np.ma.masked_array(whole, np.arange(len(whole)) >= len(array))
 
 
-def location_and_scale(array: Any) -> tuple[Any, Any]:
+def location_and_scale(array: Features) -> tuple[np.ndarray | float, np.ndarray]:
     """Mean and standard deviation of each column; one for a constant column.
 
     Zero and the root mean square for a sparse matrix: subtracting means would fill it.
@@ -59,14 +61,14 @@ def location_and_scale(array: Any) -> tuple[Any, Any]:
 class Estimator(BaseEstimator):
     """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
 
-    _accepts: Any = "csr"  # what `validate_data` makes of sparse features; False refuses them
+    _accepts: str | bool = "csr"  # what `validate_data` makes of sparse features; False refuses them
 
     def __init__(self, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000) -> None:
         self.standardize = standardize
         self.tolerance = tolerance
         self.max_iter = max_iter
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = bool(self._accepts)
         return tags
@@ -78,11 +80,11 @@ class Estimator(BaseEstimator):
         """The outcomes as the model reads them."""
         return y
 
-    def _start(self) -> dict[str, Any]:
+    def _start(self) -> dict[str, Numeric]:
         """Starting values of the inputs that are learned by the gradient of the evidence."""
         return {}
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Table, y: Table) -> Self:
         """Infers the posterior given features `X` (rows, features; dense or sparse) and outcomes `y` (rows). Returns
         itself.
 
@@ -100,14 +102,20 @@ class Estimator(BaseEstimator):
         self._describe()
         return self
 
-    def _inputs(self, X: Any) -> Any:
+    def _inputs(self, X: Features) -> Features:
         """Features, standardised and padded. Sparse ones stay so unless a mean has to be subtracted."""
         if sparse.issparse(X) and not np.any(self._centre):
             return padded(sparse.csr_array(X.multiply(1.0 / self._width)))
         dense = X.toarray() if sparse.issparse(X) else X
         return padded((dense - self._centre) / self._width)
 
-    def _infer(self, definition: Definition, data: dict[str, Any], observed: str, start: dict[str, Any]) -> None:
+    def _infer(
+        self,
+        definition: Definition,
+        data: dict[str, Features | np.ma.MaskedArray],
+        observed: str,
+        start: dict[str, Numeric],
+    ) -> None:
         tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
         compiled = program(definition, observed, tolerance, self.max_iter)
         self._made_by = definition
@@ -124,19 +132,19 @@ class Estimator(BaseEstimator):
         """Sets attributes in the units of the data."""
         self.coef_, self.intercept_ = self._form("weight", "bias")
 
-    def _form(self, weight: str, bias: str) -> tuple[Any, Any]:
+    def _form(self, weight: str, bias: str) -> tuple[np.ndarray, np.ndarray]:
         """Mean weights and bias of a linear score, in the units of X."""
         coefficient = self.posterior_[weight].mean / self._width
         return coefficient, self.posterior_[bias].mean - np.sum(coefficient * self._centre, axis=-1)
 
-    def _predictive(self, X: Any) -> Callable[[str, str], np.ndarray]:
+    def _predictive(self, X: Table) -> Callable[[str, str], np.ndarray]:
         """A moment of the predictive marginal of a variable at the rows of `X`."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=self._accepts, dtype=np.float64, reset=False)
         found = self.posterior_.predict({"x": self._inputs(X)})
         return lambda name, moment="mean": getattr(found[name], moment)[: X.shape[0]]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """The posterior as the bytes of its file: compiled programs do not travel."""
         state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
         if "posterior_" in state:

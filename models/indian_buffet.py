@@ -8,12 +8,12 @@ import cavity as cv  # pyright: ignore[reportMissingImports]
 def indian_buffet(features: int, construction: str = "beta-bernoulli", mass: float | str = 1.0) -> cv.Model:
     """Which rows have which features: with many features an Indian buffet process of that mass.
 
-    With "beta-bernoulli", `activity_k ~ Beta(mass / features, 1)` and `active_nk ~ Bernoulli(activity_k)`: given
-    `active`, the posterior Beta(mass / features + m_k, 1 + rows - m_k) is exact. With "stick-breaking" feature k is
-    active with probability `stick_1 .. stick_k` and `stick ~ Beta(mass, 1)`, a truncation to so many features: a row is
-    `active` where it is `kept` by every stick up to k, `kept_nkl ~ Bernoulli(stick_l)`, for a Bernoulli variable of a
-    product of more than two random numbers has no operator. Infer it with method="ep", which approximates: rows x
-    features^2 booleans.
+    `features` is their number, `construction` "beta-bernoulli" or "stick-breaking". With the first, `activity_k ~
+    Beta(mass / features, 1)` and `active_nk ~ Bernoulli(activity_k)`: given `active`, the posterior Beta(mass /
+    features + m_k, 1 + rows - m_k) is exact. With the second feature k is active with probability `stick_1 .. stick_k`
+    and `stick ~ Beta(mass, 1)`, a truncation to so many features: a row is `active` where it is `kept` by every stick
+    up to k, `kept_nkl ~ Bernoulli(stick_l)`, for a Bernoulli variable of a product of more than two random numbers has
+    no operator. Infer it with method="ep", which approximates: rows x features^2 booleans.
 
     `mass` is a positive number or "learned", with the prior Gamma(1, 1). Random: `active` (row, feature), usually
     observed; `activity` (feature), or `stick` and `kept`; `mass`. Returns the model. Raises ModelError for another word

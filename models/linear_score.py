@@ -1,13 +1,13 @@
 """The linear score that regressions with one outcome share."""
 
-from typing import Any
-
 import jax.numpy as jnp
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..compiler.language.nodes import Expr, Plate
 
-def linear_score(m: cv.Model, row: Any, features: int, prior_variance: float, bias_variance: float) -> Any:
+
+def linear_score(m: cv.Model, row: Plate, features: int, prior_variance: float, bias_variance: float) -> Expr:
     """<weight, x> + bias with weight ~ N(0, prior_variance I) and bias ~ N(0, bias_variance), declared in a model.
 
     `m` is the model, `row` its plate of rows, `features` the length of each x. Declares the input `x` (row, features),

@@ -1,10 +1,10 @@
 """Sparse factor models: nonparametric sparse factor analysis, cut off at a number of factors, and its family."""
 
-from typing import Any
-
 import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
+
+from ..compiler.language.nodes import Expr
 
 
 def nsfa(
@@ -52,7 +52,7 @@ def nsfa(
     elif sparsity == "known":
         term = cv.spike_and_slab(m.input("prior", cv.unit, plates=(row, factor)), precision=precision)
     else:
-        total: Any = m.random("mass", unit) if mass == "learned" else mass
+        total: Expr | float = m.random("mass", unit) if mass == "learned" else mass
         activity = m.random("activity", cv.beta(total / factors, 1.0), plates=factor)
         term = cv.spike_and_slab(activity, precision=precision)
     loading = m.random("loading", term, plates=row if vectors else (row, factor))

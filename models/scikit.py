@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+
+from ..factors.arrays import Key
 
 try:
     from sklearn.base import (
@@ -18,7 +20,7 @@ try:
         TransformerMixin,
     )
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils import check_random_state
+    from sklearn.utils import Tags, check_random_state
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as problem:
@@ -35,6 +37,8 @@ __all__ = [
     "ConvergenceWarning",
     "DensityMixin",
     "RegressorMixin",
+    "Table",
+    "Tags",
     "TransformerMixin",
     "Unlabelled",
     "check_classification_targets",
@@ -45,30 +49,32 @@ __all__ = [
     "validate_data",
 ]
 
+Table: TypeAlias = Any  # what scikit-learn takes for X and y: arrays, lists, data frames, sparse matrices
+
 
 class Unlabelled:
     """Rows without outcomes, whose entries may be missing, and a density of new ones; stands before other mixins."""
 
-    random_state: Any
+    random_state: int | np.random.RandomState | None
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
-    def score_samples(self, X: Any) -> np.ndarray:
-        """(rows,) log predictive density of each row."""
+    def score_samples(self, X: Table) -> np.ndarray:
+        """(rows,) log predictive density of each row of `X` (rows, columns)."""
         raise NotImplementedError
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Mean log predictive density of rows."""
+    def score(self, X: Table, y: Table = None) -> float:
+        """Mean log predictive density of the rows of `X` (rows, columns); `y` is ignored."""
         return float(np.mean(self.score_samples(X)))
 
-    def _key(self) -> Any:
+    def _key(self) -> Key:
         return jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def names_of_rows(X: Any) -> tuple[str, ...] | None:
+def names_of_rows(X: Table) -> tuple[str, ...] | None:
     """Names of the rows of a table that has an index, as pandas has; None of others."""
     return tuple(str(name) for name in X.index) if hasattr(X, "columns") and hasattr(X, "index") else None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable
+
 
 def given_values(name: str) -> str:
     """The values of a partly observed variable: its own name would say that all of it is known."""
@@ -28,6 +31,27 @@ def prior_part(names: tuple[str, ...], number: int) -> str:
     return f"{', '.join(names)} prior {number}"
 
 
+def joint_belief(names: Iterable[str]) -> str:
+    """The belief that several Gaussian variables share."""
+    return f"joint of {', '.join(names)}"
+
+
 def learned_process(name: str) -> str:
     """What is known of a Gaussian process where its function is evaluated at new points."""
     return f"{name} process"
+
+
+_OF_ONE = (given_values, is_given, is_missing, is_present, learned_process)
+_OF_SEVERAL = (re.compile(r"(.+) prior \d+"), re.compile("joint of (.+)"))
+
+
+def clash(names: Collection[str]) -> tuple[str, str] | None:
+    """One of these names that is the key of what belongs to another, and that other; None where all go together."""
+    own = {part(name): name for name in names for part in _OF_ONE}
+    for name in names:
+        if name in own:
+            return name, own[name]
+        for found in (pattern.fullmatch(name) for pattern in _OF_SEVERAL):
+            if found and set(found[1].split(", ")) <= set(names):
+                return name, found[1]
+    return None

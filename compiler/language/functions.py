@@ -29,7 +29,7 @@ def exp(value: Any) -> Expr:
 
 
 def log(value: Any) -> Expr:
-    """The natural logarithm of a positive expression: a real expression. ModelError when it may be negative."""
+    """The natural logarithm of `value`, a positive expression: a real one. ModelError when it may be negative."""
     return apply("log", *_with_node("log", value))
 
 

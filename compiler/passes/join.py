@@ -24,6 +24,7 @@ from ..algebra.sums import unrolled
 from ..blocks.base import Block, Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
+from ..data.keys import joint_belief
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
 from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
@@ -117,7 +118,7 @@ def join(graph: Draft) -> Draft:
 def _joint(graph: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
     total = sum(dimension(member, plates, graph.sizes or {}) for member in members)
     domain = Domain("vector", Plate(f"dimension of joint {number}", total))
-    name = f"joint of {', '.join(member.name for member in members)}"
+    name = joint_belief(member.name for member in members)
     return Joint(Random(name, None, plates, domain), members)  # type: ignore[arg-type]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -12,15 +12,18 @@ from ...factors.errors import UnsupportedError
 from ...factors.families import Point
 from .inferred import Inferred
 
+ArvizData: TypeAlias = Any  # what the installed ArviZ reads: a DataTree of xarray, or an InferenceData
+Groups = dict[str, dict[str, np.ndarray]]
+
 NOTE = "independent draws from the approximate marginals of each variable"
 
 
-def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> Any:
+def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> ArvizData:
     """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
     return as_arviz(*groups(posterior, draws, seed), NOTE)
 
 
-def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> Any:
+def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
     """Groups of arrays, shaped (chain, draw, ...) in the posterior, as ArviZ takes them; errors as `to_arviz`."""
     try:
         import arviz  # pyright: ignore[reportMissingImports]
@@ -30,15 +33,12 @@ def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> Any:
             "pip install 'cavity[arviz]'."
         ) from problem
     if int(arviz.__version__.split(".")[0]) < 1:
-        tree: Any = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
+        tree: ArvizData = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
         tree.posterior.attrs.update(inference_library="cavity", note=note)
     else:
         tree = arviz.from_dict(found, dims=dims)
         tree["posterior"].attrs.update(inference_library="cavity", note=note)
     return tree
-
-
-Groups = dict[str, dict[str, np.ndarray]]
 
 
 def groups(posterior: Inferred, draws: int, seed: int) -> tuple[Groups, dict[str, list[str]]]:

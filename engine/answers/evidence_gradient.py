@@ -9,7 +9,7 @@ fixed point. Source: minka2005divergence, seeger2005expectation.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +17,11 @@ import numpy as np
 
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input
+from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
+from ..data.missing_and_sparse import Arrays
 from ..run.evidence import evidence_parts
+from ..run.machine import Machine
 from ..run.start import prepare
 from ..values.sparse_rows import Pages
 from .outcome import Outcome
@@ -73,7 +76,7 @@ def _check(posterior: Outcome, names: tuple[str, ...]) -> None:
         raise UnsupportedError(f"The log evidence is not finite (factor '{floored[0]}'), so it has no gradient.")
 
 
-def _compiled(posterior: Outcome) -> Any:
+def _compiled(posterior: Outcome) -> Callable[..., Arrays]:
     """The gradient function, compiled once for a machine."""
     machine = posterior.machine
     cache = machine.__dict__.setdefault("_evidence_gradients", {})  # beside the machine's own cached properties
@@ -82,7 +85,7 @@ def _compiled(posterior: Outcome) -> Any:
     return cache["function"]
 
 
-def _evidence(machine: Any) -> Any:
+def _evidence(machine: Machine) -> Callable[..., Array]:
     def evidence(chosen, rest, beliefs, messages, key):
         data = {**rest, **chosen}
         fixed = prepare(machine, data, jax.random.wrap_key_data(jnp.asarray(key)))

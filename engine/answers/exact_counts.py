@@ -8,15 +8,18 @@ random in them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.slots import SlotsBlock
+from ...factors.arrays import Array
+from ...factors.families import Family
 from ..distributions.cases import Projected
 from ..distributions.count_table import CountTable
 from ..expressions.after import Run
@@ -25,11 +28,14 @@ from ..expressions.parts import keys_of
 from ..expressions.tilted_clouds import Source
 from ..values.instances import count, positions
 
+Instances: TypeAlias = Int[np.ndarray, " instance"]
+Nodes: TypeAlias = Float[Array, "instance value"]
+
 _VALUES = 200  # as many as the nodes of a tilted distribution
 _NEVER = -1e30  # log of a probability of zero that may be interpolated
 
 
-def shown(name: str, belief: Any, run: Run) -> Any:
+def shown(name: str, belief: Family, run: Run) -> Family:
     """The marginal of a latent count: a table where it can be summed, else its belief, called a projection."""
     blocks = {n: b for n, b in run.machine.ep_blocks.items() if name in b.latent}
     if not blocks:
@@ -63,7 +69,7 @@ def _speaks_of(block: Block, name: str, run: Run) -> bool:
     return len(own) == 1 and len(branches) == 1 and len(branches[0].slots) == 1 and branches[0].link != "vector"
 
 
-def _instances(source: Source, run: Run) -> tuple[np.ndarray, np.ndarray]:
+def _instances(source: Source, run: Run) -> tuple[Instances, Instances]:
     """The instances of a block that count, and the elements of the count that they touch."""
     block = source.block
     assert isinstance(block, SlotsBlock)
@@ -75,7 +81,7 @@ def _instances(source: Source, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return every[here], places[here]
 
 
-def _table(belief: Any, touching: list[tuple[Source, Any, Any]], elements: int) -> CountTable:
+def _table(belief: Family, touching: list[tuple[Source, Instances, Instances]], elements: int) -> CountTable:
     flat = jax.tree.map(lambda a: jnp.reshape(jnp.asarray(a), (elements,)), belief)
     said = [(places, *_nodes(source, rows)) for source, rows, places in touching]
     first, last = _ends(flat, said, elements)
@@ -95,12 +101,12 @@ def _table(belief: Any, touching: list[tuple[Source, Any, Any]], elements: int) 
     return CountTable(np.reshape(first, shape), np.reshape(stride, shape), logs)
 
 
-def _nodes(source: Source, rows: np.ndarray) -> tuple[Any, Any]:
+def _nodes(source: Source, rows: Instances) -> tuple[Nodes, Nodes]:
     """Values of the count, and the logarithm of the tilted probability of each, by instance."""
     (key, number), *_ = ((k, j) for k, j in keys_of(source.block).items() if j >= 0 and _is_count(source.block, j))
     given = jnp.asarray(rows)
 
-    def one(at: Any) -> tuple[Any, Any]:
+    def one(at: Array) -> tuple[Array, Array]:
         cloud = source.cloud({key: number}, given[at])
         each = cloud.cases // _VALUES
         values = cloud.points[key][:, ::each]
@@ -114,7 +120,7 @@ def _is_count(block: Block, number: int) -> bool:
     return isinstance(block, SlotsBlock) and block.edges[number].variable.domain.is_count
 
 
-def _ends(belief: Any, said: list[tuple[Any, Any, Any]], elements: int) -> tuple[np.ndarray, np.ndarray]:
+def _ends(belief: Family, said: list[tuple[Instances, Nodes, Nodes]], elements: int) -> tuple[np.ndarray, np.ndarray]:
     """The values between which all that is said of an element has its mass; those of its belief if nothing is said."""
     mean, sd = np.asarray(belief.mean()), np.sqrt(np.asarray(belief.variance()))
     first, last, heard = np.zeros(elements), np.full(elements, np.inf), np.zeros(elements, bool)

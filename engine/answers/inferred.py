@@ -8,17 +8,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ...compiler.language.model import Model
+from ...factors.families import ExponentialFamily
+from ..data.missing_and_sparse import Arrays
+from ..distributions.partly_observed import Completed
+from ..distributions.shown import Shown
 from ..options import Request
 from ..run.machine import Machine
 from ..run.trace import Trace
 from .marginal import Marginal
+
+Belief: TypeAlias = ExponentialFamily | Shown | Completed  # what has moments; a point and a prediction need not
 
 
 class Inferred(Mapping[str, Marginal]):
@@ -27,7 +33,7 @@ class Inferred(Mapping[str, Marginal]):
     `request` is what was asked for and `binding` the data, checked against the model.
     """
 
-    def __init__(self, request: Request, machine: Machine, arrays: dict[str, Any], binding: Binding) -> None:
+    def __init__(self, request: Request, machine: Machine, arrays: Arrays, binding: Binding) -> None:
         self.request, self.binding = request, binding
         self._machine, self._arrays = machine, arrays
         self._marginals: dict[str, Marginal] = {}
@@ -45,11 +51,11 @@ class Inferred(Mapping[str, Marginal]):
 
     @property
     @abstractmethod
-    def families(self) -> Mapping[str, Any]:
+    def families(self) -> Mapping[str, Belief]:
         """The families of all that has a belief, by name: variables, joint ones, and what was integrated out."""
 
     @property
-    def beliefs(self) -> dict[str, Any]:
+    def beliefs(self) -> dict[str, Belief]:
         """The families of the random variables that inference gave a belief, by name."""
         families = self.families
         return {name: families[name] for name in self.model.randoms if name in families}
@@ -109,7 +115,7 @@ class Inferred(Mapping[str, Marginal]):
 
     @property
     def model(self) -> Model:
-        """The model."""
+        """The model that was asked for, as the user declared it."""
         return self.request.model
 
     @property
@@ -123,7 +129,7 @@ class Inferred(Mapping[str, Marginal]):
         return self._machine
 
     @property
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> Arrays:
         """What the program was called with (of an integration: that of the plain posterior)."""
         return self._arrays
 

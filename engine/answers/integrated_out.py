@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from ...compiler.blocks.site import Absorbed, SiteBlock
+from ...compiler.blocks.site import Absorbed, LinearTerm, SiteBlock
 from ...compiler.passes.join import Direction, merged
-from ...factors.families import Family, Gaussian
+from ...factors.arrays import Array
+from ...factors.families import ExponentialFamily, Gaussian
 from ..blocks.site import site_data, sites
+from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..run.result import Outputs
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored
+from ..values.naturals import Naturals
 from ..values.plated import Placed, mapped
 from ..values.scope import Scope
 
 
-def recover(machine: Machine, outputs: Outputs, arrays: dict[str, Any], number: str) -> dict[str, Family]:
+def recover(machine: Machine, outputs: Outputs, arrays: Arrays, number: str) -> dict[str, ExponentialFamily]:
     """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
     block = machine.ep_blocks[number]
     assert isinstance(block, SiteBlock)
@@ -32,14 +33,14 @@ def recover(machine: Machine, outputs: Outputs, arrays: dict[str, Any], number: 
     _, cavities, site = sites.read(block, prepared, beliefs, messages, scope)
     shape = [machine.sizes[plate.name] for plate in block.plates]
 
-    def placed(array: Any) -> Placed:
+    def placed(array: Array) -> Placed:
         return Placed(jnp.reshape(array, shape), block.plates)
 
     by_term = {
         (id(t.element), id(t.direction)): tuple(map(placed, c)) for t, c in zip(block.form.terms, cavities, strict=True)
     }
     joint = next((j for j, t in enumerate(block.form.terms) if isinstance(t.direction, Direction)), None)
-    families: dict[str, Family] = {}
+    families: dict[str, ExponentialFamily] = {}
     for record in block.absorbed:
         own, shared = _split(record, machine)
         coefficient = site_data.product(record.coefficients, scope)
@@ -67,7 +68,7 @@ def recover(machine: Machine, outputs: Outputs, arrays: dict[str, Any], number: 
     return families
 
 
-def _split(record: Absorbed, machine: Machine) -> tuple[list[Any], Direction | None]:
+def _split(record: Absorbed, machine: Machine) -> tuple[list[LinearTerm], Direction | None]:
     """The terms of the variable's own mean: those with beliefs of their own, and the direction of the joint ones."""
     terms = merged(record.form.terms, machine.graph.joints)
     own = [term for term in terms if not isinstance(term.direction, Direction)]
@@ -78,13 +79,13 @@ def _total(parts: list[Placed]) -> Placed:
     return mapped(lambda *p: sum(p), *parts)
 
 
-def _posterior(score: Any, curvature: Any, mean: Any, variance: Any, covariance: Any) -> Gaussian:
+def _posterior(score: Array, curvature: Array, mean: Array, variance: Array, covariance: Array) -> Gaussian:
     return Gaussian.from_parameters(mean=mean + covariance * score, variance=variance - covariance**2 * curvature)
 
 
 def _along(
-    block: SiteBlock, joint: int, own: Direction, beliefs: Any, message: Any, scope: Scope
-) -> tuple[Any, Any, Any]:
+    block: SiteBlock, joint: int, own: Direction, beliefs: Naturals, message: Array, scope: Scope
+) -> tuple[Array, Array, Array]:
     """Cavity mean and variance along the direction `own` and its covariance with the site's argument, by instance."""
     term = block.form.terms[joint]
     assert term.direction is not None
@@ -95,7 +96,7 @@ def _along(
     mean, covariance = (means[0], covariances[0]) if position is None else (means[position], covariances[position])
     shift, precision = message[..., 0], message[..., 1]
 
-    def spread(a: Any, b: Any) -> Any:
+    def spread(a: Array, b: Array) -> Array:
         return jnp.einsum("ni,ij,nj->n" if position is None else "ni,nij,nj->n", a, covariance, b)
 
     variance, between = spread(here, here), spread(here, there)

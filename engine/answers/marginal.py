@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from types import EllipsisType
+from typing import TypeAlias
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
+from ...factors.arrays import Key, Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ..distributions.cases import title
 from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
+
+Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
 # Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
 _mean = jax.jit(lambda family: family.mean())
@@ -22,8 +27,10 @@ _variance = jax.jit(lambda family: family.variance())
 class Marginal:
     """The distribution of one variable, NumPy-shaped by its plates and then the axes of one value.
 
-    Wraps a family; as an array it is its mean (the probabilities of a discrete variable). Where the family has no more
-    than the mean and the variance of the distribution, `shape` makes that distribution from it, or None, when asked.
+    As an array it is its mean (the probabilities of a discrete variable). `family` is what inference found, `name` that
+    of the variable, and `note` says what stands between this distribution and the exact marginal, "" for nothing. Where
+    the family has no more than the mean and the variance of the distribution, `shape` makes that distribution from it,
+    or None, when asked.
     """
 
     def __init__(
@@ -58,9 +65,12 @@ class Marginal:
 
     @property
     def probability(self) -> np.ndarray:
-        """P(x is true) of a boolean, the probabilities of a category, and P(x is not zero) of a spike and slab."""
+        """P(x is true) of a boolean, the probabilities of a category, and P(x is not zero) of a spike and slab.
+
+        Raises UnsupportedError for any other marginal.
+        """
         found = self._array(lambda: getattr(self.family, "probability", np.nan))
-        if found.shape != self.mean.shape:
+        if not hasattr(self.family, "probability") or found.shape != self.mean.shape:
             raise UnsupportedError(
                 f"{self.name!r} has a {title(self.family)} marginal, which tells of no probability. Those of "
                 "booleans, categories and spike-and-slab variables do."
@@ -69,7 +79,15 @@ class Marginal:
 
     @property
     def covariance(self) -> np.ndarray:
-        """The covariance matrix of a vector, shaped plates + (D, D)."""
+        """The covariance matrix of a vector, shaped plates + (D, D).
+
+        Raises UnsupportedError for a marginal of anything else.
+        """
+        if not hasattr(self.family, "covariance"):
+            raise UnsupportedError(
+                f"{self.name!r} has a {title(self.family)} marginal, whose elements are told one by one. Those of "
+                "vectors have a covariance; `variance` is there for every marginal."
+            )
         return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]
 
     @property
@@ -78,29 +96,40 @@ class Marginal:
         with jax.enable_x64(True):
             return {name: np.asarray(value) for name, value in self.distribution.parameters().items()}
 
-    def quantile(self, q: Any) -> np.ndarray:
-        """The value that x stays below with probability `q` in (0, 1); `q` may be an array, whose axes come first."""
+    def quantile(self, q: ArrayLike) -> np.ndarray:
+        """The smallest value x with P(X <= x) >= q, element by element.
+
+        `q` is a probability in [0, 1], or an array of them. Returns the axes of `q` + plates + event. Raises DataError
+        for what is no probability, UnsupportedError where values have no order or no distribution function is known.
+        """
         return np.asarray(self.distribution.quantile(levels(q, "quantile()")))
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The central interval of the given probability: lower and upper end."""
+        """The central interval of the given `probability`, between the quantiles (1 - probability) / 2 and 1 less that.
+
+        Returns its lower and its upper end, each shaped as the mean. Raises DataError unless `probability` is one
+        number strictly between 0 and 1, and UnsupportedError as `quantile`.
+        """
         if np.ndim(probability) != 0 or not 0 < levels(probability, "interval()") < 1:
             raise DataError(f"interval() takes a probability between 0 and 1; found {probability!r}.")
         tail = 0.5 * (1.0 - probability)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
-    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> np.ndarray:
-        """Independent draws, shaped `shape` + plates + event.
+    def sample(self, key: Key | int, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Independent draws x ~ q, shaped `shape` + plates + event; classes and booleans by their numbers.
 
-        `key` is a random key (`jax.random.key(0)`) or an integer seed.
+        `key` is a random key (`jax.random.key(0)`) or an integer seed: the same key gives the same draws. `shape` says
+        how many along each axis, () for one. Raises ModelError for a key or a shape that is none.
         """
-        key, sizes = random_key(key), shape_of_draws(shape)
-        return self._array(lambda: self.distribution.sample(key, sizes))
+        stream, sizes = random_key(key), shape_of_draws(shape)
+        return self._array(lambda: self.distribution.sample(stream, sizes))
 
-    def log_density(self, x: Any) -> np.ndarray:
-        """log q(x), element by element over the plates; a class is given by its number.
+    def log_density(self, x: ArrayLike) -> np.ndarray:
+        """log q(x), element by element over the plates.
 
-        Raises UnsupportedError for an observed variable, whose distribution is a point.
+        `x` is shaped plates + event, more axes before them allowed; a class is given by its number. Returns the leading
+        axes + plates. Raises DataError for what is no array of numbers, UnsupportedError for an observed variable,
+        whose distribution is a point.
         """
         if not hasattr(self.distribution, "log_density"):
             raise UnsupportedError(f"{self.name!r} is observed: a point has no density. Compare with its `.mean`.")
@@ -108,7 +137,7 @@ class Marginal:
         return self._array(lambda: self.distribution.log_density(values))  # type: ignore[attr-defined]
 
     @staticmethod
-    def _array(function: Any) -> np.ndarray:
+    def _array(function: Callable[[], Numeric]) -> np.ndarray:
         with jax.enable_x64(True):
             return np.asarray(function())
 
@@ -117,14 +146,14 @@ class Marginal:
         """The shape of the mean."""
         return self.mean.shape
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         mean = self.mean
         return mean if dtype is None else mean.astype(dtype)
 
     def __len__(self) -> int:
         return len(self.mean)
 
-    def __getitem__(self, index: Any) -> np.ndarray:
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> np.ndarray:
         """An entry of the mean."""
         return self.mean[index]
 

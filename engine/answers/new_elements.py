@@ -19,23 +19,23 @@ Whatever these rules say, a learned variable on a plate that is kept must fit: a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.model import Model
-from ...compiler.language.nodes import Expr, Input, Plate, Random, inside, parents
+from ...compiler.language.nodes import Expr, Input, Random, inside, parents
 from ...compiler.passes.roles import below
 from ...factors.errors import DataError
+from ..support.asked_arguments import UserData
 
 
 def fresh_plates(
     model: Model,
     old: Binding,
     learned: Iterable[str],
-    data: Mapping[str, Any],
+    data: UserData,
     sizes: Mapping[str, int],
     new: Collection[str] | None,
 ) -> frozenset[str]:
@@ -68,7 +68,7 @@ class _Case:
     """One prediction: the model, its data, what was learned, and what is given now."""
 
     def __init__(
-        self, model: Model, old: Binding, learned: list[Random], data: Mapping[str, Any], sizes: Mapping[str, int]
+        self, model: Model, old: Binding, learned: list[Random], data: UserData, sizes: Mapping[str, int]
     ) -> None:
         self._model, self._old, self._learned, self._data, self._sizes = model, old, learned, data, sizes
         named = {**model.randoms, **model.lets}
@@ -161,10 +161,9 @@ def changed_variables(
     return [name for name in names if name in changed]
 
 
-def _names(node: Any) -> tuple[str, ...]:
-    plates: tuple[Plate, ...] = node.plates
-    return tuple(plate.name for plate in plates)
+def _names(node: Expr) -> tuple[str, ...]:
+    return tuple(plate.name for plate in node.plates)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
+def _shape(value: object) -> tuple[int, ...]:
+    return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)  # type: ignore[arg-type]

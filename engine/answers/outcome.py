@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +13,8 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
 from ...compiler.language.nodes import Let, Random
-from ...factors.families import Family, Point
+from ...factors.families import ExponentialFamily, Family, Point
+from ..data.missing_and_sparse import Arrays
 from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
 from ..expressions.after import Run
@@ -29,7 +29,7 @@ from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
 from . import exact_counts
-from .inferred import Inferred
+from .inferred import Belief, Inferred
 from .integrated_out import recover
 from .marginal import Marginal
 from .predict_rows import Predictors, predictions
@@ -47,7 +47,7 @@ class Outcome(Inferred):
         self,
         request: Request,
         machine: Machine,
-        arrays: dict[str, Any],
+        arrays: Arrays,
         binding: Binding,
         result: Result,
         predictors: Predictors,
@@ -129,7 +129,7 @@ class Outcome(Inferred):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
-    def _family(self, name: str) -> Any:
+    def _family(self, name: str) -> Family:
         named = {**self.model.randoms, **self.model.lets}
         if name not in named:
             raise KeyError(f"The model has no variable {name!r}. It has: {', '.join(named)}.")
@@ -149,7 +149,7 @@ class Outcome(Inferred):
                 return found if self._together(node).exact else Projected(found)
             return found
 
-    def _shown(self, name: str) -> Any:
+    def _shown(self, name: str) -> Family:
         """The marginal of a variable with a belief: the belief itself but for counts (see `exact_counts.py`)."""
         graph, belief = self.graph, self.families[name]
         if name in graph.partly or not _is_count(graph.latent.get(name)):
@@ -176,7 +176,7 @@ class Outcome(Inferred):
                 families[name] = self[name].family
         return self._answers.setdefault(node.name, marginal(node, self._run(families)))
 
-    def _run(self, families: Mapping[str, Any]) -> Run:
+    def _run(self, families: Mapping[str, Belief]) -> Run:
         return Run(self._machine, self.result.outputs, self._arrays, families, self._cavities)
 
     @cached_property
@@ -184,7 +184,7 @@ class Outcome(Inferred):
         return Cavities(self._machine, self.result.outputs, self._arrays)
 
     @cached_property
-    def _latent(self) -> dict[str, Family]:
+    def _latent(self) -> dict[str, ExponentialFamily]:
         """The beliefs as families of NumPy arrays."""
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
@@ -199,9 +199,9 @@ class Outcome(Inferred):
         return found
 
     @cached_property
-    def families(self) -> dict[str, Any]:
+    def families(self) -> dict[str, Belief]:
         """The families of all that has a belief, by name: variables, joint ones, and what was integrated out."""
-        found = {**self._latent, **self._absorbed}
+        found: dict[str, Belief] = {**self._latent, **self._absorbed}
         observed, missing = self.binding.observed, self.binding.missing
         for name in self.graph.partly:
             found[name] = Completed(observed[name], missing[name], found[name])
@@ -212,7 +212,7 @@ class Outcome(Inferred):
         moments = {name: family.moments() for name, family in self.families.items()}
         return Scope(self._machine.sizes, self._arrays, moments, joints=self.graph.joints)
 
-    def _observed(self, node: Random | Let) -> Any:
+    def _observed(self, node: Random | Let) -> Family:
         """A point, with the predictive marginal in the place of missing entries."""
         data = self.binding.observed[node.name]
         missing = self.binding.missing.get(node.name)
@@ -224,9 +224,9 @@ class Outcome(Inferred):
         return Completed(data, missing, predicted)
 
     @cached_property
-    def _absorbed(self) -> dict[str, Family]:
+    def _absorbed(self) -> dict[str, ExponentialFamily]:
         """Marginals of variables that were integrated out inside a factor."""
-        found: dict[str, Family] = {}
+        found: dict[str, ExponentialFamily] = {}
         with jax.enable_x64(True):
             for number, block in self._machine.ep_blocks.items():
                 if block.absorbed:
@@ -234,7 +234,11 @@ class Outcome(Inferred):
         return found
 
     def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
-        """The natural parameters of a belief, also of a joint one."""
+        """The natural parameters of the belief called `name`: of a variable, or of a joint belief of the plan.
+
+        Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
+        KeyError for a name without a belief of its own.
+        """
         return tuple(map(np.asarray, self.result.outputs["beliefs"][name]))
 
 

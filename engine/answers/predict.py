@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,18 +11,19 @@ import numpy as np
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Let, Random
+from ...compiler.language.nodes import Expr, Let, Random
 from ...factors.errors import DataError
 from ...factors.families import Family
 from ..blocks.gaussian_process import anchors
-from ..data.arrays import in_blocks
+from ..data.missing_and_sparse import Arrays, in_blocks
 from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
 from ..expressions.marginal_of import OF_A_CLASS, marginal
+from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
-from . import carry
+from . import next_prior
 from .marginal import Marginal
 from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
@@ -31,7 +31,7 @@ from .predict_rows import prediction_rows, predictor
 
 
 def predict(
-    posterior: Outcome, data: Mapping[str, Any], sizes: Mapping[str, int], new: Collection[str] | None
+    posterior: Outcome, data: UserData, sizes: Mapping[str, int], new: Collection[str] | None
 ) -> dict[str, Marginal]:
     """See `Posterior.predict`."""
     model, old = posterior.model, posterior.binding
@@ -63,7 +63,7 @@ def _marginals(
     model, machine = posterior.model, posterior.machine
     named = {**model.randoms, **model.lets}
 
-    def stays(node: Any) -> bool:
+    def stays(node: Expr) -> bool:
         return not fresh & {plate.name for plate in node.plates}
 
     joints, families = [], {}
@@ -72,7 +72,7 @@ def _marginals(
         if members:
             joints.append(dataclasses.replace(joint, members=members))
             naturals = posterior.naturals_of(joint.variable.name)
-            families[joint.variable.name] = carry.marginal_of(joint, members, naturals, machine.sizes)
+            families[joint.variable.name] = next_prior.marginal_of(joint, members, naturals, machine.sizes)
     families |= {name: family for name, family in posterior.families.items() if name in named and stays(named[name])}
     changed = changed_variables(model, named, fresh, given, families)
     outside = {*machine.graph.partly, *changed}
@@ -94,7 +94,7 @@ def _marginals(
     return {name: _marginal(named[name], found[name], run) for name in wanted}
 
 
-def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> dict[str, Any]:
+def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> Arrays:
     """The inputs as the forward pass takes them."""
     rows = prediction_rows(plan, names, binding.sizes) if names else None
     return in_blocks(binding, plan, [] if rows is None else [rows])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ...compiler.graph import Joint, Plan
 from ...compiler.language.nodes import Constant, Expr, Let, Plate, Random, inside, parents
+from ...factors.arrays import Array
 from ...factors.factor import Term
+from ...factors.families import Family
 from ...factors.roles import Process
-from ..support.recent import Recent
+from ..data.missing_and_sparse import Arrays
+from ..support.cache import Recent
 from ..values import row_blocks as blocks
 from ..values.joint_beliefs import joint_sizes
 from ..values.plated import Placed
@@ -21,7 +23,8 @@ from ..values.row_blocks import Rows
 from ..values.sparse_rows import Pages
 from .predictive import marginals
 
-Predictors = Recent[tuple[Plan, Callable[..., Any]]]  # the jitted forward passes of a program, and the plan of each
+Forward = Callable[[Arrays, Mapping[str, Family]], dict[str, Family]]  # the marginals of data and beliefs
+Predictors = Recent[tuple[Plan, Forward]]  # the jitted forward passes of a program, and the plan of each
 
 
 def predictor(
@@ -31,10 +34,10 @@ def predictor(
     names: tuple[str, ...],
     observed: frozenset[str],
     sizes: dict[str, int],
-) -> Callable[..., Any]:
+) -> Forward:
     """The jitted forward pass to the named variables from these joint beliefs, for the given plate sizes."""
 
-    def make() -> tuple[Plan, Callable[..., Any]]:
+    def make() -> tuple[Plan, Forward]:
         graph = dataclasses.replace(plan, observed=observed, joints=joints)
         # The plan is kept too: while it lives, no other has its identity.
         return plan, jax.jit(lambda data, found: predictions(graph, names, dict(sizes), data, found))
@@ -44,8 +47,8 @@ def predictor(
 
 
 def predictions(
-    graph: Plan, names: tuple[str, ...], sizes: dict[str, int], data: dict[str, Any], families: Mapping[str, Any]
-) -> dict[str, Any]:
+    graph: Plan, names: tuple[str, ...], sizes: dict[str, int], data: Arrays, families: Mapping[str, Family]
+) -> dict[str, Family]:
     """What `marginals` gives; by blocks of rows where all at once would hold too many numbers."""
     rows = prediction_rows(graph, names, sizes) if names else None
     if rows is not None:  # sparse data come in blocks already
@@ -57,7 +60,7 @@ def predictions(
     def one(number):
         window = rows.window(number)
 
-        def part(name: str, array: Any) -> Any:
+        def part(name: str, array: Array | Pages) -> Array:
             own = _plates(graph, name)
             return array.seen(window, own).value if isinstance(array, Pages) else window.seen(Placed(array, own)).value
 
@@ -65,7 +68,7 @@ def predictions(
 
     stacked = jax.lax.map(one, jnp.arange(rows.number))
 
-    def whole(name: str) -> Any:
+    def whole(name: str) -> Family:
         axis = _plates(graph, name).index(rows.plate)
         return jax.tree.map(lambda leaf: blocks.joined(leaf, axis, rows), stacked[name])
 

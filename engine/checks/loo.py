@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +18,10 @@ from scipy.special import logsumexp
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.data.keys import is_present
+from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
 from ...compiler.methods import EP
+from ...factors.families import Family
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
 from ..values.evaluate import gather, known, value
@@ -37,8 +38,8 @@ BATCH = 64  # instances taken out at a time
 class LeaveOneOut(Mapping[str, np.ndarray]):
     """log p(y_i | all other observations) by observed variable, shaped as its plates; NaN where y_i is missing.
 
-    `total` is the sum over all, the estimate of the expected log predictive density; `unavailable` gives the reason for
-    each observed variable that has none.
+    `densities` has the arrays by name; `total` is the sum over all, the estimate of the expected log predictive
+    density; `unavailable` gives the reason for each observed variable that has none.
     """
 
     densities: dict[str, np.ndarray]
@@ -133,7 +134,7 @@ def _of(posterior: Outcome, name: str) -> np.ndarray | str:
     return problem or _without_each(posterior, block, node)
 
 
-def _users(model: Any, node: Random) -> Iterator[str]:
+def _users(model: Model, node: Random) -> Iterator[str]:
     named = [*model.randoms.items(), *model.lets.items(), *model.constraints.items()]
     for name, other in named:
         roots = parents(other) if isinstance(other, (Random, Let)) else (other,)
@@ -202,7 +203,7 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
     return np.asarray(function(posterior.arrays, beliefs)).reshape(shape)
 
 
-def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mapping[str, Any]) -> Placed:
+def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mapping[str, Family]) -> Placed:
     """log E f of every instance: real arguments as moments, others as what is known of them or as the cavity."""
     edges = list(block.args)
 
@@ -221,7 +222,7 @@ def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mappin
     return mapped(density, seen, *map(argument, edges))
 
 
-def _cavity(expr: Expr, scope: Scope, cavities: Mapping[str, Any]) -> Placed:
+def _cavity(expr: Expr, scope: Scope, cavities: Mapping[str, Family]) -> Placed:
     """The cavity of the variable that `expr` is, or of its elements at known places."""
     if isinstance(expr, Let):
         return _cavity(expr.expression, scope, cavities)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
+from ..answers.marginal import Marginal
 from ..density.log_density import density_of
 from .reference import belief_draws, functions
+
+if TYPE_CHECKING:
+    from numpyro.infer import MCMC, NUTS
 
 GOOD_RHAT = 1.05
 SHIFT, RATIO = 0.1, 1.1  # what counts as agreement, beyond two standard errors of the sampler
@@ -22,12 +28,12 @@ class Row(NamedTuple):
     """One variable: elements flattened, means and sds of the beliefs and of NUTS, and how well NUTS mixed."""
 
     name: str
-    mean: np.ndarray
-    sd: np.ndarray
-    nuts_mean: np.ndarray
-    nuts_sd: np.ndarray
-    rhat: np.ndarray
-    ess: np.ndarray
+    mean: Float[np.ndarray, " element"]
+    sd: Float[np.ndarray, " element"]
+    nuts_mean: Float[np.ndarray, " element"]
+    nuts_sd: Float[np.ndarray, " element"]
+    rhat: Float[np.ndarray, " element"]
+    ess: Float[np.ndarray, " element"]
 
     @property
     def shift(self) -> np.ndarray:
@@ -53,8 +59,8 @@ class Check:
     """The comparison of a posterior with NUTS; `print` it.
 
     `rows` has one `Row` for each continuous latent variable, `samples` the draws by name, shaped chains + draws + the
-    variable's shape, `divergences` counts the transitions that NUTS itself distrusts. `ok` is true when all agree and
-    NUTS has mixed.
+    variable's shape, `divergences` counts the transitions that NUTS itself distrusts, `summed` names the discrete
+    variables that were summed out. `ok` is true when all agree and NUTS has mixed.
     """
 
     rows: tuple[Row, ...]
@@ -166,7 +172,7 @@ def check(
     return Check(rows, samples, divergences, density.summed)
 
 
-def _check_arguments(against: Any, **counts: Any) -> None:
+def _check_arguments(against: object, **counts: object) -> None:
     if against != "nuts":
         raise ModelError(f"check(against={against!r}): the sampler to check against is 'nuts'.")
     for name, number in counts.items():
@@ -174,7 +180,7 @@ def _check_arguments(against: Any, **counts: Any) -> None:
             raise ModelError(f"check({name}={number!r}): give a whole number of at least 1.")
 
 
-def _numpyro() -> tuple[Any, Any, Any]:
+def _numpyro() -> tuple[type[MCMC], type[NUTS], ModuleType]:
     try:
         from numpyro import diagnostics  # pyright: ignore[reportMissingImports]
         from numpyro.infer import MCMC, NUTS  # pyright: ignore[reportMissingImports]
@@ -186,7 +192,7 @@ def _numpyro() -> tuple[Any, Any, Any]:
     return MCMC, NUTS, diagnostics
 
 
-def _row(name: str, marginal: Any, samples: np.ndarray, diagnostics: Any) -> Row:
+def _row(name: str, marginal: Marginal, samples: np.ndarray, diagnostics: ModuleType) -> Row:
     flat = samples.reshape(*samples.shape[:2], -1)
     with np.errstate(all="ignore"):
         rhat = (

@@ -6,14 +6,17 @@ weighted draws, is mixed with the product of the beliefs and weighted (see `psis
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from scipy.special import gammaln
 
 from ...factors.errors import UnsupportedError
+from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
 from .psis import Smoothed, smoothed
 
@@ -24,18 +27,22 @@ GOOD_K = 0.7
 FEWEST = 200.0
 
 
+Values = dict[str, np.ndarray]  # of the variables, by name, one for each point
+Points = Callable[[np.ndarray], np.ndarray]  # of unconstrained vectors, as rows
+
+
 class Draws(NamedTuple):
     """Draws of the beliefs: constrained values by name, unconstrained vectors, and log q of the latter."""
 
-    values: dict[str, np.ndarray]
-    z: np.ndarray
-    log_q: np.ndarray
+    values: Values
+    z: Float[np.ndarray, "draw coordinate"]
+    log_q: Float[np.ndarray, " draw"]
 
 
 class Reference(NamedTuple):
     """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count."""
 
-    z: np.ndarray
+    z: Float[np.ndarray, "draw coordinate"]
     weighted: Smoothed
 
     @property
@@ -46,14 +53,14 @@ class Reference(NamedTuple):
 class Functions(NamedTuple):
     """The compiled functions of a log density, over many points."""
 
-    log_density: Any
-    heights: Any
-    constrain: Any
-    unconstrain: Any
-    log_jacobian: Any
-    gradient: Any
-    hessian: Any
-    solve: Any
+    log_density: Points
+    heights: Points
+    constrain: Callable[[np.ndarray], Values]
+    unconstrain: Callable[[Values], np.ndarray]
+    log_jacobian: Points
+    gradient: Points  # at one point, like the next two
+    hessian: Points
+    solve: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def functions(density: LogDensity) -> Functions:
@@ -106,7 +113,9 @@ def functions(density: LogDensity) -> Functions:
     )
 
 
-def belief_draws(density: LogDensity, call: Functions, marginals: Any, seed: int, count: int = DRAWS) -> Draws:
+def belief_draws(
+    density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
+) -> Draws:
     """Draws from the product of the marginals of the latent variables."""
     keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
     values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
@@ -142,7 +151,9 @@ def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
     return z
 
 
-def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
+def spread_of(
+    precision: Float[np.ndarray, "coordinate coordinate"],
+) -> tuple[Float[np.ndarray, "coordinate coordinate"], bool]:
     """The inverse of minus a Hessian, and whether that was positive definite; flat directions are kept finite."""
     if not np.isfinite(precision).all():
         raise UnsupportedError("The log density has no finite second derivatives at the means of the beliefs.")
@@ -152,7 +163,7 @@ def spread_of(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     return (vectors / np.maximum(np.abs(values), floor)) @ vectors.T, proper
 
 
-def centred(call: Functions, z: np.ndarray) -> np.ndarray:
+def centred(call: Functions, z: Float[np.ndarray, " coordinate"]) -> Float[np.ndarray, " coordinate"]:
     """The point where the density is typical: where beliefs are far off, up the hill by damped Newton steps."""
     for _ in range(30):
         hessian = call.hessian(z)
@@ -172,7 +183,13 @@ def centred(call: Functions, z: np.ndarray) -> np.ndarray:
     return z
 
 
-def reference(call: Functions, draws: Draws, covariance: np.ndarray, mean: np.ndarray, seed: int) -> Reference:
+def reference(
+    call: Functions,
+    draws: Draws,
+    covariance: Float[np.ndarray, "coordinate coordinate"],
+    mean: Float[np.ndarray, " coordinate"],
+    seed: int,
+) -> Reference:
     """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs."""
     random = np.random.default_rng(seed)
     dimension = len(mean)
@@ -206,7 +223,9 @@ def _finite(log_weights: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(log_weights), -np.inf, log_weights)
 
 
-def _student(random: Any, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int) -> Any:
+def _student(
+    random: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int
+) -> tuple[np.ndarray, np.ndarray]:
     lower = _root(covariance)
     scale = np.sqrt(freedom / random.chisquare(freedom, count))
     z = mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ lower.T)

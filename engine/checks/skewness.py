@@ -7,19 +7,23 @@ distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.rules.logic import TRUE
+from ...factors.arrays import Array
 from ..answers.outcome import Outcome
 from ..blocks.site import site_data, sites
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+
+Instances: TypeAlias = Float[Array, " instance"]
 
 
 class Shape(NamedTuple):
@@ -39,7 +43,7 @@ def tilted_shapes(posterior: Outcome) -> dict[str, Shape]:
     return found
 
 
-def _block_shape(posterior: Outcome, number: str, block: Any) -> Shape:
+def _block_shape(posterior: Outcome, number: str, block: SiteBlock) -> Shape:
     out, mean, variance = cavity_of_form(posterior, number, block)
     function, power = sites.site_function(block), block.method.alpha
 
@@ -55,7 +59,9 @@ def _block_shape(posterior: Outcome, number: str, block: Any) -> Shape:
     return Shape(float(np.max(np.abs(skewness), initial=0.0)), float(np.max(np.abs(kurtosis), initial=0.0)))
 
 
-def site_messages(posterior: Outcome, number: str, block: Any) -> tuple[Any, list[tuple[Any, Any]], sites.Site]:
+def site_messages(
+    posterior: Outcome, number: str, block: SiteBlock
+) -> tuple[Array, list[tuple[Array, Array]], sites.Site]:
     """What `sites.read` says of one EP block at the fixed point: evidence, cavities by term, and the site."""
     machine = posterior.machine
     scope, stored = machine.scope(posterior.arrays), machine.graph.blocks[int(number)]
@@ -68,7 +74,7 @@ def site_messages(posterior: Outcome, number: str, block: Any) -> tuple[Any, lis
     return sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
 
 
-def cavity_of_form(posterior: Outcome, number: str, block: Any) -> tuple[Any, Any, Any]:
+def cavity_of_form(posterior: Outcome, number: str, block: SiteBlock) -> tuple[Instances, Instances, Instances]:
     """By instance: the outcome, and mean and variance of the factor's Gaussian argument under the cavities."""
     sizes = posterior.machine.sizes
     scope = Scope(sizes, posterior.arrays, {})

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -22,7 +21,17 @@ from ..answers.outcome import Outcome
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, density_of
 from .psis import smoothed
-from .reference import LARGEST_DENSE, Functions, Reference, belief_draws, centred, functions, reference, spread_of
+from .reference import (
+    LARGEST_DENSE,
+    Draws,
+    Functions,
+    Reference,
+    belief_draws,
+    centred,
+    functions,
+    reference,
+    spread_of,
+)
 from .skewness import Shape, tilted_shapes
 
 LEVELS = ("unchecked", "good", "doubtful", "poor")
@@ -66,8 +75,9 @@ class Trust:
     `findings` has one entry for each latent variable that was compared; `pareto_k` is the shape of the importance
     weights of draws from the product of the beliefs (below 0.7 these draws can be reweighted to the posterior; it says
     little about marginals of a strongly correlated posterior, which may be right although their product is not),
-    `reference_k` that of the reference; `tilted` has skewness and excess kurtosis by EP factor; `notes` tell what could
-    not be checked. `ok` is true when the level is good.
+    `reference_k` that of the reference, and `effective` the number of draws that it is worth; `tilted` has skewness and
+    excess kurtosis by EP factor; `notes` tell what could not be checked, `remedy` what may help, `seconds` how long it
+    took. `ok` is true when the level is good.
     """
 
     level: str
@@ -178,7 +188,11 @@ def _unchecked(level: str, tilted: dict[str, Shape], notes: tuple[str, ...], sta
     return Trust(level, (), nan, nan, 0.0, tilted, notes, time.perf_counter() - start)
 
 
-def _compare(posterior: Inferred, density: LogDensity, call: Functions, seed: int) -> Any:
+# The findings; k of the beliefs' draws, k and effective number of the reference's; notes.
+Comparison = tuple[list[Finding], tuple[float, float, float], list[str]]
+
+
+def _compare(posterior: Inferred, density: LogDensity, call: Functions, seed: int) -> Comparison:
     draws = belief_draws(density, call, posterior, seed)
     product = smoothed(np.nan_to_num(call.log_density(draws.z) - draws.log_q, nan=-np.inf))
     if density.dimension > LARGEST_DENSE:
@@ -237,7 +251,7 @@ def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: b
     return findings
 
 
-def _by_probes(density: LogDensity, call: Functions, draws: Any) -> list[Finding]:
+def _by_probes(density: LogDensity, call: Functions, draws: Draws) -> list[Finding]:
     """The same for some coordinates of many, each solved for by conjugate gradients; global variables come first."""
     mean, sd = draws.z.mean(0), draws.z.std(0)
     chosen, left = {}, PROBED

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from ...compiler.algebra.linear import linear_form
 from ...compiler.blocks.site import LinearForm, LinearTerm
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
-from ...compiler.language.nodes import Apply, Constant, Expr, Let
+from ...compiler.language.nodes import Apply, Constant, Expr, Let, Plate
 from ...factors.errors import DataError, UnsupportedError
 from ..blocks.site.site_data import form_offset, product
 from ..values.evaluate import value
@@ -35,7 +35,7 @@ class Statement(NamedTuple):
     expr: Expr
     number: Expr
     greater: bool
-    wanted: Any
+    wanted: np.ndarray | bool | None
 
 
 def check_sharp(model: Model, scope: Scope, binding: Binding) -> None:
@@ -66,12 +66,12 @@ def _conjuncts(expr: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def _compares(expr: Expr) -> bool:
+def _compares(expr: Expr) -> TypeGuard[Apply]:
     kinds = {arg.domain.kind for arg in expr.args} if isinstance(expr, Apply) and expr.op == "greater" else set()
     return bool(kinds) and not kinds & {"category", "count"}
 
 
-def _comparison(name: str, expr: Any, wanted: Any) -> Statement:
+def _comparison(name: str, expr: Apply, wanted: np.ndarray | bool | None) -> Statement:
     return Statement(name, expr, operator.sub(*expr.args), True, wanted)
 
 
@@ -113,7 +113,7 @@ def _always_depends(form: LinearForm) -> bool:
     return not form.terms or bool(form.noise) or (once and fixed)
 
 
-def _cancelled(form: LinearForm, plates: tuple[Any, ...], scope: Scope) -> np.ndarray:
+def _cancelled(form: LinearForm, plates: tuple[Plate, ...], scope: Scope) -> np.ndarray:
     """Where the coefficients of every element add up to nothing."""
     positions = [_position(term, plates, scope) for term in form.terms]
     weights = [_weight(term, plates, scope) for term in form.terms]
@@ -128,7 +128,7 @@ def _cancelled(form: LinearForm, plates: tuple[Any, ...], scope: Scope) -> np.nd
     return found
 
 
-def _position(term: LinearTerm, plates: tuple[Any, ...], scope: Scope) -> np.ndarray:
+def _position(term: LinearTerm, plates: tuple[Plate, ...], scope: Scope) -> np.ndarray:
     """The number of the element that each instance uses."""
     shape = [scope.sizes[plate.name] for plate in term.variable.plates]
     numbers = np.arange(int(np.prod(shape, dtype=int))).reshape(shape)
@@ -136,7 +136,7 @@ def _position(term: LinearTerm, plates: tuple[Any, ...], scope: Scope) -> np.nda
     return np.asarray(spread(placed, plates, scope.sizes))
 
 
-def _weight(term: LinearTerm, plates: tuple[Any, ...], scope: Scope) -> np.ndarray:
+def _weight(term: LinearTerm, plates: tuple[Plate, ...], scope: Scope) -> np.ndarray:
     """What an element is multiplied by, with one event axis."""
     coefficient = np.asarray(spread(product(term.coefficients, scope), plates, scope.sizes), float)[..., None]
     if term.direction is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.algebra.known import known_in
 from ...compiler.algebra.linear import ONE, linear_term
@@ -21,6 +22,7 @@ from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Expr, Input, Random, inside, parents
+from ...factors.arrays import Array
 from ...factors.errors import DataError
 from ...factors.factor import Switch, Term
 from ..support.warn import warn
@@ -36,7 +38,7 @@ DOUBTFUL, HOPELESS = 6.0, 3.0  # digits left: fewer than a run needs to converge
 Form = tuple[str, list[Expr]]  # whose sum it is, and the data that multiply each random number in it
 
 
-def check_centred(forms: list[Form], data: Mapping[str, Any], sizes: dict[str, int]) -> None:
+def check_centred(forms: list[Form], data: Mapping[str, Array], sizes: dict[str, int]) -> None:
     """Raises DataError where data beside an intercept are so far from zero that no digit of the slope would be right.
 
     Warns where few would be. `forms` are those of `linear_forms`, `data` inputs and observations without missing
@@ -55,11 +57,10 @@ def check_centred(forms: list[Form], data: Mapping[str, Any], sizes: dict[str, i
             warn(_sentence(name, multipliers[worst], lost[worst]))
 
 
-def _columns(multiplier: Expr, data: Mapping[str, Any], scope: Scope) -> tuple[np.ndarray, np.ndarray]:
+def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple[np.ndarray, np.ndarray]:
     """The size of the mean and the standard deviation over rows, by coordinate of a vector."""
-    sparse = [
-        data[leaf.name] for leaf in inside([multiplier]) if isinstance(leaf, Input) and is_sparse(data[leaf.name])
-    ]
+    given = (data[leaf.name] for leaf in inside([multiplier]) if isinstance(leaf, Input))
+    sparse = [array for array in given if is_sparse(array)]
     if sparse:  # a number that multiplies it changes mean and deviation alike
         return _columns_of_sparse(sparse[0])
     if not known(multiplier, scope):
@@ -84,7 +85,7 @@ def _columns_of_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.abs(mean), np.where(same, 0.0, sd)
 
 
-def _lost(mean: np.ndarray, sd: np.ndarray) -> float:
+def _lost(mean: Float[np.ndarray, " column"], sd: Float[np.ndarray, " column"]) -> float:
     """The digits that the column farthest from zero loses."""
     varies = sd > 0.0
     return float(2.0 * np.log10(np.max(mean[varies] / sd[varies], initial=1.0)))

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import jax
 import numpy as np
 
 from ...compiler.data.bind import Binding, bind
+from ...compiler.data.keys import clash
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.argument_rules import Laid, check_rules
 from ...compiler.language.balanced_sums import not_too_deep
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Constant, Expr, Input, Let, Random, inside
 from ...compiler.language.values import check
-from ...factors.errors import DataError
+from ...factors.errors import DataError, ModelError
 from ...factors.factor import Chain, Switch, Term
 from ...factors.numbers import ValueProblem
+from ..support.asked_arguments import UserData
 from ..values.evaluate import known, value
 from ..values.plated import Placed
 from ..values.scope import Scope
 from .cancelled_by_data import check_sharp
 
 
-def bind_checked(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> Binding:
+def bind_checked(model: Model, data: UserData, sizes: Mapping[str, int] | None = None) -> Binding:
     """Binds data as `bind` does, and checks that they keep the rules of the factors: DataError where they do not."""
     binding = bind(model, data, sizes)
     check_binding(model, binding)
@@ -37,8 +38,10 @@ def check_binding(model: Model, binding: Binding) -> None:
     and of the outcome that the factor does not allow together.
 
     Nothing is asked of missing entries, nor of what depends on them. Likewise for statements that nothing random is
-    left of (see `engine/data/cancelled_by_data.py`).
+    left of (see `engine/data/cancelled_by_data.py`). Raises ModelError for names that the arrays of a program could not
+    tell apart.
     """
+    check_names(model)
     scope = Scope(binding.sizes, _data(binding), {})
     for node in model.randoms.values():
         for term, whole in _terms(node):
@@ -46,9 +49,19 @@ def check_binding(model: Model, binding: Binding) -> None:
     check_sharp(model, scope, binding)
 
 
-def _data(binding: Binding) -> dict[str, Any]:
+def check_names(model: Model) -> None:
+    """Raises ModelError for a name under which a program keeps what belongs to other variables: a mask, a belief."""
+    found = clash([*model.inputs, *model.randoms, *model.lets])
+    if found is not None:
+        raise ModelError(
+            f"The model declares '{found[0]}', the name under which a program keeps what belongs to '{found[1]}' (a "
+            "mask, a prior, a joint belief): one would be read as the other. Give it another name."
+        )
+
+
+def _data(binding: Binding) -> dict[str, np.ndarray]:
     """Inputs and observations, NaN where missing; what cannot hold NaN is left out where some are."""
-    found: dict[str, Any] = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
+    found = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
     for name, array in binding.observed.items():
         if name not in binding.missing:
             found[name] = array

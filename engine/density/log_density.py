@@ -61,7 +61,8 @@ class LogDensity:
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise that was integrated out, `hard` the constraints that make the density jump to zero, which no gradient
-    tells.
+    tells. `model` is whose density it is, `binding` the data, as checked. Raises UnsupportedError for a model without a
+    joint density.
     """
 
     def __init__(self, model: Model, binding: Binding) -> None:
@@ -204,7 +205,10 @@ class LogDensity:
         return jnp.concatenate([maps[name].backward(values[name]) for name in self.names] or [jnp.zeros(0)])
 
     def initial(self, key: Any) -> Any:
-        """A start for a sampler: an unconstrained vector drawn from a uniform distribution between -1 and 1."""
+        """A start for a sampler: an unconstrained vector drawn from a uniform distribution between -1 and 1.
+
+        `key` is a random key or an integer seed. Returns `dimension` numbers.
+        """
         key = jax.random.key(key) if isinstance(key, (int, np.integer)) else key
         with jax.enable_x64(True):
             return np.asarray(jax.random.uniform(key, (self.dimension,), minval=-1.0, maxval=1.0))

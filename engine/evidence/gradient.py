@@ -17,8 +17,8 @@ def evidence_gradient(
     """The log evidence of `data` and its gradient in the inputs named in `wrt`, of the same shapes as these inputs.
 
     `program` is a compiled program (`cv.compile`); compile it with a small `tolerance` (1e-9): the gradient holds at
-    the fixed point. `data` are as in a call, `seed` decides all random choices. The evidence is in nats, its
-    gradient in nats for a unit of the input. Errors as in a call and in `Posterior.evidence_gradient`.
+    the fixed point. `seed` decides what is random in the inference. Returns the log evidence and the gradient by name.
+    Errors as in `Posterior.evidence_gradient`. Source: minka2005divergence, seeger2005expectation.
     """
     posterior = program.run(data, seed=seed)
     return posterior.log_evidence, gradient(posterior, tuple([wrt] if isinstance(wrt, str) else wrt))

@@ -32,7 +32,7 @@ from ...compiler.language.nodes import Plate, Random
 from ...factors.arrays import Numeric
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.families import Bernoulli, Categorical, Family
-from ..data.arrays import arrays_of
+from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL, OnGrid
 from ..posterior import Posterior
 from ..program import Program

@@ -17,7 +17,7 @@ from ..answers.marginal import Marginal
 from ..answers.refused import refused, refused_property
 from ..checks.loo import LeaveOneOut, mixed_leave_one_out
 from ..checks.trust import Trust, trust
-from ..data.arrays import arrays_of
+from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import Mixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program
@@ -135,7 +135,11 @@ class Integrated(AnyPosterior):
         sizes: Mapping[str, int] | None = None,
         new: Collection[str] | None = None,
     ) -> dict[str, Marginal]:
-        """Predictive marginals for new inputs, mixed over the grid: see `Posterior.predict`."""
+        """Predictive marginals for new inputs, mixed over the grid: `data`, `sizes` and `new` as in
+        `Posterior.predict`.
+
+        Returns marginals by name. Errors as there.
+        """
         found = [posterior.predict(data, sizes, new) for posterior in self.conditionals]
         return {name: Marginal(self._mixture([one[name].family for one in found]), name) for name in found[0]}
 
@@ -187,7 +191,7 @@ class Integrated(AnyPosterior):
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust the mixture, against the model's own joint log density: see `Posterior.trust`.
 
-        The factors whose skewness is told are those at the heaviest point of the grid.
+        The factors whose skewness is told are those at the heaviest point of the grid. `seed` decides the draws.
         """
         self._verdict = trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed)
         return self._verdict

@@ -81,9 +81,10 @@ def learn(
     `program` is a compiled program (`cv.compile`); compile it with a small `tolerance` (1e-8), since a gradient holds
     at the fixed point. `wrt` names inputs that are real, vectors, positive or probabilities; all others stay as they
     are. The maximum is a local one: where the evidence has several, start from several points. `tolerance` is the
-    largest slope at which it stops (see `Learned`), `max_steps` the largest number of steps of L-BFGS-B. A trial point
-    at which inference does not converge is stepped back from. Returns `Learned`. Raises DataError for names that are no
-    continuous inputs, UnsupportedError where inference does not converge at the start. Source: minka2005divergence.
+    largest slope at which it stops (see `Learned`), `max_steps` the largest number of steps of L-BFGS-B, `seed` decides
+    what is random in each inference. A trial point at which inference does not converge is stepped back from. Returns
+    `Learned`. Raises DataError for names that are no continuous inputs, ModelError for less than one step,
+    UnsupportedError where inference does not converge at the start. Source: minka2005divergence.
     """
     names = (wrt,) if isinstance(wrt, str) else tuple(dict.fromkeys(wrt))
     if not names:

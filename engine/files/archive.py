@@ -88,7 +88,7 @@ class Archive:
         if len({member.filename for member in members}) < len(members):
             raise zipfile.BadZipFile("two of its parts have one name")
         self._archive = archive
-        self.meta: Any = json.loads(archive.read("meta.json"))
+        self.meta: Any = json.loads(archive.read("meta.json"))  # whatever was written: readers check it
 
     def verify(self) -> None:
         """Reads all parts against their checksums and digests; files of earlier versions have no digests."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...factors.errors import DataError, UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#33658a", "#d1603d", "#8a8f98"
 INK, PALE = "#4a4f58", "#dfe5ea"
@@ -15,7 +19,7 @@ COLOURS = (
 )  # fmt: skip
 
 
-def new_figure(width: float, height: float, constrained: bool = True) -> Any:
+def new_figure(width: float, height: float, constrained: bool = True) -> Figure:
     """An empty matplotlib Figure of this size in inches. UnsupportedError when matplotlib is absent."""
     try:
         from matplotlib.figure import Figure
@@ -27,7 +31,7 @@ def new_figure(width: float, height: float, constrained: bool = True) -> Any:
     return Figure(figsize=(width, height), dpi=150, layout="constrained" if constrained else None)
 
 
-def clean(axes: Any) -> Any:
+def clean(axes: Axes) -> Axes:
     """Axes without the upper and right frame and with small ticks."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
@@ -39,7 +43,7 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
-def coloured(groups: Sequence[Any] | None, n: int, what: str, plain: str) -> tuple[list[str], dict[str, str]]:
+def coloured(groups: Sequence[object] | None, n: int, what: str, plain: str) -> tuple[list[str], dict[str, str]]:
     """The colour of each of n points (`what`), and that of each group in the order of appearance.
 
     Raises:
@@ -54,7 +58,7 @@ def coloured(groups: Sequence[Any] | None, n: int, what: str, plain: str) -> tup
     return [legend[name] for name in labels], legend
 
 
-def draw_legend(figure: Any, legend: Mapping[str, str]) -> None:
+def draw_legend(figure: Figure, legend: Mapping[str, str]) -> None:
     """What the colours mean, outside where it cannot cover the picture, and once in a figure."""
     if len(legend) < 2 or figure.legends:
         return

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
+from collections.abc import Collection, Sequence
 from itertools import pairwise, permutations
-from typing import Any
 
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Apply, Constant, Expr, Gather, Input, Let, Random, is_data, parents, render
@@ -152,7 +152,7 @@ def lay_out(model: Model, factors: list[FactorNode]) -> Layout:
     return _moved_to_origin({name: (x[name], y[name]) for name in x}, rectangles, right)
 
 
-def _rows(plates_of: dict[str, Any], factors: list[FactorNode]) -> dict[str, int]:
+def _rows(plates_of: dict[str, tuple[str, ...]], factors: list[FactorNode]) -> dict[str, int]:
     """Longest distance to the end: variables on even rows, factors on odd ones."""
     import networkx as nx
 
@@ -167,10 +167,10 @@ def _rows(plates_of: dict[str, Any], factors: list[FactorNode]) -> dict[str, int
     return {name: rows[name] - lowest for name in plates_of}
 
 
-def _bands(plates_of: dict[str, Any], links: list[tuple[str, str]]) -> list[frozenset[str]]:
+def _bands(plates_of: dict[str, tuple[str, ...]], links: list[tuple[str, str]]) -> list[frozenset[str]]:
     """The sets of plates from left to right: few interrupted plates first, then short links."""
     groups = list(dict.fromkeys(map(frozenset, plates_of.values())))
-    weight: dict[tuple[Any, Any], int] = defaultdict(int)
+    weight: dict[tuple[frozenset[str], frozenset[str]], int] = defaultdict(int)
     for a, b in links:
         weight[frozenset(plates_of[a]), frozenset(plates_of[b])] += 1
     plates = sorted({plate for group in groups for plate in group})
@@ -185,7 +185,7 @@ def _bands(plates_of: dict[str, Any], links: list[tuple[str, str]]) -> list[froz
     return list(min(permutations(groups), key=cost))
 
 
-def _runs(plate: str, order: Any) -> list[tuple[int, int]]:
+def _runs(plate: str, order: Sequence[Collection[str]]) -> list[tuple[int, int]]:
     """The stretches of neighbouring bands on a plate: first and last."""
     inside = [plate in group for group in order]
     starts = [i for i, here in enumerate(inside) if here and not (i and inside[i - 1])]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input, Let
@@ -10,10 +10,14 @@ from ..answers.inferred import Inferred
 from .figure import BLUE, GREY, ORANGE, new_figure
 from .graph_layout import RADIUS, SQUARE, FactorNode, Layout, factor_nodes, lay_out, variables
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _SHADE = "#d5dae1"
 
 
-def plot_graph(model_or_posterior: Model | Inferred) -> Any:
+def plot_graph(model_or_posterior: Model | Inferred) -> Figure:
     """The factor graph of a model, or of a posterior's model with its observed variables.
 
     Circles are variables: shaded when observed (inputs always are), with a double line when deterministic. Squares
@@ -47,7 +51,7 @@ def _what_is_known(source: Model | Inferred) -> tuple[Model, frozenset[str], dic
     return source.model, frozenset(source.binding.observed), dict(source.binding.sizes)
 
 
-def _draw_plate(axes: Any, name: str, size: int | None, boxes: list[tuple[float, float, float, float]]) -> None:
+def _draw_plate(axes: Axes, name: str, size: int | None, boxes: list[tuple[float, float, float, float]]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     label = f"{name} ({size})" if size else name
@@ -58,7 +62,7 @@ def _draw_plate(axes: Any, name: str, size: int | None, boxes: list[tuple[float,
         axes.text(left + 0.18, bottom + height, label, ha="left", va="center", fontsize=8, color="#555a63", bbox=box)
 
 
-def _draw_variable(axes: Any, name: str, centre: tuple[float, float], shaded: bool, double: bool) -> None:
+def _draw_variable(axes: Axes, name: str, centre: tuple[float, float], shaded: bool, double: bool) -> None:
     from matplotlib.patches import Circle
 
     face = _SHADE if shaded else "white"
@@ -73,7 +77,7 @@ def _draw_variable(axes: Any, name: str, centre: tuple[float, float], shaded: bo
     axes.text(*centre, "\n".join(lines), ha="center", va="center", fontsize=size, linespacing=1.0, zorder=4)
 
 
-def _draw_factor(axes: Any, factor: FactorNode, layout: Layout) -> None:
+def _draw_factor(axes: Axes, factor: FactorNode, layout: Layout) -> None:
     x, y = layout.positions[factor.name]
     for number, case in enumerate(factor.cases):
         spot = (x + number * factor.pitch, y)
@@ -88,7 +92,7 @@ def _draw_factor(axes: Any, factor: FactorNode, layout: Layout) -> None:
         _draw_gate(axes, factor, layout)
 
 
-def _draw_square(axes: Any, spot: tuple[float, float], name: str, label: str) -> None:
+def _draw_square(axes: Axes, spot: tuple[float, float], name: str, label: str) -> None:
     from matplotlib.patches import Rectangle
 
     x, y = spot
@@ -97,7 +101,7 @@ def _draw_square(axes: Any, spot: tuple[float, float], name: str, label: str) ->
     axes.text(x + SQUARE + 0.06, y - 0.01, label, ha="left", va="center", fontsize=8, color=BLUE, zorder=2.5)
 
 
-def _draw_gate(axes: Any, factor: FactorNode, layout: Layout) -> None:
+def _draw_gate(axes: Axes, factor: FactorNode, layout: Layout) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     x, y = layout.positions[factor.name]
@@ -111,7 +115,7 @@ def _draw_gate(axes: Any, factor: FactorNode, layout: Layout) -> None:
 
 
 def _draw_link(
-    axes: Any, variable: tuple[float, float], factor: tuple[float, float], style: str, colour: str = "black"
+    axes: Axes, variable: tuple[float, float], factor: tuple[float, float], style: str, colour: str = "black"
 ) -> None:
     """From the bottom of a circle to the top of a square: bent between the rows, so that it passes no other node."""
     from matplotlib.patches import PathPatch
@@ -124,6 +128,6 @@ def _draw_link(
     axes.add_patch(PathPatch(curve, fill=False, edgecolor=colour, linestyle=style, linewidth=1.0, zorder=1.5))
 
 
-def _draw_arrow(axes: Any, factor: tuple[float, float], variable: tuple[float, float]) -> None:
+def _draw_arrow(axes: Axes, factor: tuple[float, float], variable: tuple[float, float]) -> None:
     properties = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.0, "shrinkA": 0, "shrinkB": RADIUS * 72}
     axes.annotate("", variable, factor, arrowprops=properties, zorder=1.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.special
@@ -15,12 +15,16 @@ from ..answers.marginal import Marginal
 from .figure import BLUE, COLOURS, GREY, ORANGE, clean, new_figure
 from .graph_plot import plot_graph
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _CURVES = 6  # up to so many elements have their densities drawn, more are a forest of intervals
 _SHOWN = 40
 _EVENT_AXES = {"vector": ["coordinate"], "simplex": ["value"], "posdef": ["row", "column"]}
 
 
-def plot_posterior(posterior: Inferred, names: Sequence[str] = (), interval: float = 0.9) -> Any:
+def plot_posterior(posterior: Inferred, names: Sequence[str] = (), interval: float = 0.9) -> Figure:
     """The marginals of the named variables (by default all that inference gave a belief), and a panel of convergence.
 
     A variable of up to 6 continuous elements is drawn by its densities with the central `interval` shaded, a longer
@@ -46,7 +50,7 @@ def plot_posterior(posterior: Inferred, names: Sequence[str] = (), interval: flo
     return figure
 
 
-def plot_convergence(posterior: Inferred) -> Any:
+def plot_convergence(posterior: Inferred) -> Figure:
     """Two panels over the sweeps: residual (logarithmic) with the tolerance, and log evidence where it was recorded.
 
     Rejected sweeps, whose residual is infinite, are left out. Returns a matplotlib Figure. UnsupportedError when
@@ -83,7 +87,7 @@ def _axis_names(posterior: Inferred, name: str) -> str:
     return ", ".join([plate.name for plate in node.plates] + _EVENT_AXES.get(node.domain.kind, []))
 
 
-def _draw_marginal(axes: Any, name: str, marginal: Marginal, axis_names: str, interval: float) -> None:
+def _draw_marginal(axes: Axes, name: str, marginal: Marginal, axis_names: str, interval: float) -> None:
     kind = type(marginal.family).__name__
     if kind == "Bernoulli":
         probability = np.asarray(marginal.mean)
@@ -97,7 +101,7 @@ def _draw_marginal(axes: Any, name: str, marginal: Marginal, axis_names: str, in
     axes.set_title(name if total <= _SHOWN else f"{name} (first {_SHOWN} of {total})", fontsize=10)
 
 
-def _draw_probabilities(axes: Any, probability: np.ndarray, values: tuple[str, ...]) -> int:
+def _draw_probabilities(axes: Axes, probability: np.ndarray, values: tuple[str, ...]) -> int:
     """A bar for each value of one variable, or for each element of a plate, stacked by value. Returns the elements."""
     if probability.ndim == 1:
         axes.bar(values, probability, color=BLUE)
@@ -116,7 +120,7 @@ def _draw_probabilities(axes: Any, probability: np.ndarray, values: tuple[str, .
             label=value,
         )
     axes.set(xlabel="element", ylabel="probability of each value", ylim=(0, 1))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params("x", integer=True)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return len(table)
 
@@ -129,7 +133,7 @@ def _has_quantiles(marginal: Marginal) -> bool:
     return True
 
 
-def _draw_densities(axes: Any, marginal: Marginal, interval: float) -> int:
+def _draw_densities(axes: Axes, marginal: Marginal, interval: float) -> int:
     """The density of each element by differences of its distribution function: quantiles are all it needs."""
     levels = scipy.special.ndtr(np.linspace(-4.0, 4.0, 201))
     points = marginal.quantile(levels).reshape(levels.size, -1)
@@ -149,7 +153,7 @@ def _draw_densities(axes: Any, marginal: Marginal, interval: float) -> int:
     return len(labels)
 
 
-def _draw_forest(axes: Any, marginal: Marginal, axis_names: str, interval: float) -> int:
+def _draw_forest(axes: Axes, marginal: Marginal, axis_names: str, interval: float) -> int:
     """Means and intervals, the first element at the top; those of a Gaussian where a family has no quantiles."""
     mean = np.ravel(marginal.mean)[:_SHOWN]
     if _has_quantiles(marginal):
@@ -173,7 +177,7 @@ def _labels(shape: tuple[int, ...], limit: int = _SHOWN) -> list[str]:
     return [", ".join(map(str, index)) for index in indices]
 
 
-def _draw_residual(axes: Any, posterior: Inferred) -> None:
+def _draw_residual(axes: Axes, posterior: Inferred) -> None:
     residual = posterior.trace.residual
     sweeps = np.arange(1, residual.size + 1)
     keep = np.isfinite(residual) & (residual > 0)
@@ -191,10 +195,10 @@ def _draw_residual(axes: Any, posterior: Inferred) -> None:
     )
     axes.set_xlabel("sweep")
     axes.set_ylabel("residual (posterior sd)", color=BLUE)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params("x", integer=True)
 
 
-def _draw_evidence(axes: Any, posterior: Inferred) -> None:
+def _draw_evidence(axes: Axes, posterior: Inferred) -> None:
     evidence = posterior.trace.evidence
     sweeps = np.arange(1, evidence.size + 1)
     keep = np.isfinite(evidence)
@@ -203,7 +207,7 @@ def _draw_evidence(axes: Any, posterior: Inferred) -> None:
     axes.set_ylabel("log evidence", color=ORANGE)
     axes.tick_params(labelsize=8)
     axes.spines["top"].set_visible(False)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params("x", integer=True)
 
 
 __all__ = ["plot_convergence", "plot_graph", "plot_posterior"]

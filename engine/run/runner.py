@@ -17,7 +17,7 @@ from jaxtyping import Bool, Int, PyTree, UInt32
 
 from ...factors.arrays import Array
 from ..options import Options, key_of
-from ..support.recent import Recent
+from ..support.cache import Recent
 from .bound_plan import Data
 from .carry import Carry, Settings
 from .chunks import DONE, Done, blank, compiled, in_chunks, strong

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.model import Model
+from ...factors.arrays import Array
 from ...factors.errors import DataError, ModelError
 from ...factors.numbers import ValueProblem, numeric_array
 
+UserData: TypeAlias = Mapping[str, Any]  # as users give them: numbers, lists, arrays, tables, sparse matrices
 
-def the_model(model: Any) -> Model:
+
+def the_model(model: object) -> Model:
     """`model`, which must be one."""
     if not isinstance(model, Model):
         raise ModelError(f"The first argument must be a cv.Model; found {type(model).__name__}.")
     return model
 
 
-def named(data: Any, hint: str = "") -> Mapping[str, Any]:
+def named(data: object, hint: str = "") -> UserData:
     """`data`, which must map names to arrays."""
     if not isinstance(data, Mapping):
         raise DataError(
@@ -30,14 +33,14 @@ def named(data: Any, hint: str = "") -> Mapping[str, Any]:
     return data
 
 
-def list_of_names(names: Any, what: str) -> list[str]:
+def list_of_names(names: object, what: str) -> list[str]:
     """Several names of variables, in a list, a tuple or a set; a single name is not taken for its letters."""
     if isinstance(names, (str, bytes)) or not isinstance(names, (list, tuple, set, frozenset, Mapping)):
         raise ModelError(f"{what} takes a list of names, such as ['x']; found {names!r}.")
     return list(names)
 
 
-def levels(q: Any, what: str) -> np.ndarray:
+def levels(q: object, what: str) -> np.ndarray:
     """Probabilities between 0 and 1, of any shape."""
     found = numbers(q, what)
     if not np.all((found >= 0.0) & (found <= 1.0)):
@@ -45,7 +48,7 @@ def levels(q: Any, what: str) -> np.ndarray:
     return found
 
 
-def numbers(value: Any, what: str) -> np.ndarray:
+def numbers(value: object, what: str) -> np.ndarray:
     """An array of real numbers."""
     try:
         if value is None:
@@ -55,7 +58,7 @@ def numbers(value: Any, what: str) -> np.ndarray:
         raise DataError(f"{what}: {problem}") from None
 
 
-def random_key(key: Any) -> Any:
+def random_key(key: object) -> Array:
     """A key of jax.random, from itself or from a seed."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         return jax.random.key(key)
@@ -66,7 +69,7 @@ def random_key(key: Any) -> Any:
     return key
 
 
-def shape_of_draws(shape: Any) -> tuple[int, ...]:
+def shape_of_draws(shape: object) -> tuple[int, ...]:
     """How many draws along each axis: a number or several."""
     sizes = np.atleast_1d(np.asarray(shape if np.size(np.asarray(shape, object)) else np.zeros(0, int)))
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():

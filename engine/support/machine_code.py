@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import numpy as np
 from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import Literal, jaxpr_as_fun
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array, Numeric
 from .warn import warn
 
 # XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
@@ -26,34 +28,38 @@ _WHOLE = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
+Tree = TypeVar("Tree")
+Made = TypeVar("Made")
+
+
 class Kernel:
     """A function of arrays, compiled for double precision on the CPU: NumPy arrays in, NumPy arrays out.
 
     It compiles once for each set of shapes; `traces` counts.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., PyTree]) -> None:
         functools.update_wrapper(self, function)
         self.traces = 0
 
-        def counted(*arguments: Any) -> Any:
+        def counted(*arguments: PyTree) -> PyTree:
             self.traces += 1
             return function(*arguments)
 
         self._compiled = jax.jit(counted, compiler_options=_OPTIONS if MARKED else None)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: PyTree) -> PyTree:
         with jax.enable_x64(True), jax.default_device(_processor()):
             return jax.tree.map(np.asarray, self._compiled(*arguments))
 
 
-def resident(arrays: Any) -> Any:
+def resident(arrays: Tree) -> Tree:
     """The same arrays where kernels run, so that calls that share them move nothing."""
     with jax.enable_x64(True):
         return jax.tree.map(lambda array: jax.device_put(array, _processor()), arrays)
 
 
-def native(function: Callable[..., Any]) -> Callable[..., Any]:
+def native(function: Callable[..., Made]) -> Callable[..., Made]:
     """The same function of arrays, compiled whole where a compiled function calls it.
 
     For loops over rows with `row` and `put`, which the rest of the loop's body must not overtake: one write to a buffer
@@ -63,7 +69,7 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: PyTree) -> Made:
         if not MARKED:
             _tell_unmarked()
             return function(*arguments)
@@ -74,7 +80,9 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
         needed = [place for place, name in enumerate(own) if name in read]
         made = [place for place, name in enumerate(results) if isinstance(name, Literal) or name not in own]
 
-        def inner(*some: Any) -> list[Any]:  # neither unread arguments nor results that are arguments cross the call
+        def inner(
+            *some: Array,
+        ) -> list[Array]:  # neither unread arguments nor results that are arguments cross the call
             every = dict(zip(needed, some, strict=True))
             out = jaxpr_as_fun(traced)(*(every.get(place) for place in range(len(own))))
             return [out[place] for place in made]
@@ -89,12 +97,12 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def row(array: Any, index: Any) -> Any:
+def row(array: Array, index: Numeric) -> jax.Array:
     """`array[index]` for a traced index that is not negative."""
     return lax.dynamic_index_in_dim(array, index, keepdims=False, allow_negative_indices=False)
 
 
-def put(array: Any, index: Any, value: Any) -> Any:
+def put(array: Array, index: Numeric, value: Numeric) -> jax.Array:
     """The array with `array[index] = value`, in place."""
     return lax.dynamic_update_index_in_dim(
         array, jax.numpy.asarray(value, array.dtype), index, 0, allow_negative_indices=False
@@ -113,5 +121,5 @@ def _tell_unmarked() -> None:
 
 
 @functools.cache
-def _processor() -> Any:
+def _processor():
     return jax.local_devices(backend="cpu")[0]

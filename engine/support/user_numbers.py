@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...factors.errors import DataError
 
 
-def numbers(values: Any, what: str) -> np.ndarray:
+def numbers(values: ArrayLike, what: str) -> np.ndarray:
     """A float64 copy of an array of real numbers, NaN where it is masked.
 
     Args:
@@ -29,7 +30,7 @@ def numbers(values: Any, what: str) -> np.ndarray:
     return np.where(masked, np.nan, found)
 
 
-def table(values: Any, row: str = "row", column: str = "column") -> np.ndarray:
+def table(values: ArrayLike, row: str = "row", column: str = "column") -> np.ndarray:
     """A float64 copy of a table of finite numbers, NaN where it is masked or missing; all rows and columns have some.
 
     Args:

@@ -98,7 +98,7 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> NSFA:
-        """Learns from (samples, features); nan where missing. Returns itself.
+        """Learns from `X` (samples, features); nan where missing. `y` is ignored. Returns itself.
 
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
@@ -168,7 +168,7 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._few = draws[:: max(1, -(-len(draws) // _ALIGNED))]
 
     def transform(self, X: Any) -> np.ndarray:
-        """(samples, factors) posterior means of the factors of samples, averaged over draws of the loadings."""
+        """(samples, factors) posterior means of the factors of `X` (samples, features), averaged over draws."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         return self._factors(((X - self.mean_) / self.scale_).T)
@@ -182,7 +182,11 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return total.T / len(self._few)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """(samples, features) what factors (samples, factors) mean for the features, without noise."""
+        """(samples, features) what factors `X` (samples, factors) mean for the features, without noise.
+
+        Raises:
+            ValueError: another number of factors than was found.
+        """
         check_is_fitted(self)
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_factors_:
@@ -190,13 +194,13 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return X @ self.components_ * self.scale_ + self.mean_
 
     def reconstruct(self, X: Any) -> np.ndarray:
-        """(samples, features) posterior means of samples without noise, their missing entries among them."""
+        """(samples, features) posterior means of `X` (samples, features) without noise, missing entries among them."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         return reconstruct(self._few, ((X - self.mean_) / self.scale_).T).T * self.scale_ + self.mean_
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """(samples,) log density of samples, averaged over draws; missing entries are marginalised."""
+        """(samples,) log density of `X` (samples, features), averaged over draws; missing entries are marginalised."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         found = log_density(self._few, ((X - self.mean_) / self.scale_).T)

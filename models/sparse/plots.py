@@ -157,7 +157,7 @@ def plot_factors(
     named = samples is not None and along is None and n <= _NAMED
     height = 0.85 * shown + 0.9 + (0.7 if named else 0.0)
     figure = new_figure(float(np.clip(0.09 * n + 3.0, 5.0, 11.0)), height)
-    panels = np.ravel(figure.subplots(shown, 1, sharex=True))
+    panels = figure.subplots(shown, 1, sharex=True, squeeze=False).ravel()
     for axes, values, spread, name in zip(panels, factor, band, names, strict=False):
         clean(axes).axhline(0.0, color=GREY, linewidth=0.5, zorder=0)
         if along is None:
@@ -333,7 +333,7 @@ def _trace(chains: list[np.ndarray], warmup: int, truth: float | None, label: st
     trace.set_ylabel(label, fontsize=9)
     draw_legend(figure, {f"chain {i + 1}": colour(i) for i in range(len(chains))} if len(chains) <= 8 else {})
     trace.set_title(title, fontsize=10)
-    figure.get_layout_engine().set(wspace=0.04)
+    figure.set_layout_engine("constrained", wspace=0.04)
     return figure, trace, share
 
 

@@ -112,7 +112,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> DiffusionTree:
-        """Searches for trees of the rows of `X` (rows, columns; NaN where missing). Returns itself.
+        """Searches for trees of the rows of `X` (rows, columns; NaN where missing); `y` is ignored. Returns itself.
 
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
@@ -192,7 +192,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         self._log_weights = np.zeros(self.n_trees)
 
     def labels(self, *, n_clusters: int | None = None, time: float | None = None) -> np.ndarray:
-        """(rows,) clusters of the best tree at another cut: by number of clusters, or by divergence time."""
+        """(rows,) clusters of the best tree at another cut: into `n_clusters` at least, or at a divergence `time`."""
         check_is_fitted(self)
         if time is not None:
             return self.tree_.labels(time=time, clusters=n_clusters)
@@ -202,7 +202,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         )
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """(rows,) log predictive density of new rows, averaged over the trees; probabilities for binary columns."""
+        """(rows,) log predictive density of new rows `X`, averaged over the trees; probabilities for binary columns."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         seen = ~np.isnan(X) & ~self.binary_
@@ -215,7 +215,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         return sample_predictive(self._fitted, n_samples, self._key(), self._log_weights) * self._width + self._centre
 
     def predict(self, X: Any) -> np.ndarray:
-        """(rows,) the cluster of `labels_` whose branches of the best tree give each new row most density."""
+        """(rows,) the cluster of `labels_` whose branches of the best tree give each row of `X` most density."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         return _nearest(self._best, self.labels_, (X - self._centre) / self._width)

@@ -53,7 +53,8 @@ def plot_tree(
     figure = clean(axes).figure
     across, down = _across(tree, scale), _down(tree)
     axes.set(xlim=(0.0, across.max()), ylim=(tree.n_leaves - 0.4, -0.6), xlabel=_AXIS[scale])
-    pitch = 72.0 * 0.9 * figure.get_figheight() * axes.get_position().height / (tree.n_leaves + 0.2)
+    # A part of a figure has no height in inches: trees are drawn in whole figures.
+    pitch = 72.0 * 0.9 * figure.get_figheight() * axes.get_position().height / (tree.n_leaves + 0.2)  # pyright: ignore[reportAttributeAccessIssue]
     _draw_branches(axes, tree, across, down, colours, min(1.3, 0.25 * pitch))
     if support is not None:
         _draw_support(axes, tree, np.asarray(support, dtype=np.float64), across, down, pitch)

@@ -11,7 +11,7 @@ import scipy.stats
 
 import cavity as cv
 from cavity.engine.evidence.integrated import Integrated
-from cavity.engine.files.saved import Saved
+from cavity.engine.files.saved_posterior import Saved
 from cavity.engine.posterior import Posterior
 from cavity.factors.errors import CavityError
 

@@ -7,15 +7,15 @@ import pytest
 
 import cavity as cv
 from cavity.engine.answers.arviz import groups
-from cavity.engine.answers.carry import carried, contribution
 from cavity.engine.answers.evidence_gradient import gradient
+from cavity.engine.answers.next_prior import carried, contribution
 from cavity.engine.answers.outcome import Outcome
 from cavity.engine.answers.predict import predict
 from cavity.engine.answers.summary import summary
 from cavity.engine.checks.loo import leave_one_out
 from cavity.engine.checks.skewness import tilted_shapes
 from cavity.engine.density.log_density import density_of
-from cavity.engine.files.store import save
+from cavity.engine.files.save import save
 from cavity.engine.plots.graph_plot import plot_graph
 from cavity.engine.plots.posterior import plot_convergence, plot_posterior
 
@@ -62,3 +62,9 @@ def test_an_outcome_is_written_and_drawn(posterior, tmp_path):
     assert cv.load(tmp_path / "outcome", posterior.model)["weight"].mean == posterior["weight"].mean
     for figure in (plot_graph(outcome), plot_convergence(outcome), plot_posterior(outcome)):
         assert figure.axes
+
+
+@pytest.mark.parametrize("question", ["probability", "covariance"])
+def test_a_marginal_of_a_number_refuses_what_it_has_not(posterior, question):
+    with pytest.raises(cv.UnsupportedError, match="'weight' has a Gaussian marginal"):
+        getattr(posterior["weight"], question)

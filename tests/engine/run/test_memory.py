@@ -13,7 +13,7 @@ from small_models import EARLY, SIZES, dice_model, mean_model, skills
 import cavity as cv
 from cavity.engine.infer import programs_of
 from cavity.engine.program import PROGRAMS, SHAPES
-from cavity.engine.support.recent import Recent
+from cavity.engine.support.cache import Recent
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ...factors.families import Family
 from ...factors.families.base import ExponentialFamily
 from ..distributions.partly_observed import Completed
+from .description import Description
 
 RECORDED = ("['evidences']", "['residuals']")  # one entry for each sweep, or a single one in a batch
 FINITE = ("['beliefs']", "['messages']")  # the other outputs may have NaN where nothing was recorded
@@ -67,7 +67,7 @@ def _check_natural(family: ExponentialFamily) -> None:
         raise ValueError(f"a {title} of it cannot be normalised (a negative variance or the like)")
 
 
-def check_description(meta: Mapping[str, Any], array: Callable[[int], np.ndarray]) -> None:
+def check_description(meta: Description, array: Callable[[int], np.ndarray]) -> None:
     """ValueError for counts and texts that are none, and for the evidence NaN of a run that converged."""
     if meta["code"] == "converged" and np.isnan(array(meta["log_evidence"])).any():
         raise ValueError("its evidence is NaN")
@@ -83,7 +83,7 @@ def check_description(meta: Mapping[str, Any], array: Callable[[int], np.ndarray
             raise ValueError(f"its {name} is {meta[name]!r}, which is no text")
 
 
-def check_leaves(form: Mapping[str, Any], leaves: Iterable[Any]) -> None:
+def check_leaves(form: Mapping[str, jax.ShapeDtypeStruct], leaves: Iterable[np.ndarray]) -> None:
     """ValueError where the outputs of a run have other shapes or types than the program's, or NaN in a belief."""
     for (place, wanted), leaf in zip(form.items(), leaves, strict=True):
         same = leaf.shape[1:] == wanted.shape[1:] if place in RECORDED else leaf.shape == wanted.shape

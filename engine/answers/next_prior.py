@@ -8,8 +8,7 @@ gives the posterior without it. Where messages are approximate, so are these. So
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import jax
 import numpy as np
@@ -18,7 +17,7 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.blocks.base import Choice
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.data.bind import Binding
-from ...compiler.graph import Joint, Plan
+from ...compiler.graph import Joint
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Random, parents
 from ...compiler.methods import EXACT
@@ -26,9 +25,11 @@ from ...compiler.passes.given import Part
 from ...compiler.passes.given import names as given_names
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Term
-from ...factors.families import FOR_DOMAIN, ExponentialFamily, VectorGaussian
+from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family, VectorGaussian
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
+from ..data.missing_and_sparse import Arrays
+from ..run.machine import Machine
 from ..values.first_beliefs import placeholder
 from ..values.joint_beliefs import member_families, together
 from .marginal import Marginal
@@ -41,9 +42,11 @@ Naturals = tuple[np.ndarray, ...]
 class Contribution:
     """What a batch of data said about the carried variables: the natural parameters of its message to each part.
 
-    A part is one variable, or several that share a joint belief.
+    A part is one variable, or several that share a joint belief: `families` has the family of each, `naturals` its
+    natural parameters in the order of the sufficient statistics, each shaped plates + event axes.
 
-    Contributions add and subtract; `posterior - contribution` is the belief without that batch.
+    Contributions add and subtract; `posterior - contribution` is the belief without that batch. Source:
+    minka2001thesis.
     """
 
     families: dict[Part, type[ExponentialFamily]]
@@ -55,7 +58,7 @@ class Contribution:
     def __sub__(self, other: Contribution) -> Contribution:
         return self._with(other, -1.0)
 
-    def _with(self, other: Any, sign: float) -> Contribution:
+    def _with(self, other: object, sign: float) -> Contribution:
         if not isinstance(other, Contribution):
             return NotImplemented
         return Contribution({**self.families, **other.families}, _shifted(self, other, sign))
@@ -78,7 +81,7 @@ class Beliefs(Mapping[str, Marginal]):
         sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.parts, self.joints, self.sizes = dict(parts), dict(joints or {}), dict(sizes or {})
-        self.families: dict[str, Any] = {}
+        self.families: dict[str, Family] = {}
         for part, family in self.parts.items():
             if part in self.joints:
                 with jax.enable_x64(True):
@@ -103,7 +106,11 @@ class Beliefs(Mapping[str, Marginal]):
         return self._with(other, -1.0)
 
     def over(self, priors: Mapping[Part, Naturals]) -> Contribution:
-        """What leads from priors with these natural parameters to these beliefs."""
+        """What leads from priors to these beliefs: the difference of natural parameters.
+
+        `priors` has those of each part, shaped as the parts' own. Returns a `Contribution`. Raises DataError where they
+        do not fit.
+        """
         own = self._as_contribution()
         return Contribution(own.families, _shifted(own, Contribution(own.families, dict(priors)), -1.0))
 
@@ -113,7 +120,7 @@ class Beliefs(Mapping[str, Marginal]):
             {part: tuple(map(np.asarray, family.naturals())) for part, family in self.parts.items()},
         )
 
-    def _with(self, other: Any, sign: float) -> Beliefs:
+    def _with(self, other: object, sign: float) -> Beliefs:
         if not isinstance(other, Contribution):
             return NotImplemented
         strangers = [part for part in other.naturals if part not in self.parts]
@@ -175,7 +182,8 @@ def carried(posterior: Outcome) -> Beliefs:
     families = {
         name: family
         for name, family in posterior.beliefs.items()
-        if name not in posterior.observed
+        if isinstance(family, ExponentialFamily)
+        and name not in posterior.observed
         and not on_data & {plate.name for plate in posterior.model.randoms[name].plates}
     }
     machine, joints, parts = posterior.machine, {}, {}
@@ -186,7 +194,7 @@ def carried(posterior: Outcome) -> Beliefs:
             joints[part] = Joint(joint.variable, kept)
             parts[part] = marginal_of(joint, kept, posterior.naturals_of(joint.variable.name), machine.sizes)
     joined = {name for part in joints for name in part.members}
-    alone: dict[Part, Any] = {Part((name,)): family for name, family in families.items() if name not in joined}
+    alone = {Part((name,)): family for name, family in families.items() if name not in joined}
     return Beliefs({**alone, **parts}, joints, machine.sizes)
 
 
@@ -202,7 +210,7 @@ def marginal_of(joint: Joint, kept: tuple[Random, ...], naturals: Naturals, size
         return jax.tree.map(np.asarray, marginal)
 
 
-def _data_plates(model: Model, observed: Mapping[str, Any]) -> set[str]:
+def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
     nodes = [*model.inputs.values(), *({**model.randoms, **model.lets}[name] for name in observed)]
     return {plate.name for node in nodes for plate in node.plates}
 
@@ -242,9 +250,9 @@ def _part_naturals(posterior: Outcome, part: Part, joint: Joint | None) -> Natur
         return tuple(map(np.asarray, prior.naturals()))
 
 
-def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Naturals:
+def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
     """The natural parameters of a variable's prior; UnsupportedError where that depends on other random variables."""
-    graph: Plan = machine.graph
+    graph = machine.graph
     variable = graph.model.randoms[name]
     if name in graph.given:
         part = Part((name,))
@@ -292,7 +300,7 @@ def prior_naturals(machine: Any, arrays: Mapping[str, Any], name: str) -> Natura
 # what a run is given --------------------------------------------------------------------------------------------------
 
 
-def given_beliefs(model: Model, binding: Binding, prior: Any) -> dict[Part, ExponentialFamily]:
+def given_beliefs(model: Model, binding: Binding, prior: object) -> dict[Part, ExponentialFamily]:
     """The families that `prior=` gives, checked against the model and the data; DataError where they do not fit."""
     if prior is None:
         return {}
@@ -325,7 +333,7 @@ def given_arrays(model: Model, families: Mapping[Part, ExponentialFamily]) -> di
     }
 
 
-def _check_variable(model: Model, binding: Binding, name: str, family: Any) -> None:
+def _check_variable(model: Model, binding: Binding, name: str, family: object) -> None:
     if name not in model.randoms:
         raise DataError(
             f"prior= gives a belief of '{name}', which is no random variable of model \"{model.name}\". It has: "
@@ -358,7 +366,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: Any) -> N
     _check_proper(f"'{name}'", family, "in prior=. Use the marginal of a run that converged")
 
 
-def _check_proper(name: str, family: Any, where: str) -> None:
+def _check_proper(name: str, family: ExponentialFamily, where: str) -> None:
     with jax.enable_x64(True):
         proper = np.asarray(family.is_proper())
         finite = all(np.isfinite(natural).all() for natural in family.naturals())
@@ -368,7 +376,7 @@ def _check_proper(name: str, family: Any, where: str) -> None:
         raise DataError(f"The belief of {name}{place} is improper (it cannot be normalised) {where}.")
 
 
-def _check_parents(model: Model, binding: Binding, name: str, families: Mapping[str, Any]) -> None:
+def _check_parents(model: Model, binding: Binding, name: str, families: Collection[str]) -> None:
     """A variable whose prior is replaced sends no messages to its parents: their beliefs must hold what it had sent."""
     stack = list(parents(model.randoms[name]))
     while stack:

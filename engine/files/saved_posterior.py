@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from ...compiler.passes.given import Part
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.carry import Beliefs, Contribution
 from ..answers.marginal import Marginal
+from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
 from ..run.trace import Trace
@@ -27,6 +26,11 @@ class Saved(Mapping[str, Marginal]):
     """A posterior read from a file without its model: it is read as a `Posterior` is, and may be given as a prior.
 
     What needs the model, such as `predict` and `trust`, and marginals that had no family, raise UnsupportedError.
+
+    `name` is that of the model, `families` are those of the marginals and `without_family` the reasons of variables
+    that have none, `sizes` those of the plates, `baseline` the natural parameters of the priors of the carried parts or
+    why there are none. `log_evidence`, `evidence`, `code`, `iterations`, `trace`, `restarts`, `floored`, `diagnosis`,
+    `explanation` (what `explain` told) and `carried` are as of the `Posterior` that was saved.
     """
 
     name: str
@@ -43,7 +47,7 @@ class Saved(Mapping[str, Marginal]):
     diagnosis: str
     explanation: str
     carried: Beliefs
-    baseline: Mapping[Part, Any] | str
+    baseline: Mapping[Part, Naturals] | str
 
     @property
     def converged(self) -> bool:
@@ -65,7 +69,10 @@ class Saved(Mapping[str, Marginal]):
 
     @property
     def contribution(self) -> Contribution:
-        """What that run's data added to the carried variables over their priors."""
+        """What that run's data added to the carried variables over their priors.
+
+        Raises UnsupportedError where the prior of one was random.
+        """
         if isinstance(self.baseline, str):
             raise UnsupportedError(self.baseline)
         return self.carried.over(self.baseline)

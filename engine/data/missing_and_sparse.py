@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,14 +12,17 @@ from ...compiler.data.bind_many import Bindings
 from ...compiler.data.keys import is_present
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
+from ...factors.arrays import Array
 from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import Rows, rows_of
-from ..values.sparse_rows import paged
+from ..values.sparse_rows import Pages, paged
+
+Arrays: TypeAlias = dict[str, Array | Pages]  # what enters a program, by name
 
 
-def arrays_of(binding: Binding | Bindings, graph: Plan) -> dict[str, Any]:
+def arrays_of(binding: Binding | Bindings, graph: Plan) -> Arrays:
     """The arrays that enter the jitted program."""
-    arrays: dict[str, Any] = {**binding.inputs, **binding.observed}
+    arrays: Arrays = {**binding.inputs, **binding.observed}
     if isinstance(binding, Binding):
         rows = rows_of(graph, {**binding.sizes, **joint_sizes(graph)})
         arrays |= in_blocks(binding, graph, rows.values())
@@ -33,9 +36,9 @@ def arrays_of(binding: Binding | Bindings, graph: Plan) -> dict[str, Any]:
     return arrays
 
 
-def in_blocks(binding: Binding, graph: Plan, cut: Iterable[Rows]) -> dict[str, Any]:
+def in_blocks(binding: Binding, graph: Plan, cut: Iterable[Rows]) -> Arrays:
     """The inputs, with those that are sparse laid out in these blocks of rows."""
-    found: dict[str, Any] = dict(binding.inputs)
+    found: Arrays = dict(binding.inputs)
     by_plate = {rows.plate: rows for rows in cut}
     for name, array in binding.inputs.items():
         if is_sparse(array):

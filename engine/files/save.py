@@ -10,11 +10,12 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.model import Model, check_graph
@@ -25,9 +26,22 @@ from ...compiler.passes.given import names as given_names
 from ...factors.conditional import Conditional
 from ...factors.conditionals import name_of
 from ...factors.errors import UnsupportedError
-from ..answers.carry import baseline, carried
+from ...factors.families import Family
+from ..answers.next_prior import baseline, carried
 from ..answers.outcome import Outcome
+from ..options import Asked, Request
 from .archive import write_archive
+from .description import (
+    Description,
+    FamilyEntry,
+    FieldEntry,
+    MemberEntry,
+    MethodEntry,
+    OneMethod,
+    PriorEntry,
+    ProgramEntry,
+    SparseEntry,
+)
 
 FORMAT, VERSION = "cavity posterior", 2
 
@@ -37,9 +51,9 @@ class _Writer:
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
-        self._known: dict[tuple[Any, ...], int] = {}
+        self._known: dict[tuple[tuple[int, ...], str, bytes], int] = {}
 
-    def put(self, value: Any) -> int:
+    def put(self, value: ArrayLike) -> int:
         array = np.asarray(value)
         content = (array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).digest())
         if content not in self._known:
@@ -47,28 +61,28 @@ class _Writer:
             self.arrays.append(array)
         return self._known[content]
 
-    def named(self, arrays: Mapping[str, Any]) -> dict[str, int]:
+    def named(self, arrays: Mapping[str, ArrayLike]) -> dict[str, int]:
         return {name: self.put(array) for name, array in arrays.items()}
 
-    def sparse(self, matrix: Any) -> dict[str, Any]:
+    def sparse(self, matrix: Any) -> SparseEntry:
         parts = {part: getattr(matrix, part) for part in ("data", "indices", "indptr")}
         return {"shape": list(matrix.shape), "parts": self.named(parts)}
 
-    def family(self, family: Any) -> dict[str, Any]:
+    def family(self, family: Family) -> FamilyEntry:
         fields = {field.name: getattr(family, field.name) for field in dataclasses.fields(family)}
         return {
             "family": type(family).__name__,
             "fields": {name: self._field(name, value) for name, value in fields.items()},
         }
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _field(self, name: str, value: Any) -> FieldEntry:  # of a family, of any kind
         if isinstance(value, Conditional):
             return {"conditional": name_of(value)}
         if name == "formulas":
             return {"formulas": value}
         if isinstance(value, tuple):
             return [self._field(name, part) for part in value]
-        return self.family(value) if dataclasses.is_dataclass(value) else self.put(value)
+        return self.family(value) if isinstance(value, Family) else self.put(value)
 
 
 def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
@@ -79,9 +93,10 @@ def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
     write_archive(path, text, writer.arrays)
 
 
-def _describe(posterior: Outcome, writer: _Writer) -> dict[str, Any]:
-    request, binding, model = posterior.request, posterior.binding, posterior.model
-    given, beliefs = posterior.graph.given_parts, carried(posterior)
+def _describe(posterior: Outcome, writer: _Writer) -> Description:
+    binding, model = posterior.binding, posterior.model
+    beliefs, parts = carried(posterior), posterior.graph.given_parts
+    given = [key for part in parts for key in given_names(model, part)]
     leaves = jax.tree_util.tree_flatten_with_path(posterior.result.outputs)[0]
     families, without = {}, {}
     for name in posterior:
@@ -90,7 +105,7 @@ def _describe(posterior: Outcome, writer: _Writer) -> dict[str, Any]:
         except UnsupportedError as problem:
             without[name] = str(problem)
     try:
-        priors: Any = [
+        priors: list[PriorEntry] | str = [
             {"part": part, "naturals": [writer.put(n) for n in naturals]}
             for part, naturals in baseline(posterior, beliefs).items()
         ]
@@ -102,19 +117,13 @@ def _describe(posterior: Outcome, writer: _Writer) -> dict[str, Any]:
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
-        "program": {
-            "observed": sorted(request.observed),
-            "method": _method(request.method),
-            "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
-            "options": dataclasses.asdict(request.options),
-            "given": sorted(given),
-        },
+        "program": _program(posterior.request, parts),
         "sizes": binding.sizes,
         "inputs": writer.named({name: array for name, array in binding.inputs.items() if not is_sparse(array)}),
         "sparse": {name: writer.sparse(array) for name, array in binding.inputs.items() if is_sparse(array)},
         "observed": writer.named(binding.observed),
         "missing": writer.named(binding.missing),
-        "given": writer.named({key: posterior.arrays[key] for part in given for key in given_names(model, part)}),
+        "given": {key: writer.put(np.asarray(posterior.arrays[key])) for key in given},
         "outputs": {jax.tree_util.keystr(place): writer.put(leaf) for place, leaf in leaves},
         "families": families,
         "without_family": without,
@@ -139,7 +148,17 @@ def _describe(posterior: Outcome, writer: _Writer) -> dict[str, Any]:
     }
 
 
-def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+def _program(request: Request, given: Iterable[Part]) -> ProgramEntry:
+    return {
+        "observed": sorted(request.observed),
+        "method": _method(request.method),
+        "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
+        "options": dataclasses.asdict(request.options),
+        "given": sorted(given),
+    }
+
+
+def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[MemberEntry]:
     """What the variables of a joint belief are, for a reader without the model."""
     return [
         {
@@ -152,8 +171,8 @@ def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[dict[st
     ]
 
 
-def _number(value: Any) -> Any:
-    return value.item()  # a NumPy number among the options
+def _number(value: np.generic) -> float:  # among the options
+    return value.item()
 
 
 def digest_of_constants(model: Model) -> str:
@@ -165,7 +184,11 @@ def digest_of_constants(model: Model) -> str:
     return digest.hexdigest()
 
 
-def _method(method: Any) -> Any:
-    if isinstance(method, Method):
-        return {"method": dataclasses.asdict(method)}
-    return {"by_name": {n: _method(m) for n, m in method.items()}} if isinstance(method, Mapping) else method
+def _method(method: Asked) -> MethodEntry:
+    return {"by_name": {n: _one(m) for n, m in method.items()}} if isinstance(method, Mapping) else _one(method)
+
+
+def _one(method: str | Method) -> str | OneMethod:
+    if isinstance(method, str):
+        return method
+    return {"method": {"name": method.name, "alpha": method.alpha, "bound": method.bound}}

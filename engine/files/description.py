@@ -1,0 +1,127 @@
+"""What `meta.json` in the file of a posterior holds; a number in place of an array is that of its part, as of 0.npy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypedDict, final
+
+from ...compiler.passes.given import Part
+from ..distributions.formula import Tree
+
+
+class FamilyEntry(TypedDict):
+    """A belief: the name of its class, and its fields."""
+
+    family: str
+    fields: dict[str, FieldEntry]
+
+
+class ConditionalEntry(TypedDict):
+    """A conditional distribution, by name."""
+
+    conditional: str
+
+
+class FormulasEntry(TypedDict):
+    """The arguments of a compound distribution as expressions (see `engine/distributions/formula.py`)."""
+
+    formulas: tuple[tuple[str, Tree], ...]
+
+
+FieldEntry: TypeAlias = "int | list[FieldEntry] | FamilyEntry | ConditionalEntry | FormulasEntry"
+
+
+class SparseEntry(TypedDict):
+    """A matrix in compressed rows: its shape, and the arrays `data`, `indices` and `indptr`."""
+
+    shape: list[int]
+    parts: dict[str, int]
+
+
+class MemberEntry(TypedDict):
+    """A variable of a joint belief: its name, kind and size of a value, and the sizes of its plates."""
+
+    name: str
+    kind: str
+    size: int | None
+    plates: dict[str, int]
+
+
+class CarriedEntry(TypedDict):
+    """A carried belief, and the variables of a joint one."""
+
+    part: Part
+    family: FamilyEntry
+    members: list[MemberEntry]
+
+
+class PriorEntry(TypedDict):
+    """The natural parameters of the prior of a carried part."""
+
+    part: Part
+    naturals: list[int]
+
+
+class MethodFields(TypedDict):
+    """Those of a `Method`."""
+
+    name: str
+    alpha: float
+    bound: str | None
+
+
+@final
+class OneMethod(TypedDict):
+    """A method that no word stands for."""
+
+    method: MethodFields
+
+
+@final
+class ManyMethods(TypedDict):
+    """Methods by name of the variable."""
+
+    by_name: dict[str, str | OneMethod]
+
+
+MethodEntry: TypeAlias = str | OneMethod | ManyMethods
+
+
+class ProgramEntry(TypedDict):
+    """What the program was compiled for."""
+
+    observed: list[str]
+    method: MethodEntry
+    sizes: dict[str, int]
+    options: dict[str, Any]  # the fields of `Options`
+    given: list[Part]
+
+
+class Description(TypedDict):
+    """All of it; `baseline` is the reason where the carried variables have no priors of their own."""
+
+    format: str
+    version: int
+    name: str
+    model: str
+    constants: str
+    program: ProgramEntry
+    sizes: dict[str, int]
+    inputs: dict[str, int]
+    sparse: dict[str, SparseEntry]
+    observed: dict[str, int]
+    missing: dict[str, int]
+    given: dict[str, int]
+    outputs: dict[str, int]
+    families: dict[str, FamilyEntry]
+    without_family: dict[str, str]
+    carried: list[CarriedEntry]
+    baseline: list[PriorEntry] | str
+    log_evidence: int
+    evidence: dict[str, int]
+    code: str
+    iterations: int
+    trace: list[int]
+    restarts: int
+    floored: dict[str, int]
+    diagnosis: str
+    explanation: str
