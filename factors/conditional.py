@@ -14,11 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .arrays import Array
 from .errors import UnsupportedError
 from .factor import Factor
 from .quadrature.predictive import COUNTS, LINES, grid
-
-Array = Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .arrays import Array
 from .errors import ModelError
 
-Array = Any
 DISTINCT = 1e-18  # the squared distance below which two points count as one: it keeps derivatives of roots finite
 
 

@@ -4,9 +4,9 @@ A family gives the moments of its distribution, an observed value gives those of
 maps the moments of its arguments to its own. A message is the gradient of the factor's expected log density in them.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Array = Any
+from .arrays import Array
 
 
 class Real(NamedTuple):

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .arrays import Array
 from .families import Beta, Gamma
 from .moments import Boolean, Positive, Real, Sparse, Unit
 from .special import trigamma
-
-Array = Any
 
 
 class GammaNumber(NamedTuple):

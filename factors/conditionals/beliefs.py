@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..arrays import Array
 from ..errors import UnsupportedError
 from ..families import Beta, Dirichlet, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
 from .counts import COUNTS
 from .positives import POSITIVES
 from .reals import REALS
 from .vectors import VECTORS
-
-Array = Any
 
 
 def below(family: Any, x: Array) -> Array:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 from jax.scipy.special import betainc, gammaincc
 
+from ..arrays import Array
 from ..conditional import Table, counted
 from ..discrete.binomial import binomial_below
 
-Array = Any
 COUNTS = Table()
 
 

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammainc
 
+from ..arrays import Array
 from ..conditional import Table, inverted
 from ..positive.truncated_gamma import log_mass_between
 from ..special import ndtr
 
-Array = Any
 POSITIVES = Table()
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
 

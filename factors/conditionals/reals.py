@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc
 
+from ..arrays import Array
 from ..conditional import Table
 from ..quadrature import HALF_LOG_2PI, truncation
 from ..special import log_ndtr, ndtr
 
-Array = Any
 REALS = Table()
 
 

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..factor import Site
 
-Array = Any
 HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 
 

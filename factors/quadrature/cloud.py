@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..families import Dirichlet, Wishart
 from ..moments import PosDef, Positive, Real, Simplex, Unit, Vector
 from .nodes import Rule, scalar_rule
 
-Array = Any
 POINTS = 1024
 
 

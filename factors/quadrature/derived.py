@@ -14,13 +14,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Array
 from ..factor import Factor
 from ..moments import Positive
 from .cloud import POINTS, cloud
 from .nodes import Rule, gamma_rule, regression, scalar_rule
 from .predictive import predictive
 
-Array = Any
 _DISCRETE = frozenset({"boolean", "category", "count"})
 _SCALARS = frozenset({"real", "sparse", "positive", "unit"})
 MOST_SCALARS = 2

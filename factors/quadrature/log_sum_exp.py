@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import special
+from ..arrays import Array
 from ..links.logistic import smoothed_hinge
 
-Array = Any
 logsumexp = jax.scipy.special.logsumexp
 SMALLEST = 1e-6  # variance; what is lost below is put back to second order
 

@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..families import Beta, Gamma
 from ..moments import Boolean, Category, Count, Positive, Real, Sparse, Unit
 from ..special import lgamma, log_sigmoid
 
-Array = Any
 NODES = 80
 _REACH = 38.0  # log of the density that is cut off, below the peak
 _LOWEST = -700.0  # exp of less is no number

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..errors import UnsupportedError
 from ..families import FOR_DOMAIN, Bernoulli, Beta, Dirichlet, Gamma, Gaussian, Poisson
 from ..moments import Simplex, Unit
 from .nodes import Rule
 
-Array = Any
 _NODES = 400
 _PASSES = 4
 COUNTS = 1024

@@ -10,17 +10,17 @@ derivative, no single mode.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..families import Beta, Gamma
 from ..special import lgamma, log_sigmoid, sigmoid
 from . import HALF_LOG_2PI
 
-Array = Any
 DEPTH = 32.0  # what lies this far below the highest log weight is left out
 _REACH = np.logspace(-10.0, 0.0, 36)
 _OFFSETS = np.concatenate([-_REACH[::-1], [0.0], _REACH])

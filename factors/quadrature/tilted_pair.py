@@ -5,15 +5,14 @@ the factor.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..factor import Site
 from . import HALF_LOG_2PI
 
-Array = Any
 _T = np.linspace(-1.0, 1.0, 161)
 _SHARPNESS = 6
 _REACH = 13.0

@@ -7,10 +7,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..factor import Site
 from . import HALF_LOG_2PI
 
-Array = Any
 _X, _W = np.polynomial.legendre.leggauss(64)
 _REACH = 40.0  # log of the density that is left out, below its peak in the interval
 _WIDEST = 9.0

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
+from ..arrays import Array
 from ..domains import real
 from ..errors import ModelError
 from ..factor import Factor, Term, told_with_name
@@ -22,7 +23,6 @@ from ..kernels import Kernel, named_parameters
 from ..quadrature import HALF_LOG_2PI
 from ..roles import Process
 
-Array = Any
 JITTER = 1e-10  # relative to K: added to the covariance of inducing inputs, and the noise of an observed function
 
 

@@ -21,9 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from ..arrays import Array
 from . import coefficients as coefficients
-
-Array = Any
 
 _SQRT_2 = math.sqrt(2.0)
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
