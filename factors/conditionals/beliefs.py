@@ -7,17 +7,18 @@ from typing import Any
 
 from ..arrays import Array
 from ..errors import UnsupportedError
-from ..families import Beta, Dirichlet, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
+from ..families import Beta, Dirichlet, Family, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
 from .counts import COUNTS
 from .positives import POSITIVES
 from .reals import REALS
 from .vectors import VECTORS
 
 
-def below(family: Any, x: Array) -> Array:
+def below(family: Family, x: Array) -> Array:
     """P(X <= x) under a belief, by element; x is shaped plates + event, with more leading axes allowed."""
-    if hasattr(family, "below"):
-        return family.below(x)
+    own_below = getattr(family, "below", None)  # of a mixture, which is no family of the vocabulary
+    if own_below is not None:
+        return own_below(x)
     for own, (function, arguments) in _BELOW.items():
         if isinstance(family, own):
             return function(x, **arguments(family))
@@ -26,7 +27,7 @@ def below(family: Any, x: Array) -> Array:
     )
 
 
-_BELOW: dict[Any, tuple[Callable[..., Array], Callable[[Any], dict[str, Array]]]] = {
+_BELOW: dict[type[Family], tuple[Callable[..., Array], Callable[[Any], dict[str, Array]]]] = {
     Gaussian: (REALS["gaussian"]["below"], lambda q: {"mean": q.mean(), "precision": q.precision}),
     VectorGaussian: (
         VECTORS["isotropic_gaussian"]["below"],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammainc
 
-from ..arrays import Array
+from ..arrays import Array, Key
 from ..conditional import Table, inverted
 from ..positive.truncated_gamma import log_mass_between
 from ..special import ndtr
@@ -65,7 +64,7 @@ def _cut_gamma_below(x: Array, shape: Array, rate: Array, low: Array, high: Arra
     return jnp.exp(log_mass_between(shape, rate, low, inside) - log_mass_between(shape, rate, low, high))
 
 
-def _cut_gamma_draw(key: Array, **arguments: Array) -> Array:
+def _cut_gamma_draw(key: Key, **arguments: Array) -> Array:
     level = jax.random.uniform(key)
     return inverted(lambda x: _cut_gamma_below(x, **arguments) < level, "positive")
 
@@ -80,7 +79,7 @@ POSITIVES.add(
 )
 
 
-def _beta(a: Array, b: Array, **extra: Any) -> dict[str, Any]:
+def _beta(a: Array, b: Array) -> dict[str, Array]:
     total = a + b
     return {"mean": a / total, "variance": a * b / total**2 / (total + 1.0)}
 

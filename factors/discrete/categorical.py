@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import category
 from ..factor import Factor, Term, register
 from ..families import Categorical
@@ -53,7 +52,7 @@ factor = register(
 )
 
 
-def categorical(probability: Any) -> Term:
+def categorical(probability: Argument) -> Term:
     """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
 
     `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` or `probit` of a

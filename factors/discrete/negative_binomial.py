@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import count
 from ..errors import ModelError
 from ..factor import Factor, Site, Term, register, told_with_name
@@ -87,7 +86,7 @@ by_trials = register(
 
 @told_with_name
 def negative_binomial(
-    mean: Any = None, dispersion: Any = None, *, successes: Any = None, probability: Any = None
+    mean: Argument = None, dispersion: Argument = None, *, successes: Argument = None, probability: Argument = None
 ) -> Term:
     """A negative binomial count, in one of two parameterisations.
 

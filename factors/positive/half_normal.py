@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -52,7 +52,7 @@ factor = register(
 )
 
 
-def half_normal(scale: Any) -> Term:
+def half_normal(scale: Argument) -> Term:
     """A half-normal variable: sqrt(2 / pi) / scale exp(-x^2 / (2 scale^2)) for x > 0, a Gaussian's absolute value.
 
     `scale` > 0: numbers, an input, or a positive variable. It is positive, as `truncated_gaussian`

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -53,7 +52,7 @@ factor = register(
 )
 
 
-def log_normal(mean: Any, variance: Any = None, *, precision: Any = None, sd: Any = None) -> Term:
+def log_normal(mean: Argument, variance: Argument = None, *, precision: Argument = None, sd: Argument = None) -> Term:
     """A log-normal variable: log x ~ N(mean, variance).
 
     `mean` is real; give exactly one of `variance`, `precision`, `sd` (of the logarithm), as for `gaussian`. A latent

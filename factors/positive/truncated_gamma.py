@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -98,7 +97,7 @@ factor = register(
 )
 
 
-def truncated_gamma(shape: Any, rate: Any, low: Any = 0.0, high: Any = np.inf) -> Term:
+def truncated_gamma(shape: Argument, rate: Argument, low: Argument = 0.0, high: Argument = np.inf) -> Term:
     """A Gamma variable between `low` and `high`: its density over its mass there, zero elsewhere.
 
     `shape` > 0: numbers or an input. `rate` > 0: numbers, an input or a positive variable. `low` < `high` are numbers

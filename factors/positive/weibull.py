@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Site, Term, register
 from ..quadrature import tilted_site
@@ -60,7 +59,7 @@ factor = register(
 )
 
 
-def weibull(shape: Any, scale: Any) -> Term:
+def weibull(shape: Argument, scale: Argument) -> Term:
     """A Weibull variable: shape / scale (x / scale)^(shape - 1) exp(-(x / scale)^shape), the time until an event.
 
     `shape` > 0 and `scale` > 0: numbers, inputs or positive variables; `scale` also `exp` of a real expression, which

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Numeric
 from ..factor import Site
 from . import HALF_LOG_2PI
 
@@ -18,7 +18,9 @@ _SHARPNESS = 6
 _REACH = 13.0
 
 
-def pair_site(log_factor: Callable[[Array], Array], mean: Array, variance: Array, place: Array, scale: Array) -> Site:
+def pair_site(
+    log_factor: Callable[[Array], Array], mean: Numeric, variance: Numeric, place: Numeric, scale: Numeric
+) -> Site:
     """The site of f(s) for s ~ N(mean, variance), where f varies on the scale `scale` around `place`.
 
     Two stretched trapezoid rules, one at the cavity and one at the factor, share the integrand by a smooth partition:

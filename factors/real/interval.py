@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import boolean
 from ..factor import Factor, Site, Term, register
 from ..families import Bernoulli
@@ -66,7 +65,7 @@ factor = register(
 )
 
 
-def between(value: Any, low: Any, high: Any) -> Term:
+def between(value: Argument, low: Argument, high: Argument) -> Term:
     """A boolean: whether low < value < high.
 
     Observed to be true it is an interval-censored measurement of `value`, a real expression: with `high` infinite a

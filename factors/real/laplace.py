@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..closed import Closed, Formula
 from ..domains import real
 from ..factor import Factor, Site, Term, register
@@ -87,7 +87,7 @@ factor = register(
 )
 
 
-def laplace(mean: Any, scale: Any) -> Term:
+def laplace(mean: Argument, scale: Argument) -> Term:
     """A Laplace variable: exp(-|x - mean| / scale) / (2 scale), with variance 2 scale^2.
 
     `mean` is real; `scale` > 0: numbers, an input, or a positive variable. Returns a term for `Model.random`.

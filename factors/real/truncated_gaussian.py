@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import real
 from ..factor import Factor, Site, Term, register
 from ..families import Gaussian
@@ -76,7 +75,13 @@ factor = register(
 
 
 def truncated_gaussian(
-    mean: Any, variance: Any = None, low: Any = -np.inf, high: Any = np.inf, *, precision: Any = None, sd: Any = None
+    mean: Argument,
+    variance: Argument = None,
+    low: Argument = -np.inf,
+    high: Argument = np.inf,
+    *,
+    precision: Argument = None,
+    sd: Argument = None,
 ) -> Term:
     """A Gaussian variable between `low` and `high`: N(x; mean, variance) over its mass there, zero elsewhere.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..discrete.categorical import categorical
 from ..domains import real
 from ..errors import ModelError
@@ -56,7 +56,7 @@ factor = register(
 )
 
 
-def uniform(low: Any, high: Any) -> Term:
+def uniform(low: Argument, high: Argument) -> Term:
     """A uniform variable between `low` and `high`: 1 / (high - low).
 
     Numbers, inputs or real variables. With the numbers 0 and 1 it is the Beta variable of parameters 1 and 1, in

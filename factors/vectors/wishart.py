@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import posdef
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
@@ -70,7 +69,7 @@ factor = register(
 
 
 @told_with_name
-def wishart(dof: Any, scale: Any = None, *, rate: Any = None) -> Term:
+def wishart(dof: Argument, scale: Argument = None, *, rate: Argument = None) -> Term:
     """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2).
 
     The mean is dof * scale. `dof` > D - 1: a number or an input. Give exactly one of `scale`, a symmetric positive
