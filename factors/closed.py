@@ -60,4 +60,4 @@ class Closed(NamedTuple):
     """A distribution by the name of its conditional (`conditionals/`), with its arguments."""
 
     conditional: str
-    arguments: Mapping[str, Formula]
+    arguments: Mapping[str, Any]  # the formulas of whoever asked

@@ -171,6 +171,7 @@ def _apart(terms: tuple[Term, ...], variables: tuple[Random, ...]) -> tuple[Term
 
 def _scaled(term: Term) -> Float[Array, "*rows dim"]:
     coefficient = term.coefficient
+    assert term.direction is not None
     return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
 
 
@@ -180,7 +181,7 @@ SCANNED = ("offset", "noise", "out", "out_position", "present", "row")
 def per_batch(prepared: Prepared, scanned: dict[str, Array]) -> Prepared:
     """The prepared data with the scanned parts of one batch, or of one block of rows of it, in place."""
     terms = tuple(
-        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
+        term._replace(**{field: scanned[f"{field}{j}"] for field in Term._fields if f"{field}{j}" in scanned})
         for j, term in enumerate(prepared.terms)
     )
     if prepared.directions is not None:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int, PyTree
 
 from ....compiler.blocks.site import SiteBlock
-from ....compiler.language.nodes import Random
+from ....compiler.language.nodes import Let, Random
 from ....factors import LINKS
 from ....factors.arrays import Array, Numeric
 from ....factors.factor import Site
@@ -30,7 +30,7 @@ from ...values.scope import Scope
 from .site_data import Prepared, Term, per_batch, scanned_parts
 
 Rows: TypeAlias = Float[Array, "*rows"]
-Naturals: TypeAlias = tuple[Array, ...]  # of all elements of a variable, on one axis
+Naturals: TypeAlias = tuple[jax.Array, ...]  # of all elements of a variable, on one axis
 Flat: TypeAlias = dict[str, Naturals]
 # Of real numbers precision * mean and precision on the last axis; of vectors means and covariances.
 Belief: TypeAlias = Float[Array, "element 2"] | tuple[Float[Array, "element dim"], Float[Array, "element dim dim"]]
@@ -60,9 +60,11 @@ class Projection(NamedTuple):
     floored: Bool[Array, "*rows"]
 
 
-def _outcome(block: SiteBlock) -> Random | None:
+def _outcome(block: SiteBlock) -> Random | Let | None:
     """The random outcome that the block sends messages to, or None where the outcome is known."""
-    return block.atoms[0] if block.atoms else None
+    outcome = block.atoms[0] if block.atoms else None
+    assert outcome is None or isinstance(outcome, Random | Let)
+    return outcome
 
 
 def _inside(width: Rows, mean: Rows, variance: Rows, power: float = 1.0) -> Site:
@@ -161,10 +163,12 @@ def _tilt(
 ) -> Tilted:
     """The operator at the cavity of s; a random outcome is a mixture of its two cases."""
     if block.over is not None:
+        assert out is not None, "a link of a plate has an observed outcome"
         return Tilted(_coupled(block, out, mean, variance, sizes[block.over.name]), None)
     function, power = site_function(block), block.method.alpha
     if not block.atoms:
         return Tilted(function(out, mean, variance, power), None)
+    assert cavity_odds is not None
     yes, no = (function(jnp.full_like(mean, case), mean, variance, power) for case in (1.0, 0.0))
     log_yes, log_no = log_sigmoid(cavity_odds) + yes.log_evidence, log_sigmoid(-cavity_odds) + no.log_evidence
     total = jnp.logaddexp(log_yes, log_no)
@@ -177,11 +181,16 @@ def _tilt(
 
 
 class Batch(NamedTuple):
-    """By term the projections, and mean and variance of coefficient * cavity; the operator's site and log odds."""
+    """By term the projections, and mean and variance of coefficient * cavity; then the cavity of s, and the operator.
+
+    `cavity_odds` are those of a random outcome.
+    """
 
     projections: list[Projection]
     means: list[Rows]
     variances: list[Rows]
+    mean: Rows
+    variance: Rows
     cavity_odds: Rows | None
     tilted: Tilted
 
@@ -207,11 +216,11 @@ def _batch(
     # A row of zeros has no variance at all, and its site is uniform: the floor keeps it from dividing by zero.
     mean, variance = mean + jnp.zeros_like(variance), jnp.maximum(variance + jnp.zeros_like(mean), SMALLEST_VARIANCE)
     cavity_odds = None
-    if block.atoms:
+    if odds is not None and messages.out is not None:
         found = odds[0] if prepared.out_position is None else odds[prepared.out_position]
         cavity_odds = found - power * messages.out
-    found = _tilt(block, prepared.out, cavity_odds, mean, variance, sizes)
-    return Batch(projections, means, variances, cavity_odds, found)
+    tilted = _tilt(block, prepared.out, cavity_odds, mean, variance, sizes)
+    return Batch(projections, means, variances, mean, variance, cavity_odds, tilted)
 
 
 def _targets(
@@ -371,14 +380,14 @@ def _read(
 ) -> tuple[Rows, list[tuple[Rows, Rows]], Site]:
     """What `read` says of one block of rows, all by instance; the evidence is still multiplied by the power."""
     power = block.method.alpha
-    projections, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, messages, sizes)
+    projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, messages, sizes)
     # Constraints that exclude each other drive their cavities apart without end.
     hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
     evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
     for j, p in enumerate(projections):
         shift, precision = messages.terms[..., j, 0], messages.terms[..., j, 1]
         evidence = evidence + partition_change(p, (shift, precision), power)
-    if cavity_odds is not None:
+    if cavity_odds is not None and messages.out is not None:
         evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * messages.out)
     if block.link == "identity" and power != 1.0:
         evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))

@@ -67,7 +67,7 @@ def cut_of(whole: Whole, side: Side, spreads: ByEdge) -> Cut:
     slope = shared / whole.variance
     left = jnp.maximum(variance - shared * slope, SMALLEST_VARIANCE)
     mean, left = jnp.broadcast_arrays(mean + shared * whole.site.score, left)
-    slopes = {n: factors.get(n, 0.0) - slope * whole.factors.get(n, 0.0) for n in spreads}
+    slopes: ByEdge = {n: factors.get(n, 0.0) - slope * whole.factors.get(n, 0.0) for n in spreads}
     return Cut(positive_site(jnp.ones_like(mean), mean, left), slopes, mean, left)
 
 

@@ -86,10 +86,11 @@ class Reading:
         """A quantity's coefficients by edge, its mean and its variance."""
         factors = {number: self.formula(_itself, [c], at, self.lift) for number, c in quantity.members}
         own = {number: tuple(map(self.lifted, self.cavities[number].values)) for number in factors}
-        mean = sum(c * own[number][0] for number, c in factors.items())
+        mean = sum((c * own[number][0] for number, c in factors.items()), start=jnp.zeros(()))
         if quantity.shift is not None:
             mean = mean + self.formula(_itself, [quantity.shift], at, self.lift)
-        return factors, mean, sum(c**2 * own[number][1] for number, c in factors.items())
+        variance = sum((c**2 * own[number][1] for number, c in factors.items()), start=jnp.zeros(()))
+        return factors, mean, variance
 
     def whole(self, at: tuple[Array, ...] | None) -> tuple[Whole, OverNodes]:
         """The closed form, and the constant of a power."""
@@ -111,8 +112,9 @@ class Reading:
         branch = self.branch
         if branch.link == "identity":
             return gaussian_site(jnp.zeros_like(mean), mean, variance)
-        unseen = branch.out is None or not self.formula.known(branch.out)
-        out = jnp.ones_like(mean) if unseen else self.formula(_itself, [branch.out], None, self.lift)
+        out = jnp.ones_like(mean)
+        if branch.out is not None and self.formula.known(branch.out):
+            out = self.formula(_itself, [branch.out], None, self.lift)
         if branch.link == "positive":
             return positive_site(out, mean, variance)
         others = {name: self.formula.given(arg, self.lift) for name, arg in branch.args.items()}
@@ -157,7 +159,7 @@ def branch_nodes(block: SlotsBlock, branch: Branch, scope: Scope, local: Local, 
     touched += [array for number, _ in members(branch) for array in cavities[number].values]
     touched += [formula.arrays[key] for key in formula.arguments(branch_arguments(branch))[0]]
     shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
-    wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in own]
+    wide: list[tuple[Array, ...]] = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in own]
     kinds, given = tuple(slot.domain.kind for slot in branch.slots), tuple(wide)
     if branch.half:
         turn = jnp.broadcast_to(_turn(formula, branch), shape)

@@ -7,7 +7,7 @@ of a mixture, and a mixture of tilted distributions is matched in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -49,7 +49,7 @@ class Branched(NamedTuple):
     """A branch at all states: its log evidence, and by edge that it touches the site or the tilted statistics."""
 
     log_evidence: OverStates
-    edges: dict[int, Found]
+    edges: Mapping[int, Found]
 
 
 def _sum(weights: OverNodes, values: OverNodes, axes: tuple[int, ...]) -> OverStates:
@@ -228,9 +228,11 @@ def _edge_outcome(
     if entire(edge):
         parts = [branch.edges.get(number) for branch in branches]
         mean, covariance = cavity.values
-        score = joined([jnp.zeros((1,) * weights.ndim + mean.shape[-1:]) if p is None else p.score for p in parts])
+        score = joined(
+            [jnp.zeros((1,) * weights.ndim + mean.shape[-1:]) if not isinstance(p, Site) else p.score for p in parts]
+        )
         flat = jnp.zeros((1,) * weights.ndim + covariance.shape[-2:])
-        site = Site(one, score, joined([flat if p is None else p.curvature for p in parts]), one)
+        site = Site(one, score, joined([p.curvature if isinstance(p, Site) else flat for p in parts]), one)
         return vectors.mixed(weights * live, site, share, axes)
     if gaussian(edge):
         untouched = Site(one, one, one, one + 1.0)

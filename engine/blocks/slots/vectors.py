@@ -6,7 +6,7 @@ Messages are natural parameters (shift, precision): d numbers and a d x d matrix
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +18,12 @@ from ....factors.arrays import Array
 from ....factors.factor import Site
 from ....factors.quadrature import HALF_LOG_2PI
 
-# Of vectors over rows: two arrays, the second of matrices.
-Naturals: TypeAlias = tuple[Float[Array, "*rows dim"], Float[Array, "*rows dim dim"]]
+Naturals: TypeAlias = tuple[Array, ...]  # of vectors: (rows..., dim) and (rows..., dim, dim)
 VAGUEST = 1e-30  # the precision that stands for none
 FLOOR = 1e-10  # of a cavity's precision, relative to the belief's
 
 
+@runtime_checkable
 class HasValues(Protocol):
     """A cavity of a vector: mean and covariance."""
 
@@ -104,7 +104,9 @@ def message(site: Site, cavity_values: Naturals) -> Naturals:
     return found[..., size], 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
 
 
-def added(naturals: Naturals, position: Int[Array, " row"] | None, change: Naturals) -> Naturals:
+def added(
+    naturals: tuple[jax.Array, ...], position: Int[Array, " row"] | None, change: Naturals
+) -> tuple[jax.Array, ...]:
     """Flat naturals with changes of messages added; `position` tells each message's element, None for the only one."""
     shift, precision = change
     size = shift.shape[-1]
