@@ -208,8 +208,8 @@ def register(item: Entry) -> Entry:
 def switch(selector: Argument, *terms: Term) -> Switch:
     """A gate over terms: `switch(boolean, when_true, when_false)` or `switch(categorical, case_0, case_1, ...)`.
 
-    `selector` is a boolean or categorical variable; every term must generate the same domain. Returns a `Switch`, to be
-    given to `Model.random`; a selector of another domain, or the wrong number of cases, is a `ModelError` there.
-    Source: minka2008gates.
+    `selector` is a boolean or categorical variable; all `terms`, one for each of its values, must generate the same
+    domain. Returns a `Switch`, to be given to `Model.random`; a selector of another domain, or the wrong number of
+    cases, is a `ModelError` there. Source: minka2008gates.
     """
     return Switch(selector, tuple(terms))

@@ -155,7 +155,8 @@ def squared_exponential(scale: Argument = 1.0, variance: Argument = 1.0) -> Kern
 def matern32(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * (1 + a) exp(-a), a = sqrt(3) r: once differentiable functions.
 
-    Arguments, errors and source as for `squared_exponential` (4.17 there).
+    `scale` > 0 and `variance` > 0, what is returned, the ModelError and the source are as for `squared_exponential`
+    (4.17 there).
     """
 
     def matrix(x: Points, y: Others, same: bool, scale: Numeric, variance: Numeric) -> Matrix:
@@ -168,7 +169,8 @@ def matern32(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
 def matern52(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * (1 + a + a^2 / 3) exp(-a), a = sqrt(5) r: twice differentiable functions.
 
-    Arguments, errors and source as for `squared_exponential` (4.17 there).
+    `scale` > 0 and `variance` > 0, what is returned, the ModelError and the source are as for `squared_exponential`
+    (4.17 there).
     """
 
     def matrix(x: Points, y: Others, same: bool, scale: Numeric, variance: Numeric) -> Matrix:
@@ -181,8 +183,8 @@ def matern52(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
 def periodic(period: Argument = 1.0, scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * exp(-2 sum_i sin^2(pi (x_i - y_i) / period) / scale_i^2): functions that repeat.
 
-    `period` > 0 is a number or a positive input; the others, errors and source as for `squared_exponential` (4.31
-    there).
+    `period` > 0 is a number or a positive input; `scale` > 0 and `variance` > 0, what is returned, the ModelError and
+    the source are as for `squared_exponential` (4.31 there).
     """
 
     def matrix(x: Points, y: Others, same: bool, period: Numeric, scale: Numeric, variance: Numeric) -> Matrix:
@@ -195,7 +197,8 @@ def periodic(period: Argument = 1.0, scale: Argument = 1.0, variance: Argument =
 def linear(variance: Argument = 1.0, scale: Argument = 1.0) -> Kernel:
     """variance * sum_i x_i y_i / scale_i^2: linear functions through the origin (add `constant` for others).
 
-    Arguments, errors and source as for `squared_exponential` (4.2.2 there).
+    `scale` > 0 and `variance` > 0, what is returned, the ModelError and the source are as for `squared_exponential`
+    (4.2.2 there).
     """
 
     def matrix(x: Points, y: Others, same: bool, variance: Numeric, scale: Numeric) -> Matrix:
@@ -209,7 +212,10 @@ def linear(variance: Argument = 1.0, scale: Argument = 1.0) -> Kernel:
 
 
 def constant(variance: Argument = 1.0) -> Kernel:
-    """variance: functions that are constant, N(0, variance). Arguments and errors as for `squared_exponential`."""
+    """variance: functions that are constant, N(0, variance).
+
+    `variance` > 0, what is returned, the ModelError and the source are as for `squared_exponential` (4.2 there).
+    """
 
     def matrix(x: Points, y: Others, same: bool, variance: Numeric) -> Matrix:
         return jnp.broadcast_to(variance, (x.shape[0], y.shape[0]))
@@ -220,7 +226,8 @@ def constant(variance: Argument = 1.0) -> Kernel:
 def white(variance: Argument = 1.0) -> Kernel:
     """variance where both points are one and the same element, else 0: independent noise that is part of the function.
 
-    Two elements at one place have noise of their own. Arguments and errors as for `squared_exponential`.
+    Two elements at one place have noise of their own. `variance` > 0, what is returned, the ModelError and the source
+    are as for `squared_exponential` (2.20 there).
     """
 
     def matrix(x: Points, y: Others, same: bool, variance: Numeric) -> Matrix:

@@ -36,10 +36,11 @@ def factor(
 ) -> Callable[..., Term]:
     """A factor of one's own: log p(out | arguments), written with jax.numpy for one scalar instance.
 
-    `out` and the further keywords, which name the arguments, are domains; `log_density(out, <arguments>)` takes points
-    of them and returns one number, normalised if its evidence is to mean anything. Messages are derived: quadrature
-    for up to two random scalars, fixed quasi-random points beyond (see `factors/quadrature/derived.py`). Returns a
-    builder: call it with the arguments, by position or name, inside `Model.random`.
+    `name` is how messages call it. `out` and the further keywords, which name the arguments, are domains;
+    `log_density(out, <arguments>)` takes points of them and returns one number, normalised if its evidence is to mean
+    anything. Messages are derived: quadrature for up to two random scalars, fixed quasi-random points beyond (see
+    `factors/quadrature/derived.py`). Returns a builder: call it with the arguments, by position or name, inside
+    `Model.random`.
 
     What a factor of the vocabulary declares may be given here too (see `Factor` in `factors/factor.py`):
     `expected_log(out, <arguments>)` of moments, `predict(<arguments>)` from moments to the family of `out`,

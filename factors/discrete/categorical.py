@@ -56,6 +56,7 @@ def categorical(probability: Argument) -> Term:
     """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
 
     `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` or `probit` of a
-    real expression over a plate, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
+    real expression over a plate, or a table indexed by a random discrete variable. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: winn2005vmp.
     """
     return Term(factor, {"probability": probability})

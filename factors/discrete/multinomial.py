@@ -75,7 +75,8 @@ def multinomial(n: Argument, p: Argument) -> Term:
     """Counts of K classes in n trials: n! / prod_k x_k! prod_k p_k^x_k, a vector of whole numbers that sum to n.
 
     `n`: whole numbers or an input. `p` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, or
-    `softmax` of a real expression. Counts that do not sum to n are a DataError, and nothing observed may depend on
-    unobserved ones. Returns a term for `Model.random`.
+    `softmax` of a real expression. Nothing observed may depend on unobserved ones. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError, and so are counts that do
+    not sum to n. Source: winn2005vmp.
     """
     return Term(factor, {"n": n, "probability": p})

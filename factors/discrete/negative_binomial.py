@@ -93,8 +93,8 @@ def negative_binomial(
     `mean` > 0 and `dispersion` > 0: variance mean + mean^2 / dispersion, Poisson as `dispersion` grows. `mean` may be
     numbers, an input, a `gamma` variable or `exp` of a real expression. Or `successes` > 0 and `probability` in (0, 1):
     failures before that many successes, gamma(x + r) / (gamma(r) x!) p^r (1 - p)^x; `probability` may be a `beta`
-    variable. Returns a term for `Model.random`, which raises ModelError unless
-    exactly one pair is given.
+    variable. Returns a term for `Model.random`, which raises ModelError unless exactly one pair is given. Source:
+    hilbe2011negative.
     """
     pairs = (mean, dispersion), (successes, probability)
     given = [[value is not None for value in pair] for pair in pairs]

@@ -74,6 +74,7 @@ factor = register(
 def poisson(rate: Argument) -> Term:
     """A Poisson count: rate^x exp(-rate) / x!.
 
-    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`.
+    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: knowles2011ncvmp.
     """
     return Term(factor, {"rate": rate})

@@ -111,7 +111,8 @@ def beta(
 
     `a`, `b` > 0 (pseudo-counts of true and false): numbers, inputs, or positive variables, which NCVMP learns. Or give
     `mean` in (0, 1) and `total` = a + b, also random ones, or `mean` and `variance` < mean (1 - mean), numbers only.
-    Returns a term for `Model.random`, which raises ModelError for any other combination.
+    Returns a term for `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp; by mean
+    and total knowles2011ncvmp.
     """
     given = tuple(name for name, value in _named(a, b, mean, total, variance) if value is not None)
     if given == ("a", "b"):

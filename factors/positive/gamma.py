@@ -65,7 +65,7 @@ def gamma(
 
     `shape` > 0 and `rate` > 0 (a rate, not a scale): numbers, inputs, or positive variables; a random shape is learned
     by NCVMP. Or give `mean` and one of `variance` and `sd`, numbers or inputs: shape mean^2 / variance, rate mean /
-    variance. Returns a term for `Model.random`, which raises ModelError for any other combination.
+    variance. Returns a term for `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp.
     """
     if mean is None and variance is None and sd is None and shape is not None and rate is not None:
         return Term(factor, {"shape": shape, "rate": rate})

@@ -44,6 +44,7 @@ factor = register(
 def half_cauchy(scale: Argument) -> Term:
     """A half-Cauchy variable: 2 / (pi scale (1 + (x / scale)^2)) for x > 0, with median `scale`.
 
-    `scale` > 0: numbers, an input, or a positive variable. Its mean is infinite. Returns a term for `Model.random`.
+    `scale` > 0: numbers, an input, or a positive variable. Its mean is infinite. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: gelman2006prior.
     """
     return Term(factor, {"scale": scale})

@@ -56,7 +56,8 @@ def log_normal(mean: Argument, variance: Argument = None, *, precision: Argument
     """A log-normal variable: log x ~ N(mean, variance).
 
     `mean` is real; give exactly one of `variance`, `precision`, `sd` (of the logarithm), as for `gaussian`. A latent
-    one with data below it has a Gamma belief. Returns a term for `Model.random`.
+    one with data below it has a Gamma belief. Returns a term for `Model.random`, which raises ModelError as for
+    `gaussian`. Source: knowles2011ncvmp.
     """
     term = gaussian(mean, variance=variance, precision=precision, sd=sd)
     return Term(factor, term.args) if term.args else term

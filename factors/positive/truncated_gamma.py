@@ -101,8 +101,7 @@ def truncated_gamma(shape: Argument, rate: Argument, low: Argument = 0.0, high: 
     """A Gamma variable between `low` and `high`: its density over its mass there, zero elsewhere.
 
     `shape` > 0: numbers or an input. `rate` > 0: numbers, an input or a positive variable. `low` < `high` are numbers
-    or inputs, infinite ones allowed. A latent one needs EP. Bounds
-    that are reversed, and observations beyond them, are a ModelError as numbers and a DataError as data. Returns a term
-    for `Model.random`.
+    or inputs, infinite ones allowed. A latent one needs EP. Bounds that are reversed, and observations beyond them, are
+    a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source: minka2001ep.
     """
     return Term(factor, {"shape": shape, "rate": rate, "low": low, "high": high})

@@ -64,7 +64,8 @@ def weibull(shape: Argument, scale: Argument) -> Term:
 
     `shape` > 0 and `scale` > 0: numbers, inputs or positive variables; `scale` also `exp` of a real expression, which
     is a regression of lifetimes. The risk rises with age for shapes above one; at one it is exponential. The average of
-    the log density over vague beliefs is infinite, so method="auto" serves observed times by EP.
-    Returns a term for `Model.random`. Source: rinne2008weibull.
+    the log density over vague beliefs is infinite, so method="auto" serves observed times by EP. Returns a term for
+    `Model.random`, which raises ModelError for numbers outside these domains; as data they are a DataError. Source:
+    rinne2008weibull.
     """
     return Term(factor, {"scale": scale, "shape": shape})

@@ -97,7 +97,8 @@ def gaussian(mean: Argument, *, variance: Argument = None, precision: Argument =
     `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a
     number, an array, an input, or an expression. A random precision is a `gamma` variable or `exp` of a real one;
     `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when
-    none or several of the three are given.
+    none or several of the three are given, and for numbers that are not positive. Source: minka2001ep (EP), winn2005vmp
+    (VMP).
     """
     return Term(factor, {"mean": mean, "precision": given_precision("gaussian", variance, precision, sd)})
 

@@ -70,6 +70,6 @@ def between(value: Argument, low: Argument, high: Argument) -> Term:
 
     Observed to be true it is an interval-censored measurement of `value`, a real expression: with `high` infinite a
     right-censored one. `low` < `high` are numbers or inputs, infinite ones allowed; reversed ones are a ModelError as
-    numbers and a DataError as data. It needs EP. Returns a term for `Model.random`.
+    numbers and a DataError as data. It needs EP. Returns a term for `Model.random`. Source: minka2001ep.
     """
     return Term(factor, {"value": value, "low": low, "high": high})

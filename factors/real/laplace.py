@@ -90,6 +90,7 @@ factor = register(
 def laplace(mean: Argument, scale: Argument) -> Term:
     """A Laplace variable: exp(-|x - mean| / scale) / (2 scale), with variance 2 scale^2.
 
-    `mean` is real; `scale` > 0: numbers, an input, or a positive variable. Returns a term for `Model.random`.
+    `mean` is real; `scale` > 0: numbers, an input, or a positive variable. Returns a term for `Model.random`, which
+    raises ModelError for numbers outside these domains; as data they are a DataError. Source: seeger2008sparse.
     """
     return Term(factor, {"mean": mean, "scale": scale})

@@ -63,6 +63,7 @@ def student_t(dof: Argument, mean: Argument, scale: Argument) -> Term:
     """A Student-t variable: density proportional to (1 + ((x - mean) / scale)^2 / dof)^(-(dof + 1) / 2).
 
     `dof` > 0 and `scale` > 0: numbers, inputs, or positive variables; `mean` is real. The variance is scale^2 dof /
-    (dof - 2), infinite for `dof` <= 2. Returns a term for `Model.random`.
+    (dof - 2), infinite for `dof` <= 2. Returns a term for `Model.random`, which raises ModelError for numbers outside
+    these domains; as data they are a DataError. Source: tipping2005student.
     """
     return Term(factor, {"dof": dof, "mean": mean, "scale": scale})

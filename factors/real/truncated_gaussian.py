@@ -87,7 +87,7 @@ def truncated_gaussian(
 
     `mean` is real; give exactly one of `variance`, `precision`, `sd`, as for `gaussian`. `low` < `high` are numbers or
     inputs, infinite ones allowed. A latent one needs EP. Bounds that are reversed, and observations beyond them, are a
-    ModelError as numbers and a DataError as data. Returns a term for `Model.random`.
+    ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source: minka2001ep.
     """
     term = gaussian(mean, variance=variance, precision=precision, sd=sd)
     return Term(factor, {**term.args, "low": low, "high": high}) if term.args else term

@@ -95,7 +95,8 @@ def dirichlet(concentration: Argument = None, *, mean: Argument = None, total: A
     `concentration` has shape (K,) and positive entries: numbers or an input; the mean is concentration /
     sum(concentration). Or give `mean`, shape (K,), and `total` > 0 with concentration = total * mean, numbers or
     variables: `mean=np.full(K, 1 / K)` with a random `total` learns a symmetric concentration. Returns a term for
-    `Model.random`, which raises ModelError for any other combination.
+    `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp; by mean and total
+    minka2000dirichlet.
     """
     if concentration is not None and mean is None and total is None:
         return Term(factor, {"concentration": concentration})

@@ -75,7 +75,7 @@ def wishart(dof: Argument, scale: Argument = None, *, rate: Argument = None) -> 
     The mean is dof * scale. `dof` > D - 1: a number or an input. Give exactly one of `scale`, a symmetric positive
     definite (D, D) matrix of numbers, and `rate`, its inverse: numbers, an input or another `wishart` variable. Returns
     a term for `Model.random`, which raises ModelError for a scale that is not positive definite or too few degrees of
-    freedom (as data they are a DataError).
+    freedom (as data they are a DataError). Source: winn2005vmp.
     """
     if (scale is None) == (rate is None):
         raise ModelError(
