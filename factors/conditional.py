@@ -19,6 +19,7 @@ from .arrays import Array, Key
 from .errors import UnsupportedError
 from .factor import Factor
 from .quadrature.predictive import COUNTS, LINES, grid
+from .special import TINY
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -141,7 +142,7 @@ def _counts(factor: Factor) -> Functions:
 
 _COORDINATE: dict[str, Callable[[Array], Array]] = {
     "real": lambda x: x,
-    "positive": lambda x: jnp.log(jnp.maximum(x, 1e-300)),
+    "positive": lambda x: jnp.log(jnp.maximum(x, TINY)),
     "unit": lambda x: jnp.log(x) - jnp.log1p(-x),
 }
 

@@ -79,6 +79,7 @@ class Count(NamedTuple):
     log_factorial: Float[Array, "*plates"]
 
 
+POINT_VARIANCE = 1e-200  # in place of none: its inverse, and that times a mean, are still finite
 Moments: TypeAlias = Real | Sparse | Positive | Unit | Boolean | Category | Simplex | Vector | PosDef | Count
 BY_KIND: dict[str, type[Moments]] = {
     "real": Real,

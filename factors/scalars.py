@@ -16,7 +16,7 @@ from jaxtyping import Float
 from .arrays import Array
 from .families import Beta, Gamma
 from .moments import Boolean, Moments, Positive, Real, Sparse, Unit
-from .special import trigamma
+from .special import TINY, trigamma
 
 _Family = TypeVar("_Family", Gamma, Beta)
 
@@ -142,7 +142,7 @@ def _rising(a: Array, n: int) -> Array:
 
 def larger(a: Real, b: Real, difference: Real) -> Real:
     """Mean and variance of the larger of two Gaussian numbers, given those of a - b. Source clark1961greatest."""
-    spread = jnp.sqrt(jnp.maximum(difference.variance, 1e-300))
+    spread = jnp.sqrt(jnp.maximum(difference.variance, TINY))
     z = difference.mean / spread
     p, density = jax.scipy.special.ndtr(z), jnp.exp(-0.5 * z * z) / jnp.sqrt(2.0 * jnp.pi)
     q = jax.scipy.special.ndtr(-z)

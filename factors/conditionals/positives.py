@@ -11,7 +11,7 @@ from jax.scipy.special import betainc, gammainc
 from ..arrays import Array, Key
 from ..conditional import Table, inverted
 from ..positive.truncated_gamma import log_mass_between
-from ..special import ndtr
+from ..special import TINY, ndtr
 
 POSITIVES = Table()
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
@@ -47,7 +47,7 @@ POSITIVES.add(
     mean=lambda mean, precision: jnp.exp(mean + 0.5 / precision),
     variance=lambda mean, precision: jnp.exp(2.0 * mean + 1.0 / precision) * jnp.expm1(1.0 / precision),
     below=lambda x, mean, precision: jnp.where(
-        x > 0, ndtr((jnp.log(jnp.maximum(x, 1e-300)) - mean) * jnp.sqrt(precision)), 0.0
+        x > 0, ndtr((jnp.log(jnp.maximum(x, TINY)) - mean) * jnp.sqrt(precision)), 0.0
     ),
     draw=lambda key, mean, precision: jnp.exp(mean + jax.random.normal(key) / jnp.sqrt(precision)),
 )

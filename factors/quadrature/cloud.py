@@ -18,6 +18,7 @@ from jaxtyping import Float
 from ..arrays import Array
 from ..families import Dirichlet, Wishart
 from ..moments import Moments, PosDef, Positive, Real, Simplex, Unit, Vector
+from ..special import TINY
 from .nodes import Rule, scalar_rule
 
 Values: TypeAlias = Float[Array, " point"]
@@ -87,7 +88,7 @@ def _scalar_points(kind: str, moments: Positive | Unit, uniform: Uniform) -> Val
     x = rule.points["x"]
     coordinate = jnp.log(x) if kind == "positive" else jnp.log(x) - jnp.log1p(-x)
     found = jnp.interp(jnp.asarray(uniform[:, 0]), level, coordinate)
-    return jnp.exp(found) if kind == "positive" else jnp.clip(jax.nn.sigmoid(found), 1e-300, 1.0 - 1e-16)
+    return jnp.exp(found) if kind == "positive" else jnp.clip(jax.nn.sigmoid(found), TINY, 1.0 - 1e-16)
 
 
 def _positive(moments: Positive, uniform: Uniform, number: int) -> Spread:
@@ -119,7 +120,7 @@ def _vector(moments: Vector, uniform: Uniform, number: int) -> Spread:
 
 def _simplex(moments: Simplex, uniform: Uniform, number: int) -> Spread:
     x = Dirichlet.from_stats(tuple(moments)).sample(jax.random.key(number), (POINTS,))
-    x = jnp.maximum(x, 1e-300)
+    x = jnp.maximum(x, TINY)
     return x, jnp.log(x) - moments.log, lambda b: Simplex(b)
 
 

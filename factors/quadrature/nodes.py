@@ -19,7 +19,7 @@ from jaxtyping import Float, Shaped
 from ..arrays import Array, Numeric
 from ..families import Beta, Gamma
 from ..moments import Boolean, Category, Count, Moments, Positive, Real, Sparse, Unit
-from ..special import lgamma, log_sigmoid
+from ..special import TINY, lgamma, log_sigmoid
 
 Scalar: TypeAlias = Float[Array, ""]
 Values: TypeAlias = Float[Array, " point"]
@@ -192,7 +192,7 @@ def _drop(a: Scalar, b: Scalar, reach: Numeric) -> Scalar:
     for _ in range(2):
         gone = -jnp.expm1(-z)
         rest = (1.0 - share) + share * jnp.exp(-z)
-        z = z - (a * z + (a + b) * jnp.log(rest) - reach) / jnp.maximum(a * (1.0 - share) * gone / rest, 1e-300)
+        z = z - (a * z + (a + b) * jnp.log(rest) - reach) / jnp.maximum(a * (1.0 - share) * gone / rest, TINY)
     return z
 
 
@@ -207,7 +207,7 @@ def _category(moments: Category) -> Found:
 
 def _count(moments: Count) -> Found:
     """A lattice of whole numbers that covers a Poisson belief: all of them, or equally spaced ones of a wide one."""
-    rate = jnp.maximum(moments.mean, 1e-300)
+    rate = jnp.maximum(moments.mean, TINY)
     width = 9.0 * jnp.sqrt(rate)
     stride = jnp.ceil(2.0 * width / NODES)
     start = jnp.maximum(jnp.floor(rate - width), 0.0)

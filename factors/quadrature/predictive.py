@@ -14,6 +14,7 @@ from ..arrays import Array
 from ..errors import UnsupportedError
 from ..families import FOR_DOMAIN, Bernoulli, Beta, Dirichlet, ExponentialFamily, Gamma, Gaussian, Poisson
 from ..moments import Simplex, Unit
+from ..special import TINY
 from .nodes import Rule
 
 Values: TypeAlias = Float[Array, " point"]
@@ -133,7 +134,7 @@ LINES: dict[str, tuple[Callable, Callable, Callable]] = {
         Gamma.from_stats,
     ),
     "unit": (
-        lambda u: jnp.clip(jax.nn.sigmoid(u), 1e-300, 1.0 - 1e-16),
+        lambda u: jnp.clip(jax.nn.sigmoid(u), TINY, 1.0 - 1e-16),
         lambda u: jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u),
         Beta.from_stats,
     ),

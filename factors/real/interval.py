@@ -14,6 +14,7 @@ from ..moments import Real
 from ..quadrature.truncation import between as standard_between
 from ..quadrature.truncation import interval_site
 from ..rules import BOUNDS
+from ..special import TINY
 
 _SHARP = "the log of a sharp interval is minus infinity where any belief has mass; EP serves it"
 
@@ -25,7 +26,7 @@ def _log_density(out, value, low, high):
 
 def _predict(value: Real, low: Real, high: Real) -> Bernoulli:
     variance = value.variance + low.variance + high.variance
-    sd = jnp.sqrt(jnp.maximum(variance, 1e-300))
+    sd = jnp.sqrt(jnp.maximum(variance, TINY))
     log_inside = standard_between((low.mean - value.mean) / sd, (high.mean - value.mean) / sd)[0]
     log_inside = jnp.minimum(log_inside, 0.0)
     return Bernoulli(log_inside - jnp.log(-jnp.expm1(log_inside)))

@@ -14,10 +14,8 @@ from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Gaussian
 from ..moments import Positive, Real
 from ..quadrature.derived import positive_expectation
-from ..special import hazard, log_ndtr, ndtr, truncated_variance
+from ..special import TINY, hazard, log_ndtr, ndtr, truncated_variance
 from .gaussian import about
-
-_SMALLEST = 1e-300
 
 
 def _log_density(out, mean, scale):
@@ -27,7 +25,7 @@ def _log_density(out, mean, scale):
 def _distance(out: Real, mean: Real):
     """E |out - mean|."""
     gap, variance = out.mean - mean.mean, out.variance + mean.variance
-    sd = jnp.sqrt(jnp.maximum(variance, _SMALLEST))
+    sd = jnp.sqrt(jnp.maximum(variance, TINY))
     z = gap / sd
     return gap * (2.0 * ndtr(z) - 1.0) + 2.0 * sd * jnp.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
 

@@ -26,6 +26,7 @@ from . import coefficients as coefficients
 
 Values: TypeAlias = Float[Array, "*shape"]
 
+TINY = 1e-300  # in place of zero, where a logarithm or a quotient follows
 _SQRT_2 = math.sqrt(2.0)
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _EULER = 0.5772156649015329

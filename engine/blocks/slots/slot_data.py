@@ -18,6 +18,7 @@ from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate
 from ....compiler.rules.logic import TRUE
 from ....compiler.rules.slot_finder import discrete_key, given_states
 from ....factors.arrays import Array, Key
+from ....factors.special import TINY
 from ...values.evaluate import gather, known, value
 from ...values.instances import Layout, arranged, count, layout, positions
 from ...values.masks import present
@@ -227,7 +228,7 @@ class Formula:
         assert isinstance(expr, Apply), f"{expr} is no function of the slots"
         found = point_function(expr)(*(self._point(arg, table, slots) for arg in expr.args))
         # A probability that rounds to zero or one would have an infinite logarithm.
-        return jnp.clip(found, 1e-300, 1.0 - 2.0**-53) if expr.domain.is_unit else found
+        return jnp.clip(found, TINY, 1.0 - 2.0**-53) if expr.domain.is_unit else found
 
     def data(self, expr: Expr | None) -> Array:
         """The value of an expression without slots, zero for none."""
