@@ -82,7 +82,7 @@ def inverted(is_below: Callable[[Array], Array], kind: str, shape: tuple[int, ..
     """The smallest x of this kind of domain that is not below what `is_below(x)` asks, by halving; shaped `shape`."""
     place, low, high, steps = _SEARCH[kind]
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         middle = jnp.floor(middle) if kind == "count" else middle
         below = is_below(place(middle))

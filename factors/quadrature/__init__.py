@@ -41,7 +41,7 @@ _W2 = _W2 / (_W2 @ _Z**2)
 _RULE = np.stack([_W0, _W1, _W2])
 
 
-def gaussian_expectation(function: Callable[[Array], Array], mean: Numeric, variance: Numeric) -> Float[Array, ...]:
+def gaussian_expectation(function: Callable[[Array], Array], mean: Numeric, variance: Numeric) -> Float[Array, "..."]:
     """E f(x) for x ~ N(mean, variance), elementwise, with the gradient of the message rule.
 
     `function` maps arrays elementwise; `mean` and `variance` have equal shapes. The derivatives in the mean and the

@@ -188,7 +188,7 @@ _RANDOM = (
 
 
 @told_with_name
-def gaussian_process(inputs: Argument, kernel: Kernel, *, mean: Argument = 0.0, inducing: Argument = None) -> Term:
+def gaussian_process(inputs: Argument, kernel: Argument, *, mean: Argument = 0.0, inducing: Argument = None) -> Term:
     """A random function at `inputs`: f ~ N(mean, K), K_ij = kernel(inputs_i, inputs_j), over the plates of `inputs`.
 
     `inputs`: an input of domain cv.real or cv.vector(d) with at least one plate. `kernel`: one of `cv.kernels`, or sums

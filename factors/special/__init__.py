@@ -34,7 +34,7 @@ _LN2_HIGH = 6.93147180369123816490e-01  # the last 32 bits are zero: exponent * 
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-def _as_float(x: Numeric) -> Float[Array, ...]:
+def _as_float(x: Numeric) -> Float[Array, "..."]:
     array = jnp.asarray(x)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
 
@@ -46,7 +46,7 @@ def _elementwise(function: Callable[[Array], Array]) -> Callable[[Numeric], Arra
     compiled.defjvps(lambda tangent, value, x: tangent * _DERIVATIVES[name](x))
 
     @functools.wraps(function)
-    def public(x: Numeric) -> Float[Array, ...]:
+    def public(x: Numeric) -> Float[Array, "..."]:
         return compiled(_as_float(x))
 
     return public
@@ -120,7 +120,7 @@ def softplus(x: Values) -> Values:
     return jnp.maximum(x, 0.0) + _log1p_unit(jnp.exp(-jnp.abs(x)))
 
 
-def log_sigmoid(x: Numeric) -> Float[Array, ...]:
+def log_sigmoid(x: Numeric) -> Float[Array, "..."]:
     """log(1 / (1 + exp(-x))) for real x (any shape): the log-probability of a logit."""
     return -softplus(-_as_float(x))
 
@@ -294,17 +294,17 @@ def inverse_digamma(y: Values) -> Values:
     return x
 
 
-def multivariate_lgamma(a: Numeric, d: int) -> Float[Array, ...]:
+def multivariate_lgamma(a: Numeric, d: int) -> Float[Array, "..."]:
     """Log of the multivariate gamma function of dimension d, for a > (d - 1) / 2 (any shape)."""
     return d * (d - 1) / 4.0 * math.log(math.pi) + _sum_of_halves(lgamma, a, d)
 
 
-def multivariate_digamma(a: Numeric, d: int) -> Float[Array, ...]:
+def multivariate_digamma(a: Numeric, d: int) -> Float[Array, "..."]:
     """Derivative of `multivariate_lgamma` in a, for a > (d - 1) / 2 (any shape)."""
     return _sum_of_halves(digamma, a, d)
 
 
-def _sum_of_halves(function: Callable[[Numeric], Array], a: Numeric, d: int) -> Float[Array, ...]:
+def _sum_of_halves(function: Callable[[Numeric], Array], a: Numeric, d: int) -> Float[Array, "..."]:
     """f(a) + f(a - 1/2) + ... + f(a - (d - 1) / 2)."""
     # One call on an axis, not a loop: reverse mode through a loop loses the custom derivatives of the second order.
     first = _as_float(a)[..., None]

@@ -29,7 +29,7 @@ from ...values.instances import count, restored, schedule_shape
 from ...values.scope import Scope
 from .site_data import Prepared, Term, per_batch, scanned_parts
 
-Rows: TypeAlias = Float[Array, "*rows"]
+Rows: TypeAlias = Float[Array, "*#rows"]  # what is the same for all rows may be a scalar
 Naturals: TypeAlias = tuple[jax.Array, ...]  # of all elements of a variable, on one axis
 Flat: TypeAlias = dict[str, Naturals]
 # Of real numbers precision * mean and precision on the last axis; of vectors means and covariances.
@@ -47,8 +47,8 @@ class Messages(NamedTuple):
     outcome, or None.
     """
 
-    terms: Float[Array, "*rows term 2"]
-    out: Float[Array, "*rows"] | None
+    terms: Float[Array, "... term 2"]
+    out: Float[Array, "..."] | None
 
 
 class Projection(NamedTuple):
@@ -57,7 +57,7 @@ class Projection(NamedTuple):
     belief: tuple[Rows, Rows]
     cavity: tuple[Rows, Rows]
     denominator: Rows
-    floored: Bool[Array, "*rows"]
+    floored: Bool[Array, "..."]
 
 
 def _outcome(block: SiteBlock) -> Random | Let | None:
@@ -87,7 +87,7 @@ def initial(block: SiteBlock, prepared: Prepared, scope: Scope) -> Messages:
     return Messages(jnp.zeros((*shape, len(block.form.terms), 2)), jnp.zeros(shape) if block.atoms else None)
 
 
-def project(term: Term, belief: Belief, message: Float[Array, "*rows 2"], power: float) -> Projection:
+def project(term: Term, belief: Belief, message: Float[Array, "... 2"], power: float) -> Projection:
     """Belief and cavity along the term's direction, for a batch of instances.
 
     The belief is (elements, 2) or (precision_mean, precision).
@@ -225,7 +225,7 @@ def _batch(
 
 def _targets(
     block: SiteBlock, prepared: Prepared, means: list[Rows], variances: list[Rows], site: Site
-) -> Float[Array, "*rows term 2"]:
+) -> Float[Array, "... term 2"]:
     """The new message of every term: the site seen through the noise and the cavities of the other terms."""
     power = block.method.alpha
     targets = []
@@ -238,7 +238,7 @@ def _targets(
     return jnp.stack(targets, axis=-2) / power
 
 
-def scatter(term: Term, naturals: Naturals, change: Float[Array, "*rows 2"]) -> Naturals:
+def scatter(term: Term, naturals: Naturals, change: Float[Array, "... 2"]) -> Naturals:
     """Adds a batch's changes of messages to the flat naturals of a variable."""
     shift, half = change[..., 0], -0.5 * change[..., 1]
     if term.direction is None:

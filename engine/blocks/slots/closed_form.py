@@ -31,9 +31,9 @@ class Whole(NamedTuple):
 
     factors: ByEdge
     parts: ByEdge
-    noise: Float[Array, ...]
-    mean: Float[Array, ...]
-    variance: Float[Array, ...]
+    noise: Float[Array, "..."]
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
     site: Site
 
     def edge(self, number: int) -> Site:
@@ -51,8 +51,8 @@ class Cut(NamedTuple):
 
     site: Site
     slopes: ByEdge
-    mean: Float[Array, ...]
-    variance: Float[Array, ...]
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
 
 
 def cut_of(whole: Whole, side: Side, spreads: ByEdge) -> Cut:
@@ -73,7 +73,7 @@ def cut_of(whole: Whole, side: Side, spreads: ByEdge) -> Cut:
 
 def confined(
     whole: Whole, side: Side, sites: dict[int, Site], spreads: ByEdge
-) -> tuple[Float[Array, ...], dict[int, Site]]:
+) -> tuple[Float[Array, "..."], dict[int, Site]]:
     """The log evidence and the sites of the edges where a second sum of the same edges, t, is positive.
 
     `sites` and `spreads` are the edges' sites of s alone and their cavity variances; log Z = log Z_s + log Phi(m /

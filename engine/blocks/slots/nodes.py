@@ -33,9 +33,9 @@ class Cavity(NamedTuple):
     `projection` is that of a scalar Gaussian edge; `floored` tells where a cavity had to be made proper.
     """
 
-    values: tuple[Float[Array, ...], ...]
+    values: tuple[Float[Array, "..."], ...]
     projection: Projection | None
-    floored: Bool[Array, ...]
+    floored: Bool[Array, "..."]
 
 
 def gaussian(edge: Edge) -> bool:
@@ -186,7 +186,7 @@ def _slot_cavities(branch: Branch, forms: list[Form | None], cavities: list[Cavi
     return found
 
 
-def _turn(formula: Formula, branch: Branch) -> Float[Array, ...]:
+def _turn(formula: Formula, branch: Branch) -> Float[Array, "..."]:
     """Where the coefficient of the only edge, linear in the only slot, is zero; anywhere if it is constant."""
     ((_, coefficient),) = branch.members
     at = [formula(_itself, [coefficient], (jnp.full((1,) * (formula.rank + 1), x),), 1)[..., 0] for x in (0.0, 1.0)]

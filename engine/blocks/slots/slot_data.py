@@ -194,7 +194,7 @@ class Formula:
 
     def __call__(
         self, function: Callable[..., Array], exprs: list[Expr], values: tuple[Array, ...] | None, lift: int
-    ) -> Float[Array, ...]:
+    ) -> Float[Array, "..."]:
         """`function` of the expressions' values, at all instances; `lift` is the number of node axes."""
         keys, slots = self.arguments(exprs)
         arrays = [self._lifted(self.arrays[key], lift) for key in keys]

@@ -31,7 +31,7 @@ class HasValues(Protocol):
     def values(self) -> tuple[Any, ...]: ...
 
 
-def cavity(belief: Naturals, message: Naturals, power: float) -> tuple[Naturals, Bool[Array, "*rows"]]:
+def cavity(belief: Naturals, message: Naturals, power: float) -> tuple[Naturals, Bool[Array, "..."]]:
     """Mean and covariance without the message, and which cavities had to be made proper.
 
     `belief` are flat naturals (precision * mean, -precision / 2). An improper cavity keeps a little of the belief: the
@@ -51,7 +51,7 @@ def cavity(belief: Naturals, message: Naturals, power: float) -> tuple[Naturals,
 
 def branch(
     own: Branch, power: float, arrays: Callable[[Expr], Array], cavities: Sequence[HasValues]
-) -> tuple[Float[Array, "*rows"], dict[int, Site]]:
+) -> tuple[Float[Array, "..."], dict[int, Site]]:
     """log N(0; sum of coefficient * vector + shift, 1 / precision) to a power under the cavities, and its sites."""
     precision = arrays(own.args[own.factor.role.precision])
     mean = arrays(own.shift) if own.shift is not None else jnp.zeros(precision.shape[-1])
@@ -75,7 +75,7 @@ def branch(
     return log_evidence, sites
 
 
-def mixed(weights: Float[Array, ...], site: Site, share: Float[Array, ...], axes: tuple[int, ...]) -> Site:
+def mixed(weights: Float[Array, "..."], site: Site, share: Float[Array, "..."], axes: tuple[int, ...]) -> Site:
     """The site of a mixture of sites over `axes`, which are kept; `share` is the weight of those that read the edge."""
     w = weights[..., None]
     score = jnp.sum(w * site.score, axis=axes, keepdims=True)
