@@ -8,7 +8,13 @@ variance to a Gaussian's. What is then still random is integrated by quadrature.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+from jaxtyping import PyTree
+
+from .arrays import Array
+
+Known: TypeAlias = Any  # a value, or a belief of the family that was asked for
 
 
 class Formula(Protocol):
@@ -27,11 +33,11 @@ class Formula(Protocol):
         """Whether it is a belief that none of the others depends on."""
         ...
 
-    def given(self, function: Callable[[Any], Any]) -> Self:
+    def given(self, function: Callable[[Known], Array]) -> Self:
         """What the function gives of the known value or of the belief, for one instance: a known value."""
         ...
 
-    def random(self, function: Callable[[Any], Any]) -> Self:
+    def random(self, function: Callable[[Known], PyTree]) -> Self:
         """A new random number, whose belief the function gives of the known value or of the belief."""
         ...
 
@@ -39,7 +45,7 @@ class Formula(Protocol):
         """A known number, the same for all instances."""
         ...
 
-    def draw(self, belief: Any) -> Self:
+    def draw(self, belief: PyTree) -> Self:
         """A new random number of this belief, for each instance one."""
         ...
 
@@ -54,4 +60,4 @@ class Closed(NamedTuple):
     """A distribution by the name of its conditional (`conditionals/`), with its arguments."""
 
     conditional: str
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any]  # the formulas of whoever asked

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
+from .arrays import Array, Key
 from .errors import UnsupportedError
 from .factor import Factor
 from .quadrature.predictive import COUNTS, LINES, grid
-
-Array = Any
+from .special import TINY
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,10 +41,29 @@ class Conditional:
     whole: bool = False
 
 
-class Table(dict[str, dict[str, Any]]):
+class Functions(TypedDict, total=False):
+    """Those of `Conditional`."""
+
+    log_density: Callable[..., Array]
+    mean: Callable[..., Array]
+    variance: Callable[..., Array]
+    draw: Callable[..., Array]
+    below: Callable[..., Array]
+    covariance: Callable[..., Array]
+    whole: bool
+
+
+class Named(Functions):
+    """These, with the factor and the kind of domain that it generates."""
+
+    name: str
+    kind: str
+
+
+class Table(dict[str, Named]):
     """What conditionals are made of, by the name of the factor, which gives the log density where none is added."""
 
-    def add(self, name: str, kind: str, **functions: Any) -> None:
+    def add(self, name: str, kind: str, **functions: Unpack[Functions]) -> None:
         """Adds the functions of `Conditional` for the factor `name`, which generates this kind of domain."""
         self[name] = {"name": name, "kind": kind, **functions}
 
@@ -62,7 +82,7 @@ def inverted(is_below: Callable[[Array], Array], kind: str, shape: tuple[int, ..
     """The smallest x of this kind of domain that is not below what `is_below(x)` asks, by halving; shaped `shape`."""
     place, low, high, steps = _SEARCH[kind]
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         middle = jnp.floor(middle) if kind == "count" else middle
         below = is_below(place(middle))
@@ -93,10 +113,10 @@ def from_density(factor: Factor, kind: str) -> Conditional:
     return Conditional(**{"name": factor.name, "kind": kind, "log_density": factor.log_density, **functions})
 
 
-def _counts(factor: Factor) -> dict[str, Any]:
+def _counts(factor: Factor) -> Functions:
     counts = jnp.arange(COUNTS, dtype=jnp.float32)
 
-    def mass(arguments: dict[str, Array]) -> tuple[Array, Array]:
+    def mass(arguments: dict[str, Array]) -> tuple[Float[Array, " point"], Float[Array, " point"]]:
         x = jnp.asarray(counts, float)
         found = jnp.exp(jax.vmap(lambda out: factor.log_density(out, **arguments))(x))
         return x, found / found.sum()
@@ -113,7 +133,7 @@ def _counts(factor: Factor) -> dict[str, Any]:
         x, weights = mass(arguments)
         return weights @ (x <= out)
 
-    def draw(key: Array, **arguments: Array) -> Array:
+    def draw(key: Key, **arguments: Array) -> Array:
         x, weights = mass(arguments)
         return jax.random.choice(key, x, p=weights)
 
@@ -122,20 +142,20 @@ def _counts(factor: Factor) -> dict[str, Any]:
 
 _COORDINATE: dict[str, Callable[[Array], Array]] = {
     "real": lambda x: x,
-    "positive": lambda x: jnp.log(jnp.maximum(x, 1e-300)),
+    "positive": lambda x: jnp.log(jnp.maximum(x, TINY)),
     "unit": lambda x: jnp.log(x) - jnp.log1p(-x),
 }
 
 
-def _sum(weights: Array, values: Array) -> Array:
+def _sum(weights: Float[Array, " point"], values: Float[Array, " point"]) -> Float[Array, ""]:
     """The weighted sum; what has no weight may be infinite."""
     return jnp.where(weights > 0, weights * values, 0.0).sum()
 
 
-def _line(factor: Factor, kind: str) -> dict[str, Any]:
+def _line(factor: Factor, kind: str) -> Functions:
     place, log_slope, _ = LINES[kind]
 
-    def mass(arguments: dict[str, Array]) -> tuple[Array, Array]:
+    def mass(arguments: dict[str, Array]) -> tuple[Float[Array, " point"], Float[Array, " point"]]:
         density = jax.vmap(lambda out: factor.log_density(out, **arguments))
         u, weights = grid(lambda u: density(place(u)) + log_slope(u))
         return u, jnp.where(weights > 0, weights, 0.0)
@@ -153,7 +173,7 @@ def _line(factor: Factor, kind: str) -> dict[str, Any]:
         u, weights = mass(arguments)
         return jnp.interp(_COORDINATE[kind](x), u, jnp.cumsum(weights) - 0.5 * weights, left=0.0, right=1.0)
 
-    def draw(key: Array, **arguments: Array) -> Array:
+    def draw(key: Key, **arguments: Array) -> Array:
         u, weights = mass(arguments)
         return place(jnp.interp(jax.random.uniform(key), jnp.cumsum(weights) - 0.5 * weights, u))
 

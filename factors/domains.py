@@ -129,12 +129,20 @@ count = Domain("count")
 
 
 def vector(dimension: int) -> Domain:
-    """Vectors of `dimension` real numbers."""
+    """Vectors of `dimension` real numbers, the last axis of their data.
+
+    `dimension` is a positive integer. Returns a domain for `Model.input`, which raises
+    ModelError for anything else.
+    """
     return Domain("vector", dimension)
 
 
 def posdef(dimension: int) -> Domain:
-    """Symmetric positive definite matrices of `dimension` rows."""
+    """Symmetric positive definite matrices of `dimension` rows, the last two axes of their data.
+
+    `dimension` is a positive integer. Returns a domain for `Model.input`, which raises
+    ModelError for anything else.
+    """
     return Domain("posdef", dimension)
 
 
@@ -148,15 +156,26 @@ def matrix(rows: int, columns: int) -> Domain:
 
 
 def category(classes: Any) -> Domain:
-    """Integers 0, ..., classes - 1."""
+    """Integers 0, ..., classes - 1.
+
+    `classes` is a positive integer, or a plate whose elements are the classes. Returns a domain
+    for `Model.input`, which raises ModelError for anything else.
+    """
     return Domain("category", classes)
 
 
 def simplex(classes: Any) -> Domain:
-    """Probability vectors over `classes` classes."""
+    """Probability vectors over `classes` classes, the last axis of their data.
+
+    `classes` is as for `category`. Returns a domain for `Model.input`, which raises ModelError for anything else.
+    """
     return Domain("simplex", classes)
 
 
 def index(plate: Any) -> Domain:
-    """Positions in `plate`: integers 0, ..., size - 1."""
+    """Positions in `plate`: integers 0, ..., size - 1.
+
+    `plate` is what `Model.plate` returned. Returns a domain for `Model.input`, which raises ModelError for anything
+    else.
+    """
     return Domain("index", plate=plate)

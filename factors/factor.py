@@ -5,10 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
 
+from jaxtyping import Float
+
+from .arrays import Argument, Array
+from .closed import Closed, Formula
 from .domains import Domain
 from .errors import ModelError
+from .families.base import ExponentialFamily
+from .moments import Moments
 from .roles import Role
 from .rules import Rule
 
@@ -18,16 +24,19 @@ class Site(NamedTuple):
 
     `log_evidence` = log of the integral of f(s) N(s; m, v), `score` its derivative in m, `curvature` minus its second
     derivative, and `ratio` = 1 - v * curvature, the tilted variance over v, carried along because it cannot be
-    recovered by subtraction in the tails.
+    recovered by subtraction in the tails. A factor of several scalars, or of a vector, has the derivatives of each: an
+    event axis.
     """
 
-    log_evidence: Any
-    score: Any
-    curvature: Any
-    ratio: Any
+    log_evidence: Float[Array, "*instances"]
+    score: Float[Array, "*instances"]
+    curvature: Float[Array, "*instances"]
+    ratio: Float[Array, "*instances"]
 
 
-Support = tuple[str | float, str | float]  # the ends of an interval: numbers, or the arguments that give them
+Support: TypeAlias = tuple[
+    str | float, str | float
+]  # the ends of an interval: numbers, or the arguments that give them
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,10 +82,10 @@ class Factor:
     name: str
     edges: Mapping[str, str]
     out: Callable[[Mapping[str, Domain]], Domain]
-    log_density: Callable[..., Any]
-    expected_log: Callable[..., Any] | None = None
-    predict: Callable[..., Any] | None = None
-    with_random: Callable[[frozenset[str]], Callable[..., Any] | None] | None = None
+    log_density: Callable[..., Array]
+    expected_log: Callable[..., Array] | None = None
+    predict: Callable[..., ExponentialFamily] | None = None
+    with_random: Callable[[frozenset[str]], Callable[..., Array] | None] | None = None
     conjugate: frozenset[str] = frozenset()
     sites: Mapping[str, Callable[..., Site]] = dataclasses.field(default_factory=dict)
     unsupported: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -84,11 +93,11 @@ class Factor:
     closed_sites: frozenset[str] = frozenset()
     rules: tuple[Rule, ...] = ()
     accuracy: str = "exact"
-    link_densities: Mapping[str, Callable[..., Any]] = dataclasses.field(default_factory=dict)
-    log_predictive: Callable[..., Any] | None = None
-    keeps: Mapping[str, Any] | None = None
-    closed: Callable[..., Any] | None = None
-    conditional: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    link_densities: Mapping[str, Callable[..., Array]] = dataclasses.field(default_factory=dict)
+    log_predictive: Callable[..., Array] | None = None
+    keeps: Mapping[str, type[ExponentialFamily]] | None = None
+    closed: Callable[[Mapping[str, Formula]], Closed | None] | None = None
+    conditional: Mapping[str, Callable[..., Array] | bool] = dataclasses.field(default_factory=dict)
     role: Role | None = None
     divides: Mapping[str, int] = dataclasses.field(default_factory=dict)
     support: Support | None = None
@@ -117,8 +126,8 @@ class Link:
     """
 
     name: str
-    value: Callable[..., Any]
-    moments: Callable[..., Any]
+    value: Callable[..., Array]
+    moments: Callable[..., Moments]
     bounds: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"exact": "exact"})
     site: Callable[..., Site] | None = None
     chance: Callable[..., Site] | None = None
@@ -130,15 +139,15 @@ class Term:
     """A factor applied to its arguments: numbers, arrays or expressions, by edge name."""
 
     factor: Factor
-    args: dict[str, Any]
-    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    args: dict[str, Argument]
+    options: dict[str, Argument] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Switch:
     """A gate over whole terms: `selector` (boolean or categorical) decides which term generates the variable."""
 
-    selector: Any
+    selector: Argument
     terms: tuple[Term, ...]
 
 
@@ -153,9 +162,9 @@ class Chain:
 
     first: Term
     then: Term
-    previous: Any
-    over: Any
-    parent: Any = None
+    previous: Argument
+    over: Argument
+    parent: Argument = None
 
 
 def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
@@ -165,7 +174,7 @@ def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     """
 
     @functools.wraps(builder)
-    def build(*args: Any, **kwargs: Any) -> Term:
+    def build(*args: Argument, **kwargs: Argument) -> Term:
         try:
             return builder(*args, **kwargs)
         except ModelError as problem:
@@ -174,30 +183,33 @@ def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     return build
 
 
-def _never(*args: Any, **kwargs: Any) -> Any:
+def _never(*args: object, **kwargs: object) -> NoReturn:
     raise AssertionError("a refused term has no density")
 
 
 _REFUSED = Factor("refused", {}, _never, _never, _never, _never)
 REGISTRY: dict[str, Factor] = {}
 LINKS: dict[str, Link] = {}
+Entry = TypeVar("Entry", Factor, Link)
 VECTOR_LINKS = ("softmax", "multinomial_probit")  # their argument is all elements of a plate
 
 
-def register(item: Any) -> Any:
+def register(item: Entry) -> Entry:
     """Adds a factor or a link to its registry under its name and returns it."""
-    registry: dict[str, Any] = LINKS if isinstance(item, Link) else REGISTRY
-    if item.name in registry:
+    if item.name in (LINKS if isinstance(item, Link) else REGISTRY):
         raise ValueError(f"Two entries of the vocabulary are called {item.name!r}.")
-    registry[item.name] = item
+    if isinstance(item, Link):
+        LINKS[item.name] = item
+    else:
+        REGISTRY[item.name] = item
     return item
 
 
-def switch(selector: Any, *terms: Term) -> Switch:
+def switch(selector: Argument, *terms: Term) -> Switch:
     """A gate over terms: `switch(boolean, when_true, when_false)` or `switch(categorical, case_0, case_1, ...)`.
 
-    `selector` is a boolean or categorical variable; every term must generate the same domain. Returns a `Switch`, to be
-    given to `Model.random`; a selector of another domain, or the wrong number of cases, is a `ModelError` there.
-    Source: minka2008gates.
+    `selector` is a boolean or categorical variable; all `terms`, one for each of its values, must generate the same
+    domain. Returns a `Switch`, to be given to `Model.random`; a selector of another domain, or the wrong number of
+    cases, is a `ModelError` there. Source: minka2008gates.
     """
     return Switch(selector, tuple(terms))

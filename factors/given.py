@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import jax.numpy as jnp
 
+from .arrays import Array
 from .factor import Factor
 from .families import FOR_DOMAIN
-from .moments import Count, Real, Vector
+from .families.matrices import outer
+from .moments import Count, Moments, Real, Vector
 from .quadrature import HALF_LOG_2PI
 
 
@@ -23,7 +25,7 @@ def given(kind: str) -> Factor:
     family = FOR_DOMAIN[kind]
     names = tuple(f"natural_{j}" for j in range(len(family.natural_ndims)))
 
-    def expected_log(out: Any, **arguments: Any) -> Any:
+    def expected_log(out: Moments, **arguments: Array) -> Array:
         naturals = tuple(arguments[name] for name in names)
         if isinstance(out, Real):  # eta t - A loses all digits when |mean| is many standard deviations
             precision = -2.0 * naturals[1]
@@ -33,7 +35,7 @@ def given(kind: str) -> Factor:
         base = -out.log_factorial if isinstance(out, Count) else 0.0
         return total - family.from_naturals(naturals).log_partition() + base
 
-    def log_density(out: Any, **arguments: Any) -> Any:
+    def log_density(out: Array, **arguments: Array) -> Array:
         return family.from_naturals(tuple(arguments[name] for name in names)).log_density(out)
 
     return Factor(
@@ -47,12 +49,12 @@ def given(kind: str) -> Factor:
     )
 
 
-def _stats(moments: Any) -> tuple[Any, ...]:
+def _stats(moments: Moments) -> tuple[Array, ...]:
     """The expected statistics: the same numbers, except that Gaussians keep variances."""
     if isinstance(moments, Vector):
-        return moments.mean, moments.covariance + jnp.outer(moments.mean, moments.mean)
+        return moments.mean, moments.covariance + outer(moments.mean, moments.mean)
     return (moments.mean,) if isinstance(moments, Count) else tuple(moments)
 
 
-def _never(*args: Any, **kwargs: Any) -> NoReturn:
+def _never(*args: object, **kwargs: object) -> NoReturn:
     raise AssertionError("a given belief is made by the compiler, not by a model")

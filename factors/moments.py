@@ -4,80 +4,84 @@ A family gives the moments of its distribution, an observed value gives those of
 maps the moments of its arguments to its own. A message is the gradient of the factor's expected log density in them.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-Array = Any
+from jaxtyping import Float
+
+from .arrays import Array
 
 
 class Real(NamedTuple):
     """E x and Var x."""
 
-    mean: Array
-    variance: Array
+    mean: Float[Array, "*plates"]
+    variance: Float[Array, "*plates"]
 
 
 class Sparse(NamedTuple):
     """P(x is not zero), E x and Var x."""
 
-    probability: Array
-    mean: Array
-    variance: Array
+    probability: Float[Array, "*plates"]
+    mean: Float[Array, "*plates"]
+    variance: Float[Array, "*plates"]
 
 
 class Positive(NamedTuple):
     """E x and E log x."""
 
-    mean: Array
-    log: Array
+    mean: Float[Array, "*plates"]
+    log: Float[Array, "*plates"]
 
 
 class Unit(NamedTuple):
     """E log p and E log(1 - p)."""
 
-    log: Array
-    log_complement: Array
+    log: Float[Array, "*plates"]
+    log_complement: Float[Array, "*plates"]
 
 
 class Boolean(NamedTuple):
     """P(x is true)."""
 
-    probability: Array
+    probability: Float[Array, "*plates"]
 
 
 class Category(NamedTuple):
     """Class probabilities, last axis."""
 
-    probability: Array
+    probability: Float[Array, "*plates class"]
 
 
 class Simplex(NamedTuple):
     """E log p, last axis."""
 
-    log: Array
+    log: Float[Array, "*plates class"]
 
 
 class Vector(NamedTuple):
     """E x and Cov x."""
 
-    mean: Array
-    covariance: Array
+    mean: Float[Array, "*plates dim"]
+    covariance: Float[Array, "*plates dim dim"]
 
 
 class PosDef(NamedTuple):
     """E X and E log det X."""
 
-    mean: Array
-    log_det: Array
+    mean: Float[Array, "*plates dim dim"]
+    log_det: Float[Array, "*plates"]
 
 
 class Count(NamedTuple):
     """E x and E log x!."""
 
-    mean: Array
-    log_factorial: Array
+    mean: Float[Array, "*plates"]
+    log_factorial: Float[Array, "*plates"]
 
 
-BY_KIND = {
+POINT_VARIANCE = 1e-200  # in place of none: its inverse, and that times a mean, are still finite
+Moments: TypeAlias = Real | Sparse | Positive | Unit | Boolean | Category | Simplex | Vector | PosDef | Count
+BY_KIND: dict[str, type[Moments]] = {
     "real": Real,
     "sparse": Sparse,
     "positive": Positive,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import decimal
 import numbers
-from typing import Any
 
 import numpy as np
 
+from .arrays import Argument
 from .errors import ModelError
 
 _ENCODE = "Give numbers, all rows equally long; encode categories as 0, 1, 2, ... (pandas: `.cat.codes`)."
@@ -20,7 +20,7 @@ class ValueProblem(Exception):
     """
 
 
-def numeric_array(value: Any) -> np.ndarray:
+def numeric_array(value: Argument) -> np.ndarray:
     """`value` as an array of booleans, integers or floats (no copy if it is one); ValueProblem for anything else.
 
     None among numbers is NaN, as it is in tables; text and dates are no numbers, even where NumPy would convert them.
@@ -44,7 +44,7 @@ def numeric_array(value: Any) -> np.ndarray:
     return array
 
 
-def given_number(builder: str, name: str, value: Any) -> Any:
+def given_number(builder: str, name: str, value: Argument) -> Argument:
     """What a builder is to compute with: numbers as a float or an array of floats, expressions and terms as they are.
 
     ModelError, which names the argument as the user wrote it, for anything else.
@@ -60,7 +60,7 @@ def given_number(builder: str, name: str, value: Any) -> Any:
     return array if array.ndim else float(array)
 
 
-def brief(value: Any) -> str:
+def brief(value: Argument) -> str:
     """The value in forty characters."""
     try:
         text = " ".join(repr(value).split())

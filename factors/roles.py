@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
+
+from jaxtyping import PyTree
+
+from .arrays import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +57,8 @@ class Table(Role):
     of which the mean probabilities are known.
     """
 
-    log_chance: Callable[[Any, Any], Any]
-    belief: Callable[[Any], Any]
+    log_chance: Callable[[Array, Array], Array]
+    belief: Callable[[Array], PyTree]
     probability: str = "probability"
 
 
@@ -87,18 +91,38 @@ class Process(Role):
     mean: str = "mean"
 
 
-def transition(factors: Iterable[Any], states: str) -> str:
+class HasRole(Protocol):
+    """A factor, as far as its role is concerned."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def role(self) -> Role | None: ...
+
+
+class Applied(Protocol):
+    """A factor and its arguments: a term, or a block of the compiler."""
+
+    @property
+    def factor(self) -> HasRole: ...
+
+    @property
+    def args(self) -> Mapping[str, Any]: ...
+
+
+def transition(factors: Iterable[HasRole], states: str) -> str:
     """The name of the factor that moves a chain of this kind of states."""
     return next(factor.name for factor in factors if factor.role is not None and factor.role.states == states)
 
 
-def gaussian_arguments(block: Any) -> tuple[Any, Any]:
+def gaussian_arguments(block: Applied) -> tuple[Any, Any]:
     """Mean and precision of a linear Gaussian term or block: of all that has a factor and its arguments."""
     role, args = block.factor.role, block.args
     assert isinstance(role, LinearGaussian)
     return args[role.mean], args[role.precision]
 
 
-def replaced(block: Any, **arguments: Any) -> Mapping[str, Any]:
+def replaced(block: Applied, **arguments: Any) -> Mapping[str, Any]:
     """The arguments of a linear Gaussian with another `mean` or `precision`."""
     return {**block.args, **{getattr(block.factor.role, part): value for part, value in arguments.items()}}

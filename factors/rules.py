@@ -8,11 +8,15 @@ variable is declared, data when they are given.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from jaxtyping import Bool, Shaped
 
 from .domains import Domain
+
+Given: TypeAlias = Shaped[np.ndarray, "..."]
+Holds: TypeAlias = Bool[np.ndarray, "*instances"] | np.bool_  # of one instance a scalar
 
 
 class Rule(NamedTuple):
@@ -27,16 +31,16 @@ class Rule(NamedTuple):
     """
 
     edges: tuple[str, ...]
-    holds: Callable[..., Any]
+    holds: Callable[..., Holds]
     says: str
     fix: str
 
 
-def _finite_interval(domain: Domain, low: Any, high: Any) -> Any:
+def _finite_interval(domain: Domain, low: Given, high: Given) -> Holds:
     return (low < high) & np.isfinite(low) & np.isfinite(high)
 
 
-def _within(domain: Domain, out: Any, low: Any, high: Any) -> Any:
+def _within(domain: Domain, out: Given, low: Given, high: Given) -> Holds:
     return (out >= low) & (out <= high)
 
 
@@ -58,7 +62,7 @@ TRIALS = Rule(
 )
 
 
-def _counts(domain: Domain, out: Any, n: Any) -> Any:
+def _counts(domain: Domain, out: Given, n: Given) -> Holds:
     return (out >= 0).all(-1) & (out == np.rint(out)).all(-1) & (out.sum(-1) == n)
 
 
@@ -79,7 +83,7 @@ INCREASING = Rule(
 def inner(edge: str, kind: str = "unit") -> Rule:
     """A probability, or each one of a probability vector, that must be neither 0 nor 1."""
 
-    def holds(domain: Domain, **values: Any) -> Any:
+    def holds(domain: Domain, **values: Given) -> Holds:
         (value,) = values.values()
         inside = (value > 0) & (value < 1)
         return inside.all(-1) if kind == "simplex" else inside

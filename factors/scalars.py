@@ -7,40 +7,45 @@ below, or `Real` (see `moments.py`) for one of which only mean and variance are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
+from .arrays import Array
 from .families import Beta, Gamma
-from .moments import Boolean, Positive, Real, Sparse, Unit
-from .special import trigamma
+from .moments import Boolean, Moments, Positive, Real, Sparse, Unit
+from .special import TINY, trigamma
 
-Array = Any
+_Family = TypeVar("_Family", Gamma, Beta)
 
 
 class GammaNumber(NamedTuple):
     """A Gamma distributed number: all powers above -shape."""
 
-    shape: Array
-    rate: Array
+    shape: Float[Array, "*plates"]
+    rate: Float[Array, "*plates"]
 
 
 class BetaNumber(NamedTuple):
     """A Beta distributed number: all positive powers."""
 
-    a: Array
-    b: Array
+    a: Float[Array, "*plates"]
+    b: Float[Array, "*plates"]
 
 
 class LogNormalNumber(NamedTuple):
     """The exponential of a Gaussian of this mean and variance: all powers."""
 
-    mean: Array
-    variance: Array
+    mean: Float[Array, "*plates"]
+    variance: Float[Array, "*plates"]
 
 
-def number_of(moments: Any) -> Any:
+Number: TypeAlias = GammaNumber | BetaNumber | LogNormalNumber | Real | Sparse
+
+
+def number_of(moments: Positive | Unit | Number) -> Number:
     """The number whose family has these moments; that of a `Positive` is a Gamma, of a `Unit` a Beta."""
     if isinstance(moments, Positive):
         family = _family_with(Gamma, moments)
@@ -51,7 +56,7 @@ def number_of(moments: Any) -> Any:
     return moments
 
 
-def _family_with(family: Any, moments: Any) -> Any:
+def _family_with(family: type[_Family], moments: Positive | Unit) -> _Family:
     """The family of these expected statistics, with the derivatives of the inverse: one step of Newton from it."""
     solved = family.from_stats(jax.lax.stop_gradient(tuple(moments)))
     solved = jax.lax.stop_gradient(solved)
@@ -63,13 +68,13 @@ def _family_with(family: Any, moments: Any) -> Any:
     )
 
 
-def as_real(moments: Any) -> Real:
+def as_real(moments: Positive | Unit | Number) -> Real:
     """Mean and variance of a positive number or a probability."""
     number = number_of(moments)
     return Real(expectation(number, 1), covariance(number, 1, 1))
 
 
-READ_AS: dict[tuple[type | None, type | None], Callable[[Any], Any]] = {
+READ_AS: dict[tuple[type | None, type | None], Callable[[Any], Moments]] = {
     (Real, Sparse): lambda found: Real(found.mean, found.variance),
     (Real, Positive): as_real,
     (Real, Unit): as_real,
@@ -83,15 +88,16 @@ def log_of(moments: Positive | Unit) -> Real:
     number = number_of(moments)
     if isinstance(number, GammaNumber):
         return Real(moments.log, trigamma(number.shape))
+    assert isinstance(number, BetaNumber)
     return Real(moments.log, trigamma(number.a) - trigamma(number.a + number.b))
 
 
-def power_of(moments: Any, exponent: int) -> Positive:
+def power_of(moments: Positive, exponent: int) -> Positive:
     """E x^n and E log x^n of a positive number."""
     return Positive(expectation(number_of(moments), exponent), exponent * moments.log)
 
 
-def expectation(number: Any, n: int) -> Array:
+def expectation(number: Number, n: int) -> Array:
     """E x^n; infinite for powers that a Gamma does not have."""
     match number:
         case GammaNumber(shape, rate):
@@ -103,7 +109,7 @@ def expectation(number: Any, n: int) -> Array:
     return number.mean if n == 1 else number.mean**2 + number.variance
 
 
-def covariance(number: Any, n: int, k: int) -> Array:
+def covariance(number: Number, n: int, k: int) -> Array:
     """Cov(x^n, x^k)."""
     match number:
         case GammaNumber(shape, _):
@@ -118,7 +124,7 @@ def covariance(number: Any, n: int, k: int) -> Array:
     return expectation(number, n) * expectation(number, k) * jnp.expm1(excess)
 
 
-def _of_gaussian(number: Real, n: int, k: int) -> Array:
+def _of_gaussian(number: Real | Sparse, n: int, k: int) -> Array:
     mean, variance = number.mean, number.variance
     if n + k == 2:
         return variance
@@ -136,7 +142,7 @@ def _rising(a: Array, n: int) -> Array:
 
 def larger(a: Real, b: Real, difference: Real) -> Real:
     """Mean and variance of the larger of two Gaussian numbers, given those of a - b. Source clark1961greatest."""
-    spread = jnp.sqrt(jnp.maximum(difference.variance, 1e-300))
+    spread = jnp.sqrt(jnp.maximum(difference.variance, TINY))
     z = difference.mean / spread
     p, density = jax.scipy.special.ndtr(z), jnp.exp(-0.5 * z * z) / jnp.sqrt(2.0 * jnp.pi)
     q = jax.scipy.special.ndtr(-z)

@@ -9,12 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
+from .arrays import Argument, Array
 from .domains import Domain, positive, real
 from .errors import ModelError
 from .factor import LINKS, REGISTRY, Factor, Term, told_with_name
-from .families import FOR_DOMAIN
-from .moments import BY_KIND
+from .families import FOR_DOMAIN, ExponentialFamily
+from .moments import BY_KIND, Moments
 
 _DOMAINS = (
     "cv.real, cv.positive, cv.unit, cv.boolean, cv.count, cv.category(k), cv.simplex(k), cv.vector(d) or cv.posdef(d)"
@@ -25,19 +27,20 @@ def factor(
     name: str,
     *,
     out: Domain,
-    log_density: Callable[..., Any],
-    expected_log: Callable[..., Any] | None = None,
-    predict: Callable[..., Any] | None = None,
+    log_density: Callable[..., Array],
+    expected_log: Callable[..., Array] | None = None,
+    predict: Callable[..., ExponentialFamily] | None = None,
     unsupported: Mapping[str, str] | None = None,
-    link_densities: Mapping[str, Callable[..., Any]] | None = None,
+    link_densities: Mapping[str, Callable[..., Array]] | None = None,
     **edges: Domain,
 ) -> Callable[..., Term]:
     """A factor of one's own: log p(out | arguments), written with jax.numpy for one scalar instance.
 
-    `out` and the further keywords, which name the arguments, are domains; `log_density(out, <arguments>)` takes points
-    of them and returns one number, normalised if its evidence is to mean anything. Messages are derived: quadrature
-    for up to two random scalars, fixed quasi-random points beyond (see `factors/quadrature/derived.py`). Returns a
-    builder: call it with the arguments, by position or name, inside `Model.random`.
+    `name` is how messages call it. `out` and the further keywords, which name the arguments, are domains;
+    `log_density(out, <arguments>)` takes points of them and returns one number, normalised if its evidence is to mean
+    anything. Messages are derived: quadrature for up to two random scalars, fixed quasi-random points beyond (see
+    `factors/quadrature/derived.py`). Returns a builder: call it with the arguments, by position or name, inside
+    `Model.random`.
 
     What a factor of the vocabulary declares may be given here too (see `Factor` in `factors/factor.py`):
     `expected_log(out, <arguments>)` of moments, `predict(<arguments>)` from moments to the family of `out`,
@@ -69,7 +72,7 @@ def factor(
     )
     check_declared(made, domains)
 
-    def build(*values: Any, **named: Any) -> Term:
+    def build(*values: Argument, **named: Argument) -> Term:
         return Term(made, _bound(name, tuple(edges), values, named))
 
     build.__name__ = build.__qualname__ = name
@@ -102,7 +105,7 @@ def check_declared(made: Factor, domains: Mapping[str, Domain]) -> None:
         raise ModelError(f"cv.factor('{name}'): the link density of {link!r} cannot be called. Give a function.")
 
 
-def _point_moments(points: Mapping[str, Any], domains: Mapping[str, Domain]) -> dict[str, Any]:
+def _point_moments(points: Mapping[str, Array], domains: Mapping[str, Domain]) -> dict[str, Moments]:
     """The moments of beliefs without spread."""
     found = {}
     for edge, domain in domains.items():
@@ -111,7 +114,7 @@ def _point_moments(points: Mapping[str, Any], domains: Mapping[str, Domain]) -> 
     return found
 
 
-def _at_moments(made: Factor, what: str, gives: str, moments: Mapping[str, Any]) -> Any:
+def _at_moments(made: Factor, what: str, gives: str, moments: Mapping[str, Moments]) -> PyTree:
     try:
         return getattr(made, what)(**moments)
     except Exception as problem:
@@ -126,8 +129,8 @@ def _check_prediction(made: Factor, domains: Mapping[str, Domain]) -> None:
     """What is predicted is a member of the family of the outcome."""
     edges = {edge: domain for edge, domain in domains.items() if edge != "out"}
     with jax.enable_x64(True):
-        points = {edge: _ordinary(domain) for edge, domain in edges.items()}
-        if any(point is None for point in points.values()):
+        points = _ordinary_points(edges)
+        if points is None:
             return
         found = _at_moments(made, "predict", "a family of the outcome", _point_moments(points, edges))
     wanted = FOR_DOMAIN[domains["out"].kind]
@@ -141,8 +144,8 @@ def _check_prediction(made: Factor, domains: Mapping[str, Domain]) -> None:
 def _check_average(made: Factor, domains: Mapping[str, Domain]) -> None:
     """At points, which are beliefs without spread, the expected log density is the log density."""
     with jax.enable_x64(True):
-        points = {edge: _ordinary(domain) for edge, domain in domains.items()}
-        if any(point is None for point in points.values()):
+        points = _ordinary_points(domains)
+        if points is None:
             return
         found = jnp.asarray(_at_moments(made, "expected_log", "one number", _point_moments(points, domains)))
         if found.shape != ():
@@ -159,7 +162,7 @@ def _check_average(made: Factor, domains: Mapping[str, Domain]) -> None:
         )
 
 
-def _check_name(name: Any) -> None:
+def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise ModelError(f"cv.factor(): the name is {name!r}. Give a non-empty string first.")
     if name in LINKS or (name in REGISTRY and not REGISTRY[name].joined):
@@ -169,14 +172,14 @@ def _check_name(name: Any) -> None:
         )
 
 
-def _check_domain(name: str, edge: str, domain: Any) -> None:
+def _check_domain(name: str, edge: str, domain: object) -> None:
     if not isinstance(domain, Domain) or domain.kind not in BY_KIND:
         raise ModelError(
             f"cv.factor('{name}'): the domain of `{edge}` is {domain!r}, which no belief can have. Use {_DOMAINS}."
         )
 
 
-def _check_signature(name: str, what: str, function: Any, wanted: tuple[str, ...]) -> None:
+def _check_signature(name: str, what: str, function: Callable[..., object], wanted: tuple[str, ...]) -> None:
     if not callable(function):
         raise ModelError(
             f"cv.factor('{name}'): {what} is {function!r}, which cannot be called. Give a function of "
@@ -194,11 +197,11 @@ def _check_signature(name: str, what: str, function: Any, wanted: tuple[str, ...
         ) from None
 
 
-def _check_point(name: str, log_density: Callable[..., Any], domains: Mapping[str, Domain]) -> None:
+def _check_point(name: str, log_density: Callable[..., Array], domains: Mapping[str, Domain]) -> None:
     with jax.enable_x64(True):
-        points = {edge: _ordinary(domain) for edge, domain in domains.items()}
-        if any(point is None for point in points.values()):
-            return  # a size that only the model knows
+        points = _ordinary_points(domains)
+        if points is None:
+            return
         where = ", ".join(f"{edge} = {np.asarray(point).tolist()}" for edge, point in points.items())
         try:
             found = jnp.asarray(jax.jit(lambda p: log_density(**p))(points))
@@ -219,7 +222,14 @@ def _check_point(name: str, log_density: Callable[..., Any], domains: Mapping[st
             )
 
 
-def _ordinary(domain: Domain) -> Any:
+def _ordinary_points(domains: Mapping[str, Domain]) -> dict[str, Array] | None:
+    """A point inside each domain; None where the model alone knows a size."""
+    points = {edge: _ordinary(domain) for edge, domain in domains.items()}
+    known = {edge: point for edge, point in points.items() if point is not None}
+    return known if len(known) == len(points) else None
+
+
+def _ordinary(domain: Domain) -> Array | None:
     """A point inside the domain, or None where its size is not known yet."""
     scalars = {"real": 0.3, "positive": 0.7, "unit": 0.4, "boolean": 1.0, "count": 2.0}
     if domain.kind in scalars:
@@ -233,7 +243,9 @@ def _ordinary(domain: Domain) -> Any:
     return jnp.full(domain.size, 1.0 / domain.size if domain.kind == "simplex" else 0.3)
 
 
-def _bound(name: str, edges: tuple[str, ...], values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+def _bound(
+    name: str, edges: tuple[str, ...], values: tuple[Argument, ...], named: Mapping[str, Argument]
+) -> dict[str, Argument]:
     given = dict(zip(edges, values, strict=False)) | dict(named)
     twice = [edge for edge in edges[: len(values)] if edge in named]
     if len(values) > len(edges) or set(given) != set(edges) or twice:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 
-# For `small_models`. Not this folder itself: `tests/sparse` would pass for the library of that name.
+# For `small_models` and others. Not this folder itself: `tests/sparse` would pass for the library of that name.
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "common"))
 
 # Workers share what they compile, for one run: set before JAX is imported, and by the first process for all.
@@ -19,8 +19,11 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
     }
 
+import held_annotations  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402
+
+held_annotations.install()
 
 
 def pytest_addoption(parser):

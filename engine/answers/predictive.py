@@ -24,6 +24,7 @@ from ...factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian,
 from ...factors.links.multinomial_probit import expected_choice
 from ...factors.links.probit import positive_site
 from ...factors.links.softmax import expected_softmax
+from ...factors.moments import POINT_VARIANCE
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
 from ..blocks.chain.chains import prior as chain_prior
@@ -40,7 +41,6 @@ from ..values.plated import Placed, mapped, spread, to_event
 from ..values.scope import Scope
 
 _EXPECTED = {"softmax": expected_softmax, "multinomial_probit": expected_choice}  # means of links of a plate
-SMALLEST = 1e-200  # variance of what is certain: its inverse, and that times a mean, are still finite
 Families = Mapping[str, Any]  # families by name
 
 
@@ -99,7 +99,7 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
     if node.domain.is_positive:
         return positive(expr, scope)
     found = moments(expr, scope, "real")
-    variance = jnp.maximum(found.value.variance, SMALLEST)  # r - r has none, and no precision either
+    variance = jnp.maximum(found.value.variance, POINT_VARIANCE)  # r - r has none, and no precision either
     return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=variance), found.plates)
 
 
@@ -117,7 +117,7 @@ def _by_states(expr: Expr) -> bool:
 def _regular(covariance: Any) -> Any:
     """A covariance that has an inverse: coordinates that are certain, or repeat others, get a little of their own."""
     values = jnp.linalg.eigvalsh(covariance)
-    lowest, highest = values[..., :1, None], jnp.maximum(values[..., -1:, None], SMALLEST)
+    lowest, highest = values[..., :1, None], jnp.maximum(values[..., -1:, None], POINT_VARIANCE)
     return covariance + jnp.where(lowest > 1e-13 * highest, 0.0, 1e-12 * highest) * jnp.eye(covariance.shape[-1])
 
 

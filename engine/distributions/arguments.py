@@ -16,6 +16,7 @@ from ...factors.conditional import Conditional
 from ...factors.conditionals import conditional_named, conditional_of
 from ...factors.factor import Term
 from ...factors.families import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Gaussian, Poisson, VectorGaussian
+from ...factors.moments import POINT_VARIANCE
 from ..values.evaluate import gather, known, value
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
@@ -27,9 +28,8 @@ from .partly_observed import Completed
 from .sums import Sums
 
 _OF_THE_DOMAIN = (Gaussian, VectorGaussian, Gamma, Beta, Dirichlet, Bernoulli, Categorical, Poisson)
-_SMALLEST = 1e-200  # variance of a given value: its inverse, times a mean, is still finite
 _FROM_MOMENTS: dict[str, Any] = {
-    "real": lambda m: Gaussian.from_parameters(mean=m.mean, variance=jnp.maximum(m.variance, _SMALLEST)),
+    "real": lambda m: Gaussian.from_parameters(mean=m.mean, variance=jnp.maximum(m.variance, POINT_VARIANCE)),
     "vector": lambda m: VectorGaussian.from_parameters(mean=m.mean, covariance=m.covariance),
 }
 
@@ -247,7 +247,7 @@ def _by_moments(tree: Tree, found: Arguments) -> bool:
 
 
 def _about_zero(variance: Any) -> Gaussian:
-    return Gaussian.from_parameters(mean=jnp.zeros_like(variance), variance=jnp.maximum(variance, _SMALLEST))
+    return Gaussian.from_parameters(mean=jnp.zeros_like(variance), variance=jnp.maximum(variance, POINT_VARIANCE))
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:

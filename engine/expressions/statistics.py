@@ -10,13 +10,12 @@ import jax.numpy as jnp
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
 from ...factors.families import Bernoulli, Beta, Categorical, Family, Gamma, Gaussian
+from ...factors.moments import POINT_VARIANCE
 from ...factors.special import ndtr
 from ..distributions.belief_points import diverges
 from . import clouds
 from .clouds import Cloud
 from .parts import Key, evaluated, key_of
-
-TINY = 1e-200  # the variance of what is certain
 
 
 def beside(array: Any) -> Any:
@@ -96,7 +95,9 @@ def _above_zero(cloud: Cloud, margin: Callable[[dict[Key, Any]], Any]) -> Any:
     inside = values.weights / jnp.maximum(jnp.sum(values.weights, axis=2, keepdims=True), 1e-300)
     mean = jnp.sum(inside * found, axis=2, keepdims=True)
     variance = jnp.sum(inside * (found - mean) ** 2, axis=2)
-    p = jnp.where(variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, TINY))))
+    p = jnp.where(
+        variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, POINT_VARIANCE)))
+    )
     return jnp.sum(jnp.sum(values.weights, axis=2) * p, axis=1)
 
 
@@ -108,7 +109,7 @@ def family_with(kind: str, found: Any) -> Family:
     if kind == "category":
         return Categorical(jnp.log(jnp.maximum(found, 0.0)))
     mean, variance = found
-    variance = jnp.maximum(variance, TINY)
+    variance = jnp.maximum(variance, POINT_VARIANCE)
     if kind == "positive":
         shape = mean**2 / variance
         return Gamma.from_parameters(shape=shape, rate=shape / mean)

@@ -26,7 +26,8 @@ from ..blocks.site.site_data import Prepared as PreparedSite
 from ..blocks.site.site_data import per_batch, scanned_parts
 from ..blocks.slots import slots
 from ..blocks.slots.closed_form import cut_of, members
-from ..blocks.slots.tilted import Cavity, Nodes, at_state, branch_nodes, gaussian
+from ..blocks.slots.nodes import Cavity, Nodes, branch_nodes, gaussian
+from ..blocks.slots.tilted import at_state
 from ..values.instances import count
 from ..values.masks import present
 from ..values.plated import spread

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.rules.exact_observation import Certainty
+from ...factors.moments import POINT_VARIANCE
 from ...factors.roles import gaussian_arguments
 from .first_beliefs import family_of
 from .moments import moments
@@ -17,7 +18,6 @@ from .scope import Scope
 
 # Relative to the variance of what is observed, given all else: the answers are off by 1e-8, and rounding by as much.
 RATIO = 1e8
-SMALLEST_VARIANCE = 1e-200
 
 
 def exact_blocks(graph: Plan) -> tuple[EnergyBlock, ...]:
@@ -43,6 +43,6 @@ def certainties(
         form = moments(gaussian_arguments(block)[0], scope.with_moments(around), "real")
         certainty = certainty_of(block)
         found[certainty.name] = mapped(
-            lambda own: RATIO / jnp.maximum(own.variance, SMALLEST_VARIANCE), form, order=certainty.plates
+            lambda own: RATIO / jnp.maximum(own.variance, POINT_VARIANCE), form, order=certainty.plates
         )
     return found

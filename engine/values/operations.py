@@ -17,6 +17,7 @@ from ...compiler.algebra import averages as rules
 from ...compiler.language.nodes import Apply
 from ...factors import LINKS
 from ...factors.factor import VECTOR_LINKS
+from ...factors.families.matrices import outer
 from ...factors.moments import Boolean, Positive, Real, Vector
 from ...factors.scalars import LogNormalNumber, larger, log_of, number_of, power_of
 from .joint_beliefs import together
@@ -120,7 +121,7 @@ def _quotient(rule: Any, above: Positive, below: Positive) -> Positive:
 
 
 def _scaled(rule: Any, v: Vector, s: Real) -> Vector:
-    second = v.covariance + jnp.outer(v.mean, v.mean)
+    second = v.covariance + outer(v.mean, v.mean)
     return Vector(s.mean * v.mean, s.mean**2 * v.covariance + s.variance * second)
 
 
@@ -136,14 +137,14 @@ def _stacked(rule: Any, *found: Real) -> Vector:
 
 def _inner_product(rule: Any, a: Vector, b: Vector) -> Real:
     # One inner product of concatenated parts: over plates a single matrix product.
-    left = jnp.concatenate([(a.covariance + jnp.outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
-    right = jnp.concatenate([b.covariance.ravel(), jnp.outer(b.mean, b.mean).ravel()])
+    left = jnp.concatenate([(a.covariance + outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
+    right = jnp.concatenate([b.covariance.ravel(), outer(b.mean, b.mean).ravel()])
     return Real(jnp.dot(a.mean, b.mean), jnp.dot(left, right))
 
 
 def _squared_length(rule: Any, a: Vector) -> Real:
     """a . a of a Gaussian vector."""
-    spread = a.covariance @ (a.covariance + 2.0 * jnp.outer(a.mean, a.mean))
+    spread = a.covariance @ (a.covariance + 2.0 * outer(a.mean, a.mean))
     return Real(jnp.dot(a.mean, a.mean) + jnp.trace(a.covariance), 2.0 * jnp.trace(spread))
 
 

@@ -24,7 +24,7 @@ def polynomial(rule: Polynomial, *found: Any) -> Real:
     scales: dict[Any, Any] = dict.fromkeys(products, 0.0)  # like terms are one
     for size, product in zip(rule.factors, rule.products, strict=True):
         scales[frozenset(product.items())] += math.prod(itertools.islice(values, size), start=1.0)
-    mean = sum(scales[p] * _mean(numbers, product) for p, product in products.items())
+    mean = sum((scales[p] * _mean(numbers, product) for p, product in products.items()), start=jnp.zeros(()))
     variance = sum(
         (1.0 if p == q else 2.0) * scales[p] * scales[q] * _covariance(numbers, products[p], products[q])
         for p, q in _sharing(products)

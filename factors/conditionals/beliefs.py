@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..arrays import Array
+from ..conditional import Table
 from ..errors import UnsupportedError
-from ..families import Beta, Dirichlet, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
+from ..families import Beta, Dirichlet, Family, Gamma, Gaussian, Poisson, SpikeAndSlab, VectorGaussian
 from .counts import COUNTS
 from .positives import POSITIVES
 from .reals import REALS
 from .vectors import VECTORS
 
-Array = Any
 
-
-def below(family: Any, x: Array) -> Array:
+def below(family: Family, x: Array) -> Array:
     """P(X <= x) under a belief, by element; x is shaped plates + event, with more leading axes allowed."""
-    if hasattr(family, "below"):
-        return family.below(x)
+    own_below = getattr(family, "below", None)  # of a mixture, which is no family of the vocabulary
+    if own_below is not None:
+        return own_below(x)
     for own, (function, arguments) in _BELOW.items():
         if isinstance(family, own):
             return function(x, **arguments(family))
@@ -27,21 +28,27 @@ def below(family: Any, x: Array) -> Array:
     )
 
 
-_BELOW: dict[Any, tuple[Callable[..., Array], Callable[[Any], dict[str, Array]]]] = {
-    Gaussian: (REALS["gaussian"]["below"], lambda q: {"mean": q.mean(), "precision": q.precision}),
+def _function(table: Table, name: str) -> Callable[..., Array]:
+    found = table[name].get("below")
+    assert found is not None, f"{name} has no distribution function"
+    return found
+
+
+_BELOW: dict[type[Family], tuple[Callable[..., Array], Callable[[Any], dict[str, Array]]]] = {
+    Gaussian: (_function(REALS, "gaussian"), lambda q: {"mean": q.mean(), "precision": q.precision}),
     VectorGaussian: (
-        VECTORS["isotropic_gaussian"]["below"],
+        _function(VECTORS, "isotropic_gaussian"),
         lambda q: {"mean": q.mean(), "precision": 1.0 / q.variance()},
     ),
-    Gamma: (POSITIVES["gamma"]["below"], lambda q: {"shape": q.shape, "rate": q.rate}),
-    Beta: (POSITIVES["beta"]["below"], lambda q: {"a": q.a, "b": q.b}),
+    Gamma: (_function(POSITIVES, "gamma"), lambda q: {"shape": q.shape, "rate": q.rate}),
+    Beta: (_function(POSITIVES, "beta"), lambda q: {"a": q.a, "b": q.b}),
     Dirichlet: (
-        POSITIVES["beta_of_mean"]["below"],
+        _function(POSITIVES, "beta_of_mean"),
         lambda q: {"mean": q.mean(), "total": q.concentration.sum(-1, keepdims=True)},
     ),
-    Poisson: (COUNTS["poisson"]["below"], lambda q: {"rate": q.rate}),
+    Poisson: (_function(COUNTS, "poisson"), lambda q: {"rate": q.rate}),
     SpikeAndSlab: (
-        REALS["spike_and_slab_about"]["below"],
+        _function(REALS, "spike_and_slab_about"),
         lambda q: {"probability": q.probability, "mean": q.slab_mean, "precision": q.precision},
     ),
 }

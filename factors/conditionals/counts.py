@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 from jax.scipy.special import betainc, gammaincc
 
+from ..arrays import Array, Key
 from ..conditional import Table, counted
 from ..discrete.binomial import binomial_below
 
-Array = Any
 COUNTS = Table()
 
 
@@ -18,11 +16,11 @@ def _negativebinomial_below(x: Array, successes: Array, probability: Array) -> A
     return counted(x, lambda k: betainc(successes, k + 1.0, probability))
 
 
-def _draw_poisson(key: Array, rate: Array) -> Array:
+def _draw_poisson(key: Key, rate: Array) -> Array:
     return jax.random.poisson(key, rate).astype(float)
 
 
-def _draw_negative_binomial(key: Array, successes: Array, probability: Array) -> Array:
+def _draw_negative_binomial(key: Key, successes: Array, probability: Array) -> Array:
     one, other = jax.random.split(key)
     return _draw_poisson(other, jax.random.gamma(one, successes) * (1.0 - probability) / probability)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammainc
 
+from ..arrays import Array, Key
 from ..conditional import Table, inverted
 from ..positive.truncated_gamma import log_mass_between
-from ..special import ndtr
+from ..special import TINY, ndtr
 
-Array = Any
 POSITIVES = Table()
 _HALF_NORMAL_MEAN = math.sqrt(2.0 / math.pi)
 
@@ -48,7 +47,7 @@ POSITIVES.add(
     mean=lambda mean, precision: jnp.exp(mean + 0.5 / precision),
     variance=lambda mean, precision: jnp.exp(2.0 * mean + 1.0 / precision) * jnp.expm1(1.0 / precision),
     below=lambda x, mean, precision: jnp.where(
-        x > 0, ndtr((jnp.log(jnp.maximum(x, 1e-300)) - mean) * jnp.sqrt(precision)), 0.0
+        x > 0, ndtr((jnp.log(jnp.maximum(x, TINY)) - mean) * jnp.sqrt(precision)), 0.0
     ),
     draw=lambda key, mean, precision: jnp.exp(mean + jax.random.normal(key) / jnp.sqrt(precision)),
 )
@@ -65,7 +64,7 @@ def _cut_gamma_below(x: Array, shape: Array, rate: Array, low: Array, high: Arra
     return jnp.exp(log_mass_between(shape, rate, low, inside) - log_mass_between(shape, rate, low, high))
 
 
-def _cut_gamma_draw(key: Array, **arguments: Array) -> Array:
+def _cut_gamma_draw(key: Key, **arguments: Array) -> Array:
     level = jax.random.uniform(key)
     return inverted(lambda x: _cut_gamma_below(x, **arguments) < level, "positive")
 
@@ -80,7 +79,7 @@ POSITIVES.add(
 )
 
 
-def _beta(a: Array, b: Array, **extra: Any) -> dict[str, Any]:
+def _beta(a: Array, b: Array) -> dict[str, Array]:
     total = a + b
     return {"mean": a / total, "variance": a * b / total**2 / (total + 1.0)}
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc
 
+from ..arrays import Array, Key
 from ..conditional import Table
 from ..quadrature import HALF_LOG_2PI, truncation
 from ..special import log_ndtr, ndtr
 
-Array = Any
 REALS = Table()
 
 
@@ -113,7 +111,7 @@ def _truncated_below(x: Array, mean: Array, precision: Array, low: Array, high: 
     return jnp.where(above, right, jnp.where(under, 1.0 - left, around))
 
 
-def _truncated_draw(key: Array, mean: Array, precision: Array, low: Array, high: Array) -> Array:
+def _truncated_draw(key: Key, mean: Array, precision: Array, low: Array, high: Array) -> Array:
     sd = 1.0 / jnp.sqrt(precision)
     return jnp.clip(mean + sd * jax.random.truncated_normal(key, (low - mean) / sd, (high - mean) / sd), low, high)
 

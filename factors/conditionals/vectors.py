@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc
 
+from ..arrays import Array
 from ..conditional import Table
 from ..discrete.binomial import binomial_below
 from ..families import Dirichlet, Wishart
 from ..quadrature import HALF_LOG_2PI
 from ..special import ndtr
 
-Array = Any
 VECTORS = Table()
 
 

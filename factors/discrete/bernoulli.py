@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import boolean
 from ..factor import Factor, Term, register
 from ..families import Bernoulli
@@ -64,10 +63,11 @@ factor = register(
 )
 
 
-def bernoulli(probability: Any) -> Term:
+def bernoulli(probability: Argument) -> Term:
     """A boolean variable that is true with the given probability.
 
     `probability` in [0, 1]: numbers, an input, a `beta` variable, `logistic` or `probit` of a real expression, or a
-    table indexed by a random discrete variable. Returns a term for `Model.random`.
+    table indexed by a random discrete variable. Returns a term for `Model.random`, which raises ModelError for numbers
+    outside these domains; as data they are a DataError. Source: winn2005vmp (VMP), minka2001ep (EP).
     """
     return Term(factor, {"probability": probability})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax.scipy.special import betainc, xlog1py, xlogy
 
+from ..arrays import Argument
 from ..conditional import counted
 from ..domains import count
 from ..factor import Factor, Site, Term, register
@@ -76,10 +75,11 @@ factor = register(
 )
 
 
-def binomial(n: Any, p: Any) -> Term:
+def binomial(n: Argument, p: Argument) -> Term:
     """A binomial count: C(n, x) p^x (1 - p)^(n - x).
 
     `n` >= 0: whole numbers or an input. `p` in [0, 1]: numbers, an input, a `beta` variable, or `logistic` or `probit`
-    of a real expression. Returns a term for `Model.random`.
+    of a real expression. Returns a term for `Model.random`, which raises ModelError for numbers outside these domains;
+    as data they are a DataError. Source: winn2005vmp.
     """
     return Term(factor, {"n": n, "probability": p})

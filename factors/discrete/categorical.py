@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import category
 from ..factor import Factor, Term, register
 from ..families import Categorical
@@ -53,10 +52,11 @@ factor = register(
 )
 
 
-def categorical(probability: Any) -> Term:
+def categorical(probability: Argument) -> Term:
     """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
 
     `probability` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, `softmax` or `probit` of a
-    real expression over a plate, or a table indexed by a random discrete variable. Returns a term for `Model.random`.
+    real expression over a plate, or a table indexed by a random discrete variable. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: winn2005vmp.
     """
     return Term(factor, {"probability": probability})

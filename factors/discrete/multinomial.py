@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
+from ..arrays import Argument
 from ..closed import Closed, Formula
 from ..domains import vector
 from ..factor import Factor, Term, register
 from ..families import Dirichlet, VectorGaussian
+from ..families.matrices import outer
 from ..moments import Count, Simplex, Vector
 from ..quadrature.predictive import simplex_mean
 from ..rules import COUNTS_OF_CLASSES
@@ -36,7 +37,7 @@ def _expected_log(out: Vector, n: Count, probability: Simplex):
 
 def _predict(n: Count, probability: Simplex) -> VectorGaussian:
     p = simplex_mean(probability)
-    covariance = n.mean * (jnp.diag(p) - jnp.outer(p, p))  # singular along the total: a ridge makes it a density
+    covariance = n.mean * (jnp.diag(p) - outer(p, p))  # singular along the total: a ridge makes it a density
     return VectorGaussian.from_parameters(
         mean=n.mean * p, covariance=covariance + _RIDGE * (1.0 + n.mean) * jnp.eye(p.shape[-1])
     )
@@ -70,11 +71,12 @@ factor = register(
 )
 
 
-def multinomial(n: Any, p: Any) -> Term:
+def multinomial(n: Argument, p: Argument) -> Term:
     """Counts of K classes in n trials: n! / prod_k x_k! prod_k p_k^x_k, a vector of whole numbers that sum to n.
 
     `n`: whole numbers or an input. `p` has shape (K,) and sums to one: numbers, an input, a `dirichlet` variable, or
-    `softmax` of a real expression. Counts that do not sum to n are a DataError, and nothing observed may depend on
-    unobserved ones. Returns a term for `Model.random`.
+    `softmax` of a real expression. Nothing observed may depend on unobserved ones. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError, and so are counts that do
+    not sum to n. Source: winn2005vmp.
     """
     return Term(factor, {"n": n, "probability": p})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import count
 from ..errors import ModelError
 from ..factor import Factor, Site, Term, register, told_with_name
@@ -87,15 +86,15 @@ by_trials = register(
 
 @told_with_name
 def negative_binomial(
-    mean: Any = None, dispersion: Any = None, *, successes: Any = None, probability: Any = None
+    mean: Argument = None, dispersion: Argument = None, *, successes: Argument = None, probability: Argument = None
 ) -> Term:
     """A negative binomial count, in one of two parameterisations.
 
     `mean` > 0 and `dispersion` > 0: variance mean + mean^2 / dispersion, Poisson as `dispersion` grows. `mean` may be
     numbers, an input, a `gamma` variable or `exp` of a real expression. Or `successes` > 0 and `probability` in (0, 1):
     failures before that many successes, gamma(x + r) / (gamma(r) x!) p^r (1 - p)^x; `probability` may be a `beta`
-    variable. Returns a term for `Model.random`, which raises ModelError unless
-    exactly one pair is given.
+    variable. Returns a term for `Model.random`, which raises ModelError unless exactly one pair is given. Source:
+    hilbe2011negative.
     """
     pairs = (mean, dispersion), (successes, probability)
     given = [[value is not None for value in pair] for pair in pairs]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import jax.numpy as jnp
 
+from ..arrays import Argument, Array
 from ..domains import Domain, category
 from ..factor import Factor, Site, Term, register
 from ..families import Categorical
@@ -83,7 +83,7 @@ def _classes(domains: Mapping[str, Domain]) -> Domain:
     return category(None if size is None else size + 1)
 
 
-def _ordered(name: str, log_probability: Any, site: Any) -> Factor:
+def _ordered(name: str, log_probability: Callable[[Array, Array, Array], Array], site: Callable[..., Site]) -> Factor:
     return register(
         Factor(
             name=name,
@@ -105,19 +105,21 @@ probit = _ordered("ordered_probit", _log_probit, _probit_site)
 logistic = _ordered("ordered_logistic", _log_logistic, _logistic_site)
 
 
-def ordered_probit(score: Any, cutpoints: Any) -> Term:
+def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: Phi(c_k - score) - Phi(c_(k-1) - score) for class k, c_(-1) = -inf, c_K = inf.
 
-    `score` is a real expression; `cutpoints` are K increasing numbers, or an input; those that do not increase are a
-    ModelError as numbers and a DataError as data. Returns a term for `Model.random`.
+    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), or an input; those that do not
+    increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
+    mccullagh1980ordinal.
     """
     return Term(probit, {"score": score, "cutpoints": cutpoints})
 
 
-def ordered_logistic(score: Any, cutpoints: Any) -> Term:
+def ordered_logistic(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: sigma(c_k - score) - sigma(c_(k-1) - score) for class k, sigma(x) = 1 / (1 + e^-x).
 
-    `score` is a real expression; `cutpoints` are K increasing numbers, or an input; those that do not increase are a
-    ModelError as numbers and a DataError as data. Returns a term for `Model.random`.
+    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), or an input; those that do not
+    increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
+    mccullagh1980ordinal.
     """
     return Term(logistic, {"score": score, "cutpoints": cutpoints})

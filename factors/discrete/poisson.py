@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..closed import Closed
 from ..domains import count
 from ..factor import Factor, Site, Term, register
@@ -72,9 +71,10 @@ factor = register(
 )
 
 
-def poisson(rate: Any) -> Term:
+def poisson(rate: Argument) -> Term:
     """A Poisson count: rate^x exp(-rate) / x!.
 
-    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`.
+    `rate` > 0: numbers, an input, a `gamma` variable, or `exp` of a real expression. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: knowles2011ncvmp.
     """
     return Term(factor, {"rate": rate})

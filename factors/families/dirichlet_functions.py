@@ -41,7 +41,7 @@ def solve_concentration(log: Array) -> Array:
     from it by dividing by ten, as a step may not go further down: hence the number of steps.
     """
 
-    def step(_: int, concentration: Array) -> Array:
+    def step(_: Array, concentration: Array) -> Array:
         found = digamma(concentration) - digamma(jnp.sum(concentration, axis=-1, keepdims=True))
         newton = concentration + dirichlet_fisher_solve(concentration, log - found)
         return jnp.maximum(newton, 0.1 * concentration)

@@ -11,18 +11,18 @@ exponentially. Classes are on the last axis.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..factor import Link, Site, register
 from ..moments import Real, Simplex
 from ..quadrature import HALF_LOG_2PI
 from ..special import hazard, log_ndtr, truncated_mean, truncated_variance
 
-Array = Any
 _T = np.linspace(0.0, 1.0, 128)
 _DEPTH = 38.0  # how far the log integrand has fallen at the ends of the interval
 _CLIMB, _TRIM = 10, 6  # Newton steps to the mode and to each end

@@ -15,7 +15,7 @@ from ..factor import Link, register
 from ..moments import Real, Simplex
 from ..quadrature import bracketed_root
 from ..quadrature.log_sum_exp import expected_log_sum_exp, statistics
-from ..special import softplus
+from ..special import TINY, softplus
 
 logsumexp = jax.scipy.special.logsumexp
 
@@ -75,7 +75,7 @@ def _quadratic(m, v):
 
     def derivatives(alpha):
         gap = m_fixed - alpha
-        t = jnp.sqrt(gap**2 + v_fixed + 1e-300)
+        t = jnp.sqrt(gap**2 + v_fixed + TINY)
         slope_t, bend_t = -gap / t, v_fixed / t**3
         p = jax.nn.sigmoid(t)
         slope = 1.0 + (-0.5 * (1.0 + slope_t) + slope_t * p).sum(-1, keepdims=True)
@@ -85,7 +85,7 @@ def _quadratic(m, v):
     spread = jnp.sqrt(v_fixed.max(-1, keepdims=True)) + m_fixed.shape[-1]
     low, high = m_fixed.min(-1, keepdims=True) - spread, m_fixed.max(-1, keepdims=True) + spread
     alpha = bracketed_root(derivatives, low, high)
-    t = jnp.sqrt((m - alpha) ** 2 + v + 1e-300)
+    t = jnp.sqrt((m - alpha) ** 2 + v + TINY)
     return alpha[..., 0] + (0.5 * (m - alpha - t) + softplus(t)).sum(-1)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument, Array
 from ..domains import unit
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
 from ..families import Beta
-from ..moments import Positive, Unit
+from ..moments import Moments, Positive, Unit
 from ..numbers import given_number
 from ..quadrature.derived import expectation_of, value_of
 from ..quadrature.predictive import unit_mean
@@ -47,7 +46,7 @@ def _with_random(density, random: frozenset[str]):
         lambda points, known: density(known["out"], **points, **{e: v for e, v in known.items() if e != "out"}), kinds
     )
 
-    def expected(out: Unit, **arguments: Any):
+    def expected(out: Unit, **arguments: Moments) -> Array:
         known = {edge: value_of(_KINDS[edge], m) for edge, m in arguments.items() if edge not in random}
         return expectation({edge: arguments[edge] for edge in kinds}, {"out": out, **known})
 
@@ -105,12 +104,15 @@ by_mean = register(
 
 
 @told_with_name
-def beta(a: Any = None, b: Any = None, *, mean: Any = None, total: Any = None, variance: Any = None) -> Term:
+def beta(
+    a: Argument = None, b: Argument = None, *, mean: Argument = None, total: Argument = None, variance: Argument = None
+) -> Term:
     """A Beta variable on (0, 1): density proportional to x^(a - 1) (1 - x)^(b - 1), with mean a / (a + b).
 
     `a`, `b` > 0 (pseudo-counts of true and false): numbers, inputs, or positive variables, which NCVMP learns. Or give
     `mean` in (0, 1) and `total` = a + b, also random ones, or `mean` and `variance` < mean (1 - mean), numbers only.
-    Returns a term for `Model.random`, which raises ModelError for any other combination.
+    Returns a term for `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp; by mean
+    and total knowles2011ncvmp.
     """
     given = tuple(name for name, value in _named(a, b, mean, total, variance) if value is not None)
     if given == ("a", "b"):

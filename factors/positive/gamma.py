@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
@@ -54,12 +53,19 @@ factor = register(
 
 
 @told_with_name
-def gamma(shape: Any = None, rate: Any = None, *, mean: Any = None, variance: Any = None, sd: Any = None) -> Term:
+def gamma(
+    shape: Argument = None,
+    rate: Argument = None,
+    *,
+    mean: Argument = None,
+    variance: Argument = None,
+    sd: Argument = None,
+) -> Term:
     """A Gamma variable: rate^shape x^(shape - 1) exp(-rate x) / Gamma(shape), with mean shape / rate.
 
     `shape` > 0 and `rate` > 0 (a rate, not a scale): numbers, inputs, or positive variables; a random shape is learned
     by NCVMP. Or give `mean` and one of `variance` and `sd`, numbers or inputs: shape mean^2 / variance, rate mean /
-    variance. Returns a term for `Model.random`, which raises ModelError for any other combination.
+    variance. Returns a term for `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp.
     """
     if mean is None and variance is None and sd is None and shape is not None and rate is not None:
         return Term(factor, {"shape": shape, "rate": rate})

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -41,9 +41,10 @@ factor = register(
 )
 
 
-def half_cauchy(scale: Any) -> Term:
+def half_cauchy(scale: Argument) -> Term:
     """A half-Cauchy variable: 2 / (pi scale (1 + (x / scale)^2)) for x > 0, with median `scale`.
 
-    `scale` > 0: numbers, an input, or a positive variable. Its mean is infinite. Returns a term for `Model.random`.
+    `scale` > 0: numbers, an input, or a positive variable. Its mean is infinite. Returns a term for `Model.random`,
+    which raises ModelError for numbers outside these domains; as data they are a DataError. Source: gelman2006prior.
     """
     return Term(factor, {"scale": scale})

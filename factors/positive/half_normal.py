@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -52,11 +52,11 @@ factor = register(
 )
 
 
-def half_normal(scale: Any) -> Term:
+def half_normal(scale: Argument) -> Term:
     """A half-normal variable: sqrt(2 / pi) / scale exp(-x^2 / (2 scale^2)) for x > 0, a Gaussian's absolute value.
 
-    `scale` > 0: numbers, an input, or a positive variable. It is positive, as `truncated_gaussian`
-    is not, so that it may be a scale. Returns a term for `Model.random`.
-    Source: gelman2006prior.
+    `scale` > 0: numbers, an input, or a positive variable. It is positive, as `truncated_gaussian` is not, so that it
+    may be a scale. Returns a term for `Model.random`, which raises ModelError for numbers outside these domains; as
+    data they are a DataError. Source: gelman2006prior.
     """
     return Term(factor, {"scale": scale})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -53,11 +52,12 @@ factor = register(
 )
 
 
-def log_normal(mean: Any, variance: Any = None, *, precision: Any = None, sd: Any = None) -> Term:
+def log_normal(mean: Argument, variance: Argument = None, *, precision: Argument = None, sd: Argument = None) -> Term:
     """A log-normal variable: log x ~ N(mean, variance).
 
     `mean` is real; give exactly one of `variance`, `precision`, `sd` (of the logarithm), as for `gaussian`. A latent
-    one with data below it has a Gamma belief. Returns a term for `Model.random`.
+    one with data below it has a Gamma belief. Returns a term for `Model.random`, which raises ModelError as for
+    `gaussian`. Source: knowles2011ncvmp.
     """
     term = gaussian(mean, variance=variance, precision=precision, sd=sd)
     return Term(factor, term.args) if term.args else term

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
 from ..moments import Positive, Real
 from ..rules import BOUNDS, WITHIN, Rule
-from ..special import lgamma
+from ..special import TINY, lgamma
 
 _HARD = "the density is zero beyond the bounds, where every Gamma belief has mass; EP serves it"
 _BOUND = "a random bound moves the normaliser and the support together; give it as a number or an input"
@@ -43,13 +42,13 @@ def _log_tail(shape, rate, low, high):
     """The same for an interval far out in one tail: from its heavier end, over the length in which the density falls
     by exp(-40), by Gauss-Legendre.
     """
-    low = jnp.maximum(low, 1e-300)
+    low = jnp.maximum(low, TINY)
     upper = rate * low > shape
     end = jnp.where(upper, low, jnp.where(jnp.isinf(high), low, high))
-    fall = jnp.maximum(jnp.abs((shape - 1.0) / end - rate), 1e-300)
+    fall = jnp.maximum(jnp.abs((shape - 1.0) / end - rate), TINY)
     width = jnp.minimum(high - low, _REACH / fall)
     nodes, weights = (jnp.asarray(part).reshape((-1,) + (1,) * jnp.ndim(width)) for part in (_X, _W))
-    points = jnp.maximum(end + jnp.where(upper, 1.0, -1.0) * 0.5 * width * (1.0 + nodes), 1e-300)
+    points = jnp.maximum(end + jnp.where(upper, 1.0, -1.0) * 0.5 * width * (1.0 + nodes), TINY)
     logs = shape * jnp.log(rate) - lgamma(shape) + (shape - 1.0) * jnp.log(points) - rate * points
     return jax.scipy.special.logsumexp(logs, axis=0, b=0.5 * width * weights)
 
@@ -98,12 +97,11 @@ factor = register(
 )
 
 
-def truncated_gamma(shape: Any, rate: Any, low: Any = 0.0, high: Any = np.inf) -> Term:
+def truncated_gamma(shape: Argument, rate: Argument, low: Argument = 0.0, high: Argument = np.inf) -> Term:
     """A Gamma variable between `low` and `high`: its density over its mass there, zero elsewhere.
 
     `shape` > 0: numbers or an input. `rate` > 0: numbers, an input or a positive variable. `low` < `high` are numbers
-    or inputs, infinite ones allowed. A latent one needs EP. Bounds
-    that are reversed, and observations beyond them, are a ModelError as numbers and a DataError as data. Returns a term
-    for `Model.random`.
+    or inputs, infinite ones allowed. A latent one needs EP. Bounds that are reversed, and observations beyond them, are
+    a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source: minka2001ep.
     """
     return Term(factor, {"shape": shape, "rate": rate, "low": low, "high": high})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import positive
 from ..factor import Factor, Site, Term, register
 from ..quadrature import tilted_site
@@ -60,12 +59,13 @@ factor = register(
 )
 
 
-def weibull(shape: Any, scale: Any) -> Term:
+def weibull(shape: Argument, scale: Argument) -> Term:
     """A Weibull variable: shape / scale (x / scale)^(shape - 1) exp(-(x / scale)^shape), the time until an event.
 
     `shape` > 0 and `scale` > 0: numbers, inputs or positive variables; `scale` also `exp` of a real expression, which
     is a regression of lifetimes. The risk rises with age for shapes above one; at one it is exponential. The average of
-    the log density over vague beliefs is infinite, so method="auto" serves observed times by EP.
-    Returns a term for `Model.random`. Source: rinne2008weibull.
+    the log density over vague beliefs is infinite, so method="auto" serves observed times by EP. Returns a term for
+    `Model.random`, which raises ModelError for numbers outside these domains; as data they are a DataError. Source:
+    rinne2008weibull.
     """
     return Term(factor, {"scale": scale, "shape": shape})

@@ -13,14 +13,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, PyTree
 
+from ..arrays import Array
 from ..factor import Factor
-from ..moments import Positive
+from ..families.base import ExponentialFamily
+from ..moments import Moments, Positive
 from .cloud import POINTS, cloud
 from .nodes import Rule, gamma_rule, regression, scalar_rule
 from .predictive import predictive
 
-Array = Any
 _DISCRETE = frozenset({"boolean", "category", "count"})
 _SCALARS = frozenset({"real", "sparse", "positive", "unit"})
 MOST_SCALARS = 2
@@ -65,7 +67,7 @@ def expected_log(factor: Factor, random: frozenset[str], out_kind: str) -> Calla
         lambda points, known: factor.log_density(**points, **known), {edge: kinds[edge] for edge in random}
     )
 
-    def expected(out: Any, **arguments: Any) -> Array:
+    def expected(out: Moments, **arguments: Moments) -> Array:
         moments = {"out": out, **arguments}
         known = {edge: value_of(kinds[edge], m) for edge, m in moments.items() if edge not in random}
         if not random:
@@ -76,8 +78,8 @@ def expected_log(factor: Factor, random: frozenset[str], out_kind: str) -> Calla
 
 
 def expectation_of(
-    function: Callable[[Mapping[str, Array], Mapping[str, Any]], Array], kinds: Mapping[str, str]
-) -> Callable[[dict[str, Any], dict[str, Any]], Array]:
+    function: Callable[[Mapping[str, Array], Mapping[str, PyTree]], Array], kinds: Mapping[str, str]
+) -> Callable[[dict[str, Moments], dict[str, PyTree]], Array]:
     """E f(points, known) under independent beliefs of these kinds, as a function of their moments and of `known`.
 
     Its derivative in the moments is the message rule of `nodes` and `cloud`; in `known`, whatever that is, the
@@ -85,15 +87,15 @@ def expectation_of(
     """
     order = tuple(sorted(kinds))
 
-    def parts(moments: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[list[Rule], Array]:
+    def parts(moments: Mapping[str, Moments], known: Mapping[str, PyTree]) -> tuple[list[Rule], Array]:
         rules = rules_of({edge: kinds[edge] for edge in order}, moments)
         return rules, evaluated(lambda points: function(points, known), rules)
 
     @jax.custom_jvp
-    def expectation(moments: dict[str, Any], known: dict[str, Any]) -> Array:
+    def expectation(moments: dict[str, Moments], known: dict[str, PyTree]) -> Float[Array, ""]:
         return contracted(*parts(moments, known))
 
-    def derivative(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def derivative(primals: PyTree, tangents: PyTree) -> tuple[Float[Array, ""], Float[Array, ""]]:
         moments, known = primals
         moved, shifted = tangents
         rules, values = parts(moments, known)
@@ -123,7 +125,7 @@ def expectation_of(
     return expectation
 
 
-def _is_zero(tangent: Any) -> bool:
+def _is_zero(tangent: object) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
@@ -138,7 +140,7 @@ def value_of(kind: str, moments: Any) -> Array:
     return moments.mean
 
 
-def rules_of(kinds: Mapping[str, str], moments: Mapping[str, Any]) -> list[Rule]:
+def rules_of(kinds: Mapping[str, str], moments: Mapping[str, Moments]) -> list[Rule]:
     """The rules whose product covers all random arguments."""
     continuous = {edge: kind for edge, kind in kinds.items() if kind not in _DISCRETE}
     rules = [scalar_rule(edge, kind, moments[edge]) for edge, kind in kinds.items() if kind in _DISCRETE]
@@ -182,7 +184,7 @@ def marginal(rules: list[Rule], values: Array, kept: int) -> Array:
     return jax.vmap(lambda part: contracted(others, part))(moved) if others else moved
 
 
-def positive_expectation(function: Callable[[Array, Array], Array], moments: Any) -> Array:
+def positive_expectation(function: Callable[[Array, Array], Array], moments: Positive) -> Float[Array, ""]:
     """E f(x, log x) under the Gamma belief with these moments, with the gradient of the message rule.
 
     `function` takes x and log x, which need not be numbers apart: x may underflow. For log gamma(x), measured to 1e-12
@@ -207,7 +209,7 @@ def positive_expectation(function: Callable[[Array, Array], Array], moments: Any
     return expectation(moments.mean, moments.log)
 
 
-def _predict(factor: Factor, random: frozenset[str], out_kind: str, **arguments: Any) -> Any:
+def _predict(factor: Factor, random: frozenset[str], out_kind: str, **arguments: Moments) -> ExponentialFamily:
     kinds = {edge: _kind(factor, edge, out_kind) for edge in arguments}
     known = {edge: value_of(kinds[edge], m) for edge, m in arguments.items() if edge not in random}
     moments = {edge: m for edge, m in arguments.items() if edge in random}

@@ -15,16 +15,26 @@ relative beyond; where there are at most 256 scores, 1e-8 up to variances of 6.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int, PyTree
 
 from .. import special
+from ..arrays import Array
 from ..links.logistic import smoothed_hinge
+from . import NodesAndWeights
 
-Array = Any
+Scores: TypeAlias = Float[Array, "*rows class"]
+Rows: TypeAlias = Float[Array, "*rows"]
+Columns: TypeAlias = Float[Array, "class row"]
+OfRow: TypeAlias = Float[Array, " row"]
+Blocked: TypeAlias = tuple[OfRow, Float[Array, "row class"], Float[Array, "row class"]]
+# What moves from step to step, and the function of it that gives F_k and its first two derivatives.
+Moving: TypeAlias = tuple[PyTree, Callable[[Array, PyTree], tuple[PyTree, tuple[Columns, ...]]]]
 logsumexp = jax.scipy.special.logsumexp
 SMALLEST = 1e-6  # variance; what is lost below is put back to second order
 
@@ -60,7 +70,7 @@ WIDE_STEP, MOST_STEPS = 0.75, 64
 SPLIT = 1.2  # standard deviation up to which nodes serve in a row with wider scores
 
 
-def _log_exponential_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _log_exponential_rule(nodes: int) -> NodesAndWeights:
     """The Gauss rule of the density exp(x - exp(x)), by Golub and Welsch from a fine trapezoid sum."""
     x = np.linspace(-60.0, 4.5, 2001)
     weight = np.exp(x - np.exp(x))
@@ -78,7 +88,7 @@ def _log_exponential_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return places, vectors[0] ** 2
 
 
-def _normal_rule(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _normal_rule(nodes: int) -> NodesAndWeights:
     places, weights = np.polynomial.hermite_e.hermegauss(nodes)
     return places, weights / weights.sum()
 
@@ -88,7 +98,7 @@ _EXPONENTIAL = {rule.nodes: _log_exponential_rule(rule.nodes) for rule in (RULES
 
 
 @jax.custom_jvp
-def expected_log_sum_exp(mean: Array, variance: Array) -> Array:
+def expected_log_sum_exp(mean: Scores, variance: Scores) -> Rows:
     """E log sum_k exp(s_k), s_k ~ N(mean_k, variance_k) independent, k on the last axis."""
     return statistics(mean, variance)[0]
 
@@ -100,7 +110,7 @@ def _jvp(primals, tangents):
 
 
 @jax.jit
-def statistics(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+def statistics(mean: Scores, variance: Scores) -> tuple[Rows, Scores, Scores]:
     """E log S, and E p_k and E p_k (1 - p_k), which are its derivatives: in the mean, and twice that in the variance.
 
     Rows are sorted by how wide their scores are, and each rule is applied to blocks of the rows that need it.
@@ -113,11 +123,11 @@ def statistics(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     m, v = mean.reshape((-1, classes)), variance.reshape((-1, classes))
     rows = m.shape[0]
     width = jnp.sqrt(v.max(-1))
-    tier: Any = sum((width > rule.widest).astype(int) for rule in RULES[:-1])
+    tier = sum(((width > rule.widest).astype(int) for rule in RULES[:-1]), start=jnp.zeros(rows, int))
     order = jnp.argsort(width)
     most = 2**13 if jax.default_backend() == "cpu" else 2**20  # scores that a block holds: those fit a cache
     block = min(rows, max(8, most // classes))
-    found: Any = (jnp.zeros(rows, m.dtype), jnp.zeros_like(m), jnp.zeros_like(m))
+    found = (jnp.zeros(rows, m.dtype), jnp.zeros_like(m), jnp.zeros_like(m))
     first = jnp.zeros((), int)
     rules, offsets = (FINE, (0.0, 0.5)) if m.size <= FEW else (RULES, (0.0,))
     for number, rule in enumerate(rules):
@@ -128,13 +138,23 @@ def statistics(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     return value.reshape(shape[:-1]), share.reshape(shape), spread.reshape(shape)
 
 
-def _two(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+def _two(mean: Scores, variance: Scores) -> tuple[Rows, Scores, Scores]:
     """Of two classes only the difference of their scores matters."""
     more, slope, bend = smoothed_hinge(mean[..., 1] - mean[..., 0], variance.sum(-1))
     return mean[..., 0] + more, jnp.stack([1.0 - slope, slope], -1), jnp.stack([2.0 * bend, 2.0 * bend], -1)
 
 
-def _in_blocks(rule, offsets, m, v, order, first, last, block, found):
+def _in_blocks(
+    rule: Rule,
+    offsets: tuple[float, ...],
+    m: Float[Array, "row class"],
+    v: Float[Array, "row class"],
+    order: Int[Array, " row"],
+    first: Int[Array, ""],
+    last: Int[Array, ""],
+    block: int,
+    found: Blocked,
+) -> Blocked:
     """`found` with the rows order[first:last] replaced by what `rule` gives."""
     rows = m.shape[0]
 
@@ -150,7 +170,7 @@ def _in_blocks(rule, offsets, m, v, order, first, last, block, found):
     return jax.lax.while_loop(lambda carry: carry[0] < last, step, (first, found))[1]
 
 
-def _integrated(rule: Rule, offset: float, m: Array, v: Array) -> tuple[Array, Array, Array]:
+def _integrated(rule: Rule, offset: float, m: Columns, v: Columns) -> tuple[OfRow, Columns, Columns]:
     """The three expectations by one rule from `offset` steps on; classes on the first axis, rows on the last."""
     top = m.max(0)
     m, floored = m - top, jnp.maximum(v, SMALLEST)
@@ -187,7 +207,7 @@ def _integrated(rule: Rule, offset: float, m: Array, v: Array) -> tuple[Array, A
     return total + 0.5 * (q * (v - floored)).sum(0), p, q
 
 
-def _close(rule: Rule, m: Array, v: Array, p: Array, low: Array, high: Array) -> tuple[Array, Array]:
+def _close(rule: Rule, m: Columns, v: Columns, p: Columns, low: OfRow, high: OfRow) -> tuple[OfRow, OfRow]:
     """Mean and variance of a Gaussian close to log S, inside the interval.
 
     The expansion of second order where scores are narrow, else what the greatest score may be.
@@ -198,7 +218,7 @@ def _close(rule: Rule, m: Array, v: Array, p: Array, low: Array, high: Array) ->
     return centre, jnp.minimum((p**2 * v).sum(0), ((centre - low) / rule.reach) ** 2)
 
 
-def _squared(rule: Rule, m: Array, v: Array, left: Array, step: Array) -> Any:
+def _squared(rule: Rule, m: Columns, v: Columns, left: OfRow, step: OfRow) -> Moving:
     """What moves from step to step, and the function that gives F_k and its first two derivatives in the mean of s_k.
 
     The terms 1 - exp(-w) of all nodes move, so that none is rounded while it is small; w doubles.
@@ -216,7 +236,7 @@ def _squared(rule: Rule, m: Array, v: Array, left: Array, step: Array) -> Any:
     return -jnp.expm1(-start), survival
 
 
-def _on_lattice(rule: Rule, m: Array, v: Array, left: Array, step: Array) -> Any:
+def _on_lattice(rule: Rule, m: Columns, v: Columns, left: OfRow, step: OfRow) -> Moving:
     """The same, with F_k = sum over the lattice x of exp(-e^x) N(x; u + m_k, v_k) log 2 where s_k is wide."""
     sd = jnp.sqrt(v)
     begin, narrow = _squared(rule, m, jnp.minimum(v, SPLIT**2), left, step)
@@ -244,7 +264,7 @@ def _on_lattice(rule: Rule, m: Array, v: Array, left: Array, step: Array) -> Any
     return begin, survival
 
 
-def _averaged(rule: Rule, m: Array, v: Array, left: Array, step: Array) -> Any:
+def _averaged(rule: Rule, m: Columns, v: Columns, left: OfRow, step: OfRow) -> Moving:
     """The same for scores of any width, with nothing that moves."""
     sd = jnp.sqrt(v)
     places, weights = (jnp.asarray(a, m.dtype) for a in _NORMAL[rule.nodes])

@@ -9,17 +9,21 @@ message), salimans2013fixedform (the regression), takahasi1974double (the coordi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Shaped
 
+from ..arrays import Array, Numeric
 from ..families import Beta, Gamma
-from ..moments import Boolean, Category, Count, Positive, Real, Sparse, Unit
-from ..special import lgamma, log_sigmoid
+from ..moments import Boolean, Category, Count, Moments, Positive, Real, Sparse, Unit
+from ..special import TINY, lgamma, log_sigmoid
 
-Array = Any
+Scalar: TypeAlias = Float[Array, ""]
+Values: TypeAlias = Float[Array, " point"]
+Found: TypeAlias = tuple[Shaped[Array, " point"], Values, Callable[[Values], Any]]  # points, weights, the gradient
 NODES = 80
 _REACH = 38.0  # log of the density that is cut off, below the peak
 _LOWEST = -700.0  # exp of less is no number
@@ -33,25 +37,30 @@ class Rule(NamedTuple):
     `gradient(values)` its gradient in the moments, by argument.
     """
 
-    points: dict[str, Array]
-    weights: Array
-    mean: Callable[[Array], Array]
-    gradient: Callable[[Array], dict[str, Any]]
+    points: dict[str, Shaped[Array, "point ..."]]
+    weights: Values
+    mean: Callable[[Values], Scalar]
+    gradient: Callable[[Values], dict[str, Moments]]
 
 
-def scalar_rule(edge: str, kind: str, moments: Any) -> Rule:
+def scalar_rule(edge: str, kind: str, moments: Moments) -> Rule:
     """The rule of one argument on the real, positive or unit line, or with a discrete domain."""
     points, weights, gradient = _SCALAR[kind](moments)
-    if kind == "count" and edge == "out":  # the base measure 1 / x! of the family comes from this factor
-        plain = gradient
-
-        def gradient(values: Array) -> Any:
-            return plain(values + lgamma(points + 1.0))._replace(log_factorial=-jnp.ones_like(moments.mean))
-
+    if isinstance(moments, Count) and edge == "out":
+        gradient = _with_base_measure(moments, points, gradient)
     return Rule({edge: points}, weights, lambda values: weights @ values, lambda values: {edge: gradient(values)})
 
 
-def regression(features: tuple[Array, Array], weights: Array, values: Array) -> tuple[Array, Array]:
+def _with_base_measure(moments: Count, points: Values, plain: Callable[[Values], Count]) -> Callable[[Values], Count]:
+    """The gradient where the base measure 1 / x! of the family comes from the factor."""
+
+    def gradient(values: Values) -> Count:
+        return plain(values + lgamma(points + 1.0))._replace(log_factorial=-jnp.ones_like(moments.mean))
+
+    return gradient
+
+
+def regression(features: tuple[Values, Values], weights: Values, values: Values) -> tuple[Scalar, Scalar]:
     """The coefficients of two features in the weighted least-squares fit of `values`, a constant included."""
     one, two = (feature - weights @ feature for feature in features)
     values = values - weights @ values
@@ -61,7 +70,7 @@ def regression(features: tuple[Array, Array], weights: Array, values: Array) -> 
     return _ratio(weights @ (one * (values - second * two)), weights @ one**2), second
 
 
-def _ratio(a: Array, b: Array) -> Array:
+def _ratio(a: Scalar, b: Scalar) -> Scalar:
     return jnp.where(b > 0, a / jnp.where(b > 0, b, 1.0), 0.0)
 
 
@@ -69,19 +78,19 @@ _Z = np.linspace(-8.5, 8.5, NODES)
 _W = np.exp(-0.5 * _Z**2) / np.exp(-0.5 * _Z**2).sum()
 
 
-def _real(moments: Real) -> tuple[Array, Array, Any]:
+def _real(moments: Real) -> Found:
     sd = jnp.sqrt(jnp.maximum(moments.variance, 1e-24))
     weights = jnp.asarray(_W, sd.dtype)
     z = jnp.asarray(_Z, sd.dtype)
 
-    def gradient(values):
+    def gradient(values: Values) -> Real:
         one, two = regression((z, z**2), weights, values)
         return Real(one / sd, two / sd**2)
 
     return moments.mean + sd * z, weights, gradient
 
 
-def _sparse(moments: Sparse) -> tuple[Array, Array, Any]:
+def _sparse(moments: Sparse) -> Found:
     """The zero, then the slab's points."""
     p = moments.probability
     share = jnp.where(p > 0.0, p, 1.0)
@@ -89,7 +98,7 @@ def _sparse(moments: Sparse) -> tuple[Array, Array, Any]:
     variance = (moments.variance - (1.0 - p) * mean * moments.mean) / share
     points, weights, slope = _real(Real(mean, variance))
 
-    def gradient(values):
+    def gradient(values: Values) -> Sparse:
         slab = slope(values[1:])
         linear = slab.mean - 2.0 * mean * slab.variance
         height = weights @ (values[1:] - linear * points - slab.variance * points**2)
@@ -99,8 +108,8 @@ def _sparse(moments: Sparse) -> tuple[Array, Array, Any]:
 
 
 def stretched(
-    centre: Array, low: Array, high: Array, left: Array, right: Array, nodes: int = NODES
-) -> tuple[Array, Array]:
+    centre: Scalar, low: Scalar, high: Scalar, left: Scalar, right: Scalar, nodes: int = NODES
+) -> tuple[Values, Values]:
     """Points u = centre + t + right expm1(t) - left expm1(-t) that reach from `low` to `high`, and their spacings.
 
     A tail that decays exponentially at the rate a needs u ~ -1/a: the stretch covers it with equally spaced t.
@@ -112,12 +121,12 @@ def stretched(
     return centre + t + right * jnp.expm1(t) - left * jnp.expm1(-t), 1.0 + right * jnp.exp(t) + left * jnp.exp(-t)
 
 
-def _normal(log_weights: Array) -> Array:
+def _normal(log_weights: Values) -> Values:
     weights = jnp.exp(log_weights - jnp.max(log_weights))
     return weights / weights.sum()
 
 
-def gamma_rule(moments: Positive) -> tuple[Array, Array, Array]:
+def gamma_rule(moments: Positive) -> tuple[Values, Values, Scalar]:
     """log(x r / a) at the points of Gamma(a, rate r) with these moments, the weights, and log(a / r)."""
     log = jnp.minimum(moments.log, jnp.log(moments.mean) - _CLOSEST)
     belief = Gamma.from_stats((moments.mean, log))
@@ -125,7 +134,7 @@ def gamma_rule(moments: Positive) -> tuple[Array, Array, Array]:
     return v, weights, jnp.log(moments.mean)
 
 
-def gamma_points(shape: Array, reach: Any = _REACH, nodes: int = NODES) -> tuple[Array, Array]:
+def gamma_points(shape: Scalar, reach: Numeric = _REACH, nodes: int = NODES) -> tuple[Values, Values]:
     """log(x r / a) at the points of Gamma(a, rate r) and the weights; `reach` is the log of the density cut off."""
     # Where shape (exp(v) - 1 - v) reaches the cut-off, from outside.
     q = reach / shape
@@ -136,17 +145,17 @@ def gamma_points(shape: Array, reach: Any = _REACH, nodes: int = NODES) -> tuple
     return v, _normal(shape * (v - jnp.expm1(v)) + jnp.log(spacing))
 
 
-def _positive(moments: Positive) -> tuple[Array, Array, Any]:
+def _positive(moments: Positive) -> Found:
     v, weights, scale = gamma_rule(moments)
 
-    def gradient(values):
+    def gradient(values: Values) -> Positive:
         one, two = regression((v, jnp.expm1(v) - v), weights, values)
         return Positive(two / moments.mean, one - two)
 
     return jnp.exp(jnp.maximum(v + scale, _LOWEST)), weights, gradient
 
 
-def _unit(moments: Unit) -> tuple[Array, Array, Any]:
+def _unit(moments: Unit) -> Found:
     belief = Beta.from_stats((moments.log, moments.log_complement))
     a, b = belief.a, belief.b
     peak = jnp.log(a) - jnp.log(b)
@@ -155,7 +164,7 @@ def _unit(moments: Unit) -> tuple[Array, Array, Any]:
     bend = share * delta - jnp.log1p(share * jnp.expm1(jnp.minimum(delta, 30.0)))
     bend = jnp.where(delta > 30.0, share * delta - delta - jnp.log(share), bend)
 
-    def gradient(values):
+    def gradient(values: Values) -> Unit:
         one, two = regression((delta, bend), weights, values)
         return Unit(one + two * share, two - one - two * share)
 
@@ -163,7 +172,7 @@ def _unit(moments: Unit) -> tuple[Array, Array, Any]:
     return point, weights, gradient
 
 
-def beta_points(a: Array, b: Array, reach: Any = _REACH, nodes: int = NODES) -> tuple[Array, Array]:
+def beta_points(a: Scalar, b: Scalar, reach: Numeric = _REACH, nodes: int = NODES) -> tuple[Values, Values]:
     """log(p / (1 - p)) at the points of Beta(a, b) and the weights; `reach` is the log of the density cut off."""
     peak = jnp.log(a) - jnp.log(b)
     centre = jnp.log1p(a) - jnp.log1p(b)
@@ -172,7 +181,7 @@ def beta_points(a: Array, b: Array, reach: Any = _REACH, nodes: int = NODES) -> 
     return u, _normal(a * log_sigmoid(u) + b * log_sigmoid(-u) + jnp.log(spacing))
 
 
-def _drop(a: Array, b: Array, reach: Any) -> Array:
+def _drop(a: Scalar, b: Scalar, reach: Numeric) -> Scalar:
     """How far below its peak in log(p / (1 - p)) the density p^a (1 - p)^b falls by the cut-off.
 
     Newton's method on a convex function, from a bound beyond the zero.
@@ -183,36 +192,36 @@ def _drop(a: Array, b: Array, reach: Any) -> Array:
     for _ in range(2):
         gone = -jnp.expm1(-z)
         rest = (1.0 - share) + share * jnp.exp(-z)
-        z = z - (a * z + (a + b) * jnp.log(rest) - reach) / jnp.maximum(a * (1.0 - share) * gone / rest, 1e-300)
+        z = z - (a * z + (a + b) * jnp.log(rest) - reach) / jnp.maximum(a * (1.0 - share) * gone / rest, TINY)
     return z
 
 
-def _boolean(moments: Boolean) -> tuple[Array, Array, Any]:
+def _boolean(moments: Boolean) -> Found:
     p = moments.probability
     return jnp.asarray([0.0, 1.0]), jnp.stack([1.0 - p, p]), lambda values: Boolean(values[1] - values[0])
 
 
-def _category(moments: Category) -> tuple[Array, Array, Any]:
+def _category(moments: Category) -> Found:
     return jnp.arange(moments.probability.shape[-1]), moments.probability, Category
 
 
-def _count(moments: Count) -> tuple[Array, Array, Any]:
+def _count(moments: Count) -> Found:
     """A lattice of whole numbers that covers a Poisson belief: all of them, or equally spaced ones of a wide one."""
-    rate = jnp.maximum(moments.mean, 1e-300)
+    rate = jnp.maximum(moments.mean, TINY)
     width = 9.0 * jnp.sqrt(rate)
     stride = jnp.ceil(2.0 * width / NODES)
     start = jnp.maximum(jnp.floor(rate - width), 0.0)
     points = start + stride * jnp.arange(NODES)
     weights = _normal(points * jnp.log(rate) - rate - lgamma(points + 1.0))
 
-    def gradient(values):
+    def gradient(values: Values) -> Count:
         centred = points - weights @ points
         return Count(_ratio(weights @ (centred * values), weights @ centred**2), jnp.zeros_like(moments.log_factorial))
 
     return points, weights, gradient
 
 
-_SCALAR: dict[str, Callable[[Any], tuple[Array, Array, Any]]] = {
+_SCALAR: dict[str, Callable[..., Found]] = {
     "real": _real,
     "sparse": _sparse,
     "positive": _positive,

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Shaped
 
+from ..arrays import Array
 from ..errors import UnsupportedError
-from ..families import FOR_DOMAIN, Bernoulli, Beta, Dirichlet, Gamma, Gaussian, Poisson
+from ..families import FOR_DOMAIN, Bernoulli, Beta, Dirichlet, ExponentialFamily, Gamma, Gaussian, Poisson
 from ..moments import Simplex, Unit
+from ..special import TINY
 from .nodes import Rule
 
-Array = Any
+Values: TypeAlias = Float[Array, " point"]
 _NODES = 400
 _PASSES = 4
 COUNTS = 1024
 _SURE = 1e-12
 
 
-def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array], rules: list[Rule]) -> Any:
+def predictive(
+    name: str, kind: str, log_density: Callable[[Array, dict], Array], rules: list[Rule]
+) -> ExponentialFamily:
     """The family instance of an outcome of this kind, integrated over its arguments by `rules`, matched in moments.
 
     Continuous outcomes are integrated on a grid that is moved to where the mass is, discrete ones by enumeration.
@@ -29,7 +34,7 @@ def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array]
     """
     weights, points = _joint(rules)
 
-    def density(out: Array) -> Array:
+    def density(out: Shaped[Array, " value"]) -> Float[Array, " value"]:
         """The predictive density at values of the outcome."""
         if not points:
             return jnp.exp(jax.vmap(lambda x: log_density(x, {}))(out))
@@ -51,19 +56,19 @@ def predictive(name: str, kind: str, log_density: Callable[[Array, dict], Array]
     place, log_slope, project = LINES[kind]
     u, h = grid(lambda u: jnp.log(density(place(u))) + log_slope(u))
     mass = jnp.where(h > 0, h, 0.0)
-    family: Any = FOR_DOMAIN[kind]
+    family: Any = FOR_DOMAIN[kind]  # each has `stats_of`, with arguments of its own
     stats = family.stats_of(place(u))
     return project(tuple(mass @ stat / mass.sum() for stat in stats))
 
 
-def unit_mean(moments: Unit) -> Array:
+def unit_mean(moments: Unit) -> Float[Array, "*plates"]:
     """E p of a Beta belief with these moments, also of a point, which no Beta is."""
     point = jnp.exp(moments.log) + jnp.exp(moments.log_complement) > 1.0 - _SURE
     safe = (jnp.where(point, -1.0, m) for m in moments)
     return jnp.where(point, jnp.exp(moments.log), Beta.from_stats(tuple(safe)).mean())
 
 
-def simplex_mean(moments: Simplex) -> Array:
+def simplex_mean(moments: Simplex) -> Float[Array, "*plates class"]:
     """E p of a Dirichlet belief with these moments, also of a point, which no Dirichlet is."""
     point = jnp.exp(moments.log).sum(-1, keepdims=True) > 1.0 - _SURE
     size = moments.log.shape[-1]
@@ -71,9 +76,10 @@ def simplex_mean(moments: Simplex) -> Array:
     return jnp.where(point, jnp.exp(moments.log), Dirichlet.from_stats((safe,)).mean())
 
 
-def _joint(rules: list[Rule]) -> tuple[Array, dict[str, Array]]:
+def _joint(rules: list[Rule]) -> tuple[Float[Array, " point"], dict[str, Shaped[Array, "point ..."]]]:
     """The product of the rules as one list of weights and points, thinned where it is long."""
-    weights, points = jnp.ones(1), {}
+    weights: Array = jnp.ones(1)
+    points: dict[str, Array] = {}
     for rule in rules:
         size = rule.weights.shape[0]
         points = {edge: jnp.repeat(p, size, axis=0) for edge, p in points.items()}
@@ -82,7 +88,7 @@ def _joint(rules: list[Rule]) -> tuple[Array, dict[str, Array]]:
     return weights, points
 
 
-def grid(log_density: Callable[[Array], Array], reach: float = 1e3) -> tuple[Array, Array]:
+def grid(log_density: Callable[[Array], Array], reach: float = 1e3) -> tuple[Values, Values]:
     """Points of the line and the mass at each; see `stretched_grid`."""
     _, u, mass = stretched_grid(log_density, reach)
     return u, mass
@@ -90,7 +96,7 @@ def grid(log_density: Callable[[Array], Array], reach: float = 1e3) -> tuple[Arr
 
 def stretched_grid(
     log_density: Callable[[Array], Array], reach: float = 1e3
-) -> tuple[Callable[[Array], tuple[Array, Array]], Array, Array]:
+) -> tuple[Callable[[Array], tuple[Array, Array]], Values, Values]:
     """Points of the line, the mass at each, and the map to the line and its slope from the scale [-1, 1].
 
     The first grid is stretched over many scales; the next ones are centred at the mean and as wide as the mass needs,
@@ -114,7 +120,9 @@ def stretched_grid(
     raise AssertionError("there is a last pass")
 
 
-def _stretched(centre: Array, scale: Array, reach: float) -> Callable[[Array], tuple[Array, Array]]:
+def _stretched(
+    centre: Float[Array, ""], scale: Float[Array, ""], reach: float
+) -> Callable[[Array], tuple[Array, Array]]:
     return lambda t: (centre + scale * jnp.sinh(reach * t), jnp.cosh(reach * t))
 
 
@@ -126,7 +134,7 @@ LINES: dict[str, tuple[Callable, Callable, Callable]] = {
         Gamma.from_stats,
     ),
     "unit": (
-        lambda u: jnp.clip(jax.nn.sigmoid(u), 1e-300, 1.0 - 1e-16),
+        lambda u: jnp.clip(jax.nn.sigmoid(u), TINY, 1.0 - 1e-16),
         lambda u: jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u),
         Beta.from_stats,
     ),

@@ -10,17 +10,17 @@ derivative, no single mode.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array
 from ..families import Beta, Gamma
-from ..special import lgamma, log_sigmoid, sigmoid
+from ..special import TINY, lgamma, log_sigmoid, sigmoid
 from . import HALF_LOG_2PI
 
-Array = Any
 DEPTH = 32.0  # what lies this far below the highest log weight is left out
 _REACH = np.logspace(-10.0, 0.0, 36)
 _OFFSETS = np.concatenate([-_REACH[::-1], [0.0], _REACH])
@@ -79,7 +79,7 @@ def _unit(a_minus_one: Array, b_minus_one: Array) -> Line:
     partition = belief.log_partition()[..., None]
     reach = 8.0 / jnp.sqrt(jnp.minimum(belief.a, belief.b)) + 10.0
     return Line(
-        value=lambda u: jnp.clip(sigmoid(u), 1e-300, 1.0 - 2.0**-53),
+        value=lambda u: jnp.clip(sigmoid(u), TINY, 1.0 - 2.0**-53),
         log_density=lambda u: a * log_sigmoid(u) + b * log_sigmoid(-u) - partition,
         stats=lambda u: (log_sigmoid(u), log_sigmoid(-u)),
         growth=jnp.zeros_like,

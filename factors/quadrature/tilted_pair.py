@@ -5,21 +5,22 @@ the factor.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array, Numeric
 from ..factor import Site
 from . import HALF_LOG_2PI
 
-Array = Any
 _T = np.linspace(-1.0, 1.0, 161)
 _SHARPNESS = 6
 _REACH = 13.0
 
 
-def pair_site(log_factor: Callable[[Array], Array], mean: Array, variance: Array, place: Array, scale: Array) -> Site:
+def pair_site(
+    log_factor: Callable[[Array], Array], mean: Numeric, variance: Numeric, place: Numeric, scale: Numeric
+) -> Site:
     """The site of f(s) for s ~ N(mean, variance), where f varies on the scale `scale` around `place`.
 
     Two stretched trapezoid rules, one at the cavity and one at the factor, share the integrand by a smooth partition:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
+from ..arrays import Array, Numeric
 from ..factor import Site
 from . import HALF_LOG_2PI
 
-Array = Any
+Found: TypeAlias = Float[Array, "*shape"]
+Bound: TypeAlias = Array | float
 _X, _W = np.polynomial.legendre.leggauss(64)
 _REACH = 40.0  # log of the density that is left out, below its peak in the interval
 _WIDEST = 9.0
 
 
-def between(low: Array, high: Array) -> tuple[Array, Array, Array]:
+def between(low: Numeric, high: Numeric) -> tuple[Found, Found, Found]:
     """log P(low < z < high), E z and Var z there, for a standard normal z; the bounds may be infinite.
 
     Gauss-Legendre over the part of the interval that has mass: every term is positive, so nothing cancels. Measured
@@ -43,7 +46,7 @@ def between(low: Array, high: Array) -> tuple[Array, Array, Array]:
     return log_mass, sign * (peak + shift), variance
 
 
-def interval_site(low: Array, high: Array, mean: Array, variance: Array, noise: Any = 0.0) -> Site:
+def interval_site(low: Bound, high: Bound, mean: Array, variance: Array, noise: Array | float = 0.0) -> Site:
     """The EP site of low < s + e < high for s ~ N(mean, variance) and e ~ N(0, noise)."""
     total = variance + noise
     sd = jnp.sqrt(total)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..closed import Closed, Formula
 from ..domains import real
 from ..errors import ModelError
@@ -91,18 +91,19 @@ factor = register(
 
 
 @told_with_name
-def gaussian(mean: Any, *, variance: Any = None, precision: Any = None, sd: Any = None) -> Term:
+def gaussian(mean: Argument, *, variance: Argument = None, precision: Argument = None, sd: Argument = None) -> Term:
     """A Gaussian variable: N(x; mean, variance) = exp(-(x - mean)^2 / (2 variance)) / sqrt(2 pi variance).
 
     `mean` is real; give exactly one of `variance`, `precision` = 1 / variance, `sd` = sqrt(variance), each positive: a
     number, an array, an input, or an expression. A random precision is a `gamma` variable or `exp` of a real one;
     `variance=exp(g)` is read as `precision=exp(-g)`. Returns a term for `Model.random`, which raises ModelError when
-    none or several of the three are given.
+    none or several of the three are given, and for numbers that are not positive. Source: minka2001ep (EP), winn2005vmp
+    (VMP).
     """
     return Term(factor, {"mean": mean, "precision": given_precision("gaussian", variance, precision, sd)})
 
 
-def given_precision(builder: str, variance: Any, precision: Any, sd: Any) -> Any:
+def given_precision(builder: str, variance: Argument, precision: Argument, sd: Argument) -> Argument:
     """The precision of a term, from the one of these three that was given."""
     given = {
         name: value
@@ -124,7 +125,7 @@ def given_precision(builder: str, variance: Any, precision: Any, sd: Any) -> Any
         return 1.0 / (value if name == "variance" else value**2)
 
 
-def _checked_positive(builder: str, name: str, value: Any) -> Any:
+def _checked_positive(builder: str, name: str, value: Argument) -> Argument:
     """Checks numbers here, before they are inverted, so that the error names what the user wrote."""
     if isinstance(value, (float, np.ndarray)):
         wrong = ~((np.asarray(value) > 0) & np.isfinite(value))

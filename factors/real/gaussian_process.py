@@ -8,13 +8,16 @@ ever inverted: K may be singular (inputs may coincide), p may be zero, or slight
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
+from jaxtyping import Float, Int, Shaped
 
+from ..arrays import Argument, Array
 from ..domains import real
 from ..errors import ModelError
 from ..factor import Factor, Term, told_with_name
@@ -22,24 +25,24 @@ from ..kernels import Kernel, named_parameters
 from ..quadrature import HALF_LOG_2PI
 from ..roles import Process
 
-Array = Any
+Elements: TypeAlias = Float[Array, " element"]
 JITTER = 1e-10  # relative to K: added to the covariance of inducing inputs, and the noise of an observed function
 
 
 class Solved(NamedTuple):
     """log Z, and mean and variance of every element."""
 
-    log_z: Array
-    mean: Array
-    variance: Array
+    log_z: Float[Array, ""]
+    mean: Elements
+    variance: Elements
 
 
 class Dense(NamedTuple):
     """The exact prior: its covariance (n, n). Source rasmussen2006gaussian, algorithms 2.1 and 3.5."""
 
-    covariance: Array
+    covariance: Float[Array, "*plates element element"]
 
-    def solve(self, h: Array, p: Array) -> Solved:
+    def solve(self, h: Elements, p: Elements) -> Solved:
         """The posterior under the messages; O(n^3)."""
         root = _root(p)
         factor = jnp.linalg.cholesky(jnp.eye(len(p)) + root[:, None] * self.covariance * root)
@@ -55,7 +58,7 @@ class Dense(NamedTuple):
         # A message of negative precision takes away what another gave: a second step on what the first left.
         return jax.lax.cond(jnp.any(p < 0.0), lambda: self._less(found, half, h, p), lambda: found)
 
-    def _less(self, found: Solved, half: Array, h: Array, p: Array) -> Solved:
+    def _less(self, found: Solved, half: Float[Array, "element element"], h: Elements, p: Elements) -> Solved:
         left = self.covariance - half.T @ half
         root = _root(-p)
         factor = jnp.linalg.cholesky(jnp.eye(len(p)) - root[:, None] * left * root)
@@ -64,7 +67,7 @@ class Dense(NamedTuple):
         log_z = found.log_z + 0.5 * h @ (mean - found.mean) - jnp.sum(jnp.log(jnp.diagonal(factor)))
         return Solved(log_z, mean, found.variance + jnp.sum(more * more, axis=0))
 
-    def log_density(self, values: Array, present: Array) -> Array:
+    def log_density(self, values: Elements, present: Shaped[Array, " element"]) -> Float[Array, ""]:
         """log density of observed values where `present`, with the jitter as noise; zero elsewhere."""
         there = present.astype(float)
         apart = self.noise() * there + (1.0 - there)
@@ -72,11 +75,13 @@ class Dense(NamedTuple):
         half = solve_triangular(factor, values, lower=True)
         return -0.5 * half @ half - jnp.sum(jnp.log(jnp.diagonal(factor))) - HALF_LOG_2PI * jnp.sum(there)
 
-    def noise(self) -> Array:
+    def noise(self) -> Float[Array, "*plates"]:
         """The variance that an observed value is seen with: it keeps points that coincide consistent."""
         return JITTER * jnp.mean(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), axis=-1)
 
-    def predict(self, h: Array, p: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
+    def predict(
+        self, h: Elements, p: Elements, cross: Float[Array, "element new"], variance: Float[Array, " new"]
+    ) -> tuple[Float[Array, " new"], Float[Array, " new"]]:
         """Mean and variance at new points with covariances `cross` (n, new) to the old ones and prior `variance`."""
         mixed = jnp.eye(len(p)) + p[:, None] * self.covariance
         solved = jnp.linalg.solve(mixed, jnp.concatenate([h[:, None], p[:, None] * cross], axis=1))
@@ -91,10 +96,10 @@ class Sparse(NamedTuple):
     qi2010sparse.
     """
 
-    factor: Array
-    rest: Array
+    factor: Float[Array, "*plates element inducing"]
+    rest: Float[Array, "*plates element"]
 
-    def solve(self, h: Array, p: Array) -> Solved:
+    def solve(self, h: Elements, p: Elements) -> Solved:
         """The posterior under the messages; O(n m^2) for m inducing inputs."""
         shrink = 1.0 / (1.0 + self.rest * p)  # what is left of a message seen through e
         lower, mean = self._inner(h * shrink, p * shrink)
@@ -105,14 +110,14 @@ class Sparse(NamedTuple):
         variance = self.rest * shrink + shrink**2 * jnp.sum(spread * spread, axis=0)
         return Solved(log_z, shrink * (outer + self.rest * h), variance)
 
-    def _inner(self, h: Array, p: Array) -> tuple[Array, Array]:
+    def _inner(self, h: Elements, p: Elements) -> tuple[Float[Array, "inducing inducing"], Float[Array, " inducing"]]:
         """The Cholesky factor of the posterior precision of v, and its mean."""
         precision = jnp.eye(self.factor.shape[1]) + self.factor.T @ (p[:, None] * self.factor)
         lower = jnp.linalg.cholesky(precision)
         half = solve_triangular(lower, self.factor.T @ h, lower=True)
         return lower, solve_triangular(lower.T, half, lower=False)
 
-    def log_density(self, values: Array, present: Array) -> Array:
+    def log_density(self, values: Elements, present: Shaped[Array, " element"]) -> Float[Array, ""]:
         """log density of observed values where `present`, with the jitter as noise; zero elsewhere."""
         noise = self.rest + self.noise()
         p = present / noise
@@ -122,11 +127,13 @@ class Sparse(NamedTuple):
         own = jnp.sum(present * (0.5 * jnp.log(noise) + HALF_LOG_2PI))
         return -0.5 * quadratic - own - jnp.sum(jnp.log(jnp.diagonal(lower)))
 
-    def noise(self) -> Array:
+    def noise(self) -> Float[Array, "*plates"]:
         """The variance that an observed value is seen with: it keeps points that coincide consistent."""
         return JITTER * jnp.mean(self.rest + jnp.sum(self.factor**2, axis=-1), axis=-1)
 
-    def predict(self, h: Array, p: Array, cross: Array, variance: Array) -> tuple[Array, Array]:
+    def predict(
+        self, h: Elements, p: Elements, cross: Float[Array, "inducing new"], variance: Float[Array, " new"]
+    ) -> tuple[Float[Array, " new"], Float[Array, " new"]]:
         """Mean and variance at new points, whose own factor is `cross` transposed."""
         shrink = 1.0 / (1.0 + self.rest * p)
         lower, mean = self._inner(h * shrink, p * shrink)
@@ -134,23 +141,25 @@ class Sparse(NamedTuple):
         return cross.T @ mean, variance - jnp.sum(cross * cross, axis=0) + jnp.sum(spread * spread, axis=0)
 
 
-def _root(p: Array) -> Array:
+def _root(p: Elements) -> Elements:
     """The square root of what is positive, zero elsewhere; its derivative there too, instead of infinity."""
     return jnp.where(p > 0.0, jnp.sqrt(jnp.where(p > 0.0, p, 1.0)), 0.0)
 
 
-def lower_factor(covariance: Array) -> Array:
+def lower_factor(covariance: Float[Array, "inducing inducing"]) -> Float[Array, "inducing inducing"]:
     """L with L L^T = covariance of the inducing inputs, plus the jitter that lets them coincide."""
     size = len(covariance)
     return jnp.linalg.cholesky(covariance + JITTER * jnp.trace(covariance) / size * jnp.eye(size))
 
 
-def half_cross(lower: Array, cross: Array) -> Array:
+def half_cross(
+    lower: Float[Array, "inducing inducing"], cross: Float[Array, "inducing new"]
+) -> Float[Array, "inducing new"]:
     """L^-1 K(z, x): the transposed factor of `Sparse` at the points x."""
     return solve_triangular(lower, cross, lower=True)
 
 
-def spread_out(variance: Array, column: Any, number: int) -> Array:
+def spread_out(variance: Elements, column: Callable[[Array], Elements], number: int) -> Int[Array, " number"]:
     """Positions of `number` points, each where the prior variance given those before is largest.
 
     This is Cholesky with pivots: `column(i)` gives the covariances of all points with point i.
@@ -168,7 +177,7 @@ def spread_out(variance: Array, column: Any, number: int) -> Array:
     return jax.lax.fori_loop(0, number, step, start)[2]
 
 
-def _never(*args: Any, **kwargs: Any) -> Any:
+def _never(*args: object, **kwargs: object) -> NoReturn:
     raise AssertionError("a process is one block of its own")
 
 
@@ -179,7 +188,7 @@ _RANDOM = (
 
 
 @told_with_name
-def gaussian_process(inputs: Any, kernel: Kernel, *, mean: Any = 0.0, inducing: Any = None) -> Term:
+def gaussian_process(inputs: Argument, kernel: Argument, *, mean: Argument = 0.0, inducing: Argument = None) -> Term:
     """A random function at `inputs`: f ~ N(mean, K), K_ij = kernel(inputs_i, inputs_j), over the plates of `inputs`.
 
     `inputs`: an input of domain cv.real or cv.vector(d) with at least one plate. `kernel`: one of `cv.kernels`, or sums
@@ -216,14 +225,14 @@ def gaussian_process(inputs: Any, kernel: Kernel, *, mean: Any = 0.0, inducing: 
     return Term(factor, args, {"kernel": kernel, "inducing": _checked_inducing(inducing)})
 
 
-def _kind(value: Any, axes: int, scalar: str) -> str:
+def _kind(value: Argument, axes: int, scalar: str) -> str:
     """The kind of an argument that may be a number or a vector: told by its domain, or an array's number of axes."""
     if hasattr(value, "domain"):
         return "vector" if value.domain.kind == "vector" else scalar
     return "vector" if np.ndim(value) >= axes else scalar
 
 
-def _checked_inducing(inducing: Any) -> Any:
+def _checked_inducing(inducing: Argument) -> int | np.integer | np.ndarray | None:
     """None, how many, or an array with one point in each row."""
     if inducing is None or (isinstance(inducing, (int, np.integer)) and inducing > 0):
         return inducing

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import boolean
 from ..factor import Factor, Site, Term, register
 from ..families import Bernoulli
@@ -15,6 +14,7 @@ from ..moments import Real
 from ..quadrature.truncation import between as standard_between
 from ..quadrature.truncation import interval_site
 from ..rules import BOUNDS
+from ..special import TINY
 
 _SHARP = "the log of a sharp interval is minus infinity where any belief has mass; EP serves it"
 
@@ -26,7 +26,7 @@ def _log_density(out, value, low, high):
 
 def _predict(value: Real, low: Real, high: Real) -> Bernoulli:
     variance = value.variance + low.variance + high.variance
-    sd = jnp.sqrt(jnp.maximum(variance, 1e-300))
+    sd = jnp.sqrt(jnp.maximum(variance, TINY))
     log_inside = standard_between((low.mean - value.mean) / sd, (high.mean - value.mean) / sd)[0]
     log_inside = jnp.minimum(log_inside, 0.0)
     return Bernoulli(log_inside - jnp.log(-jnp.expm1(log_inside)))
@@ -66,11 +66,11 @@ factor = register(
 )
 
 
-def between(value: Any, low: Any, high: Any) -> Term:
+def between(value: Argument, low: Argument, high: Argument) -> Term:
     """A boolean: whether low < value < high.
 
     Observed to be true it is an interval-censored measurement of `value`, a real expression: with `high` infinite a
     right-censored one. `low` < `high` are numbers or inputs, infinite ones allowed; reversed ones are a ModelError as
-    numbers and a DataError as data. It needs EP. Returns a term for `Model.random`.
+    numbers and a DataError as data. It needs EP. Returns a term for `Model.random`. Source: minka2001ep.
     """
     return Term(factor, {"value": value, "low": low, "high": high})

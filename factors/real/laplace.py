@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..closed import Closed, Formula
 from ..domains import real
 from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Gaussian
 from ..moments import Positive, Real
 from ..quadrature.derived import positive_expectation
-from ..special import hazard, log_ndtr, ndtr, truncated_variance
+from ..special import TINY, hazard, log_ndtr, ndtr, truncated_variance
 from .gaussian import about
-
-_SMALLEST = 1e-300
 
 
 def _log_density(out, mean, scale):
@@ -27,7 +25,7 @@ def _log_density(out, mean, scale):
 def _distance(out: Real, mean: Real):
     """E |out - mean|."""
     gap, variance = out.mean - mean.mean, out.variance + mean.variance
-    sd = jnp.sqrt(jnp.maximum(variance, _SMALLEST))
+    sd = jnp.sqrt(jnp.maximum(variance, TINY))
     z = gap / sd
     return gap * (2.0 * ndtr(z) - 1.0) + 2.0 * sd * jnp.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
 
@@ -87,9 +85,10 @@ factor = register(
 )
 
 
-def laplace(mean: Any, scale: Any) -> Term:
+def laplace(mean: Argument, scale: Argument) -> Term:
     """A Laplace variable: exp(-|x - mean| / scale) / (2 scale), with variance 2 scale^2.
 
-    `mean` is real; `scale` > 0: numbers, an input, or a positive variable. Returns a term for `Model.random`.
+    `mean` is real; `scale` > 0: numbers, an input, or a positive variable. Returns a term for `Model.random`, which
+    raises ModelError for numbers outside these domains; as data they are a DataError. Source: seeger2008sparse.
     """
     return Term(factor, {"mean": mean, "scale": scale})

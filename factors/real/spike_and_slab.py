@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument
 from ..domains import sparse
 from ..factor import Factor, Term, register, told_with_name
 from ..families import Beta, SpikeAndSlab
@@ -54,7 +53,9 @@ factor = register(
 
 
 @told_with_name
-def spike_and_slab(probability: Any, *, variance: Any = None, precision: Any = None, sd: Any = None) -> Term:
+def spike_and_slab(
+    probability: Argument, *, variance: Argument = None, precision: Argument = None, sd: Argument = None
+) -> Term:
     """A number that is exactly zero unless it is active: (1 - probability) delta_0(x) + probability N(x; 0, variance).
 
     `probability` in [0, 1] of being active, of which 0 and 1 are a mask: a number, an array, an input or a variable,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..closed import Closed, Formula
 from ..domains import real
 from ..factor import Factor, Site, Term, register
@@ -59,10 +59,11 @@ factor = register(
 )
 
 
-def student_t(dof: Any, mean: Any, scale: Any) -> Term:
+def student_t(dof: Argument, mean: Argument, scale: Argument) -> Term:
     """A Student-t variable: density proportional to (1 + ((x - mean) / scale)^2 / dof)^(-(dof + 1) / 2).
 
     `dof` > 0 and `scale` > 0: numbers, inputs, or positive variables; `mean` is real. The variance is scale^2 dof /
-    (dof - 2), infinite for `dof` <= 2. Returns a term for `Model.random`.
+    (dof - 2), infinite for `dof` <= 2. Returns a term for `Model.random`, which raises ModelError for numbers outside
+    these domains; as data they are a DataError. Source: tipping2005student.
     """
     return Term(factor, {"dof": dof, "mean": mean, "scale": scale})

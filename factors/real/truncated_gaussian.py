@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import real
 from ..factor import Factor, Site, Term, register
 from ..families import Gaussian
@@ -76,13 +75,19 @@ factor = register(
 
 
 def truncated_gaussian(
-    mean: Any, variance: Any = None, low: Any = -np.inf, high: Any = np.inf, *, precision: Any = None, sd: Any = None
+    mean: Argument,
+    variance: Argument = None,
+    low: Argument = -np.inf,
+    high: Argument = np.inf,
+    *,
+    precision: Argument = None,
+    sd: Argument = None,
 ) -> Term:
     """A Gaussian variable between `low` and `high`: N(x; mean, variance) over its mass there, zero elsewhere.
 
     `mean` is real; give exactly one of `variance`, `precision`, `sd`, as for `gaussian`. `low` < `high` are numbers or
     inputs, infinite ones allowed. A latent one needs EP. Bounds that are reversed, and observations beyond them, are a
-    ModelError as numbers and a DataError as data. Returns a term for `Model.random`.
+    ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source: minka2001ep.
     """
     term = gaussian(mean, variance=variance, precision=precision, sd=sd)
     return Term(factor, {**term.args, "low": low, "high": high}) if term.args else term

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..discrete.categorical import categorical
 from ..domains import real
 from ..errors import ModelError
@@ -56,13 +56,13 @@ factor = register(
 )
 
 
-def uniform(low: Any, high: Any) -> Term:
+def uniform(low: Argument, high: Argument) -> Term:
     """A uniform variable between `low` and `high`: 1 / (high - low).
 
-    Numbers, inputs or real variables. With the numbers 0 and 1 it is the Beta variable of parameters 1 and 1, in
-    (0, 1); all others are real, and a latent one needs EP, since VMP has no expectation of a hard bound. `low` must be
+    Numbers, inputs or real variables. With the numbers 0 and 1 it is the Beta variable of parameters 1 and 1, in (0,
+    1); all others are real, and a latent one needs EP, since VMP has no expectation of a hard bound. `low` must be
     below `high`, and an observation between them: ModelError for numbers, DataError for data. Returns a term for
-    `Model.random`.
+    `Model.random`. Source: minka2001ep.
     """
     numbers = all(isinstance(bound, (int, float, np.ndarray)) for bound in (low, high))
     if numbers and np.all(np.asarray(low) == 0) and np.all(np.asarray(high) == 1):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import i0e, i1e
 
+from ..arrays import Argument
 from ..conditional import inverted
 from ..domains import real
 from ..factor import Factor, Term, register
@@ -156,7 +156,7 @@ factor = register(
 )
 
 
-def von_mises(mean: Any, concentration: Any) -> Term:
+def von_mises(mean: Argument, concentration: Argument) -> Term:
     """An angle in (-pi, pi]: exp(concentration cos(x - mean)) / (2 pi I_0(concentration)).
 
     `mean`, the direction, is real, in radians and periodic: a number, an input or a real expression; `concentration` >

@@ -15,16 +15,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jaxtyping import Float
 
+from ..arrays import Array, Numeric
 from . import coefficients as coefficients
 
-Array = Any
+Values: TypeAlias = Float[Array, "*shape"]
 
+TINY = 1e-300  # in place of zero, where a logarithm or a quotient follows
 _SQRT_2 = math.sqrt(2.0)
 _SQRT_2PI = math.sqrt(2.0 * math.pi)
 _EULER = 0.5772156649015329
@@ -32,30 +34,30 @@ _LN2_HIGH = 6.93147180369123816490e-01  # the last 32 bits are zero: exponent * 
 _LN2_LOW = 1.90821492927058770002e-10
 
 
-def _as_float(x: ArrayLike) -> Array:
+def _as_float(x: Numeric) -> Float[Array, "..."]:
     array = jnp.asarray(x)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(jnp.result_type(float))
 
 
-def _elementwise(function: Callable[[Array], Array]) -> Callable[[ArrayLike], Array]:
+def _elementwise(function: Callable[[Array], Array]) -> Callable[[Numeric], Array]:
     """Compile a function of one floating array; its derivative is the entry of that name in `_DERIVATIVES` below."""
     name = function.__name__
-    compiled: Any = jax.custom_jvp(jax.jit(function, inline=True))
+    compiled = jax.custom_jvp(jax.jit(function, inline=True))
     compiled.defjvps(lambda tangent, value, x: tangent * _DERIVATIVES[name](x))
 
     @functools.wraps(function)
-    def public(x: ArrayLike) -> Array:
+    def public(x: Numeric) -> Float[Array, "..."]:
         return compiled(_as_float(x))
 
     return public
 
 
-def _finite(x: Array) -> Array:
+def _finite(x: Values) -> Values:
     """x with infinity made the largest number, for a product with zero."""
     return jnp.minimum(x, jnp.finfo(x.dtype).max)
 
 
-def _polynomial(table: coefficients.Table, u: Array) -> Array:
+def _polynomial(table: coefficients.Table, u: Values) -> Values:
     first, *rest = table[0] if u.dtype == jnp.float64 else table[1]
     total = jnp.full_like(u, first)
     for coefficient in rest:
@@ -66,7 +68,7 @@ def _polynomial(table: coefficients.Table, u: Array) -> Array:
 # Logarithm
 
 
-def _log(x: Array) -> Array:
+def _log(x: Values) -> Values:
     """log of a positive normal number, infinity or NaN."""
     if x.dtype != jnp.float64:
         return jnp.log(x)
@@ -85,7 +87,7 @@ def _log(x: Array) -> Array:
     return jnp.where(x < jnp.inf, value, x)
 
 
-def _log1p_unit(y: Array) -> Array:
+def _log1p_unit(y: Values) -> Values:
     """log(1 + y) for 0 <= y <= 1, to relative accuracy."""
     s = y * (1.0 / (2.0 + y))
     z = s * s
@@ -93,7 +95,7 @@ def _log1p_unit(y: Array) -> Array:
 
 
 @_elementwise
-def log(x: Array) -> Array:
+def log(x: Values) -> Values:
     """Natural logarithm of x (any shape): -inf at zero and at subnormal numbers, NaN below zero.
 
     Faster than `jnp.log` in double precision when fused with other work, where XLA's version loses its vector form.
@@ -106,19 +108,19 @@ def log(x: Array) -> Array:
 
 
 @_elementwise
-def sigmoid(x: Array) -> Array:
+def sigmoid(x: Values) -> Values:
     """1 / (1 + exp(-x)) for real x (any shape): a probability, to relative accuracy in the lower tail."""
     small = jnp.exp(-jnp.abs(x))
     return jnp.where(x < 0.0, small, 1.0) / (1.0 + small)
 
 
 @_elementwise
-def softplus(x: Array) -> Array:
+def softplus(x: Values) -> Values:
     """log(1 + exp(x)) for real x (any shape): positive, to relative accuracy in both tails."""
     return jnp.maximum(x, 0.0) + _log1p_unit(jnp.exp(-jnp.abs(x)))
 
 
-def log_sigmoid(x: ArrayLike) -> Array:
+def log_sigmoid(x: Numeric) -> Float[Array, "..."]:
     """log(1 / (1 + exp(-x))) for real x (any shape): the log-probability of a logit."""
     return -softplus(-_as_float(x))
 
@@ -127,7 +129,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
 # Mills ratio h(t) = density / upper tail: h = t + g has no cancellation, and g is what variances of truncations need.
 
 
-def _excess(t: Array) -> Array:
+def _excess(t: Values) -> Values:
     """h(t) - t for t >= 0; decreases from sqrt(2 / pi) like 1 / t."""
     r = 1.0 / (t + 4.0)
     return _polynomial(coefficients.EXCESS, 1.0 - 8.0 * r) * r
@@ -144,12 +146,12 @@ def _exp_square(scale: float, t: Array) -> Array:
     return jnp.exp(scale * coarse * coarse) * (1.0 + d * (1.0 + d * (0.5 + d * (1.0 / 6.0))))
 
 
-def _density(t: Array) -> Array:
+def _density(t: Values) -> Values:
     return _exp_square(-0.5, t) * (1.0 / _SQRT_2PI)
 
 
 @_elementwise
-def ndtr(x: Array) -> Array:
+def ndtr(x: Values) -> Values:
     """Probability that a standard normal is below x, for real x (any shape), to relative accuracy in the lower tail."""
     t = jnp.abs(x)
     tail = _density(t) * (1.0 / (t + _excess(t)))
@@ -157,7 +159,7 @@ def ndtr(x: Array) -> Array:
 
 
 @_elementwise
-def log_ndtr(x: Array) -> Array:
+def log_ndtr(x: Values) -> Values:
     """Log-probability that a standard normal is below x, for real x (any shape), to relative accuracy in both tails.
 
     -x^2 / 2 far below zero; above zero a small negative number, which underflows at 37.6 (float32: 13.2).
@@ -172,7 +174,7 @@ def log_ndtr(x: Array) -> Array:
 
 
 @_elementwise
-def hazard(x: Array) -> Array:
+def hazard(x: Values) -> Values:
     """Normal density over distribution function at x, for real x (any shape): the derivative of `log_ndtr`.
 
     About -x far below zero, accurate there to any x; underflows at 37.6 (float32: 13.2). The EP quantities that cancel
@@ -185,7 +187,7 @@ def hazard(x: Array) -> Array:
 
 
 @_elementwise
-def truncated_mean(x: Array) -> Array:
+def truncated_mean(x: Values) -> Values:
     """x + hazard(x), the mean of a N(x, 1) variable given that it is positive (x real, any shape).
 
     Positive, to relative accuracy where the sum would cancel (about -1 / x far below zero).
@@ -194,7 +196,7 @@ def truncated_mean(x: Array) -> Array:
 
 
 @_elementwise
-def truncated_variance(x: Array) -> Array:
+def truncated_variance(x: Values) -> Values:
     """1 - hazard(x) (x + hazard(x)), the variance of a N(x, 1) variable given that it is positive (x real, any shape).
 
     In (0, 1], to relative accuracy where the difference would cancel (about 1 / x^2 far below zero). Its derivative has
@@ -207,7 +209,7 @@ def truncated_variance(x: Array) -> Array:
 
 
 @_elementwise
-def erfcx(x: Array) -> Array:
+def erfcx(x: Values) -> Values:
     """exp(x^2) erfc(x) for real x (any shape), to relative accuracy; infinite below -26.6 (float32: -9.4)."""
     t = _SQRT_2 * jnp.abs(x)
     upper = math.sqrt(2.0 / math.pi) / (t + _excess(t))
@@ -218,14 +220,14 @@ def erfcx(x: Array) -> Array:
 # terms pair up, y = x (x + 3) and y + 2 = (x + 1) (x + 2), so that its sums cost two divisions and never cancel.
 
 
-def _recurrence(x: Array) -> tuple[Array, Array, Array, Array]:
+def _recurrence(x: Values) -> tuple[Values, Values, Values, Values]:
     """2 x + 3, y, 1 / y and 1 / (y + 2) for y = x (x + 3), bounded where they no longer matter."""
     x = jnp.minimum(x, 1e150 if x.dtype == jnp.float64 else 1e18)
     y = x * (x + 3.0)
     return 2.0 * x + 3.0, y, 1.0 / y, 1.0 / (y + 2.0)
 
 
-def _positive(x: Array, value: Array) -> Array:
+def _positive(x: Values, value: Values) -> Values:
     """`value` where x >= 0, NaN elsewhere.
 
     This final choice also ends what XLA may merge into a following sum: it hands a sum of plain arithmetic to a library
@@ -235,7 +237,7 @@ def _positive(x: Array, value: Array) -> Array:
 
 
 @_elementwise
-def lgamma(x: Array) -> Array:
+def lgamma(x: Values) -> Values:
     """Log of the gamma function for x >= 0 (any shape; NaN below).
 
     Relative accuracy, except around the zeros at 1 and 2: there the absolute error is below 3e-15 (float32: 2e-6).
@@ -248,7 +250,7 @@ def lgamma(x: Array) -> Array:
 
 
 @_elementwise
-def digamma(x: Array) -> Array:
+def digamma(x: Values) -> Values:
     """Derivative of `lgamma` for x > 0 (any shape). Around its zero at 1.46 the absolute error is below 2e-15."""
     z = x + 4.0
     r = 1.0 / z
@@ -258,7 +260,7 @@ def digamma(x: Array) -> Array:
 
 
 @_elementwise
-def trigamma(x: Array) -> Array:
+def trigamma(x: Values) -> Values:
     """Second derivative of `lgamma` for x > 0 (any shape), positive."""
     r = 1.0 / (x + 4.0)
     _, y, first, second = _recurrence(x)
@@ -266,7 +268,7 @@ def trigamma(x: Array) -> Array:
     return _positive(x, squares + r * _polynomial(coefficients.TRIGAMMA, 1.0 - 8.0 * r))
 
 
-def _tetragamma(x: Array) -> Array:
+def _tetragamma(x: Values) -> Values:
     r = 1.0 / (x + 4.0)
     s, y, first, second = _recurrence(x)
     # In this order no product leaves the range of float32.
@@ -275,13 +277,13 @@ def _tetragamma(x: Array) -> Array:
 
 
 @_elementwise
-def tetragamma(x: Array) -> Array:
+def tetragamma(x: Values) -> Values:
     """Third derivative of `lgamma` for x > 0 (any shape), negative."""
     return _tetragamma(x)
 
 
 @_elementwise
-def inverse_digamma(y: Array) -> Array:
+def inverse_digamma(y: Values) -> Values:
     """The x > 0 with digamma(x) = y, for real y (any shape).
 
     Five Newton steps from the start of Minka (2000), enough for 1e-13 relative over y in [-1e6, 30].
@@ -292,17 +294,17 @@ def inverse_digamma(y: Array) -> Array:
     return x
 
 
-def multivariate_lgamma(a: ArrayLike, d: int) -> Array:
+def multivariate_lgamma(a: Numeric, d: int) -> Float[Array, "..."]:
     """Log of the multivariate gamma function of dimension d, for a > (d - 1) / 2 (any shape)."""
     return d * (d - 1) / 4.0 * math.log(math.pi) + _sum_of_halves(lgamma, a, d)
 
 
-def multivariate_digamma(a: ArrayLike, d: int) -> Array:
+def multivariate_digamma(a: Numeric, d: int) -> Float[Array, "..."]:
     """Derivative of `multivariate_lgamma` in a, for a > (d - 1) / 2 (any shape)."""
     return _sum_of_halves(digamma, a, d)
 
 
-def _sum_of_halves(function: Callable[[ArrayLike], Array], a: ArrayLike, d: int) -> Array:
+def _sum_of_halves(function: Callable[[Numeric], Array], a: Numeric, d: int) -> Float[Array, "..."]:
     """f(a) + f(a - 1/2) + ... + f(a - (d - 1) / 2)."""
     # One call on an axis, not a loop: reverse mode through a loop loses the custom derivatives of the second order.
     first = _as_float(a)[..., None]
@@ -312,7 +314,7 @@ def _sum_of_halves(function: Callable[[ArrayLike], Array], a: ArrayLike, d: int)
 # Derivatives in closed form, none of which cancels where its function is accurate (but see `truncated_variance`).
 
 
-def _erfcx_slope(x: Array) -> Array:
+def _erfcx_slope(x: Values) -> Values:
     t = _SQRT_2 * jnp.abs(x)
     g = _excess(t)
     # Above zero 2 x erfcx(x) - 2 / sqrt(pi) cancels.

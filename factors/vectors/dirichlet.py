@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
+from ..arrays import Argument, Array
 from ..domains import simplex
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
 from ..families import Dirichlet
-from ..moments import Simplex, Vector
+from ..moments import Moments, Simplex, Vector
 from ..quadrature.derived import expectation_of, value_of
 from ..quadrature.predictive import simplex_mean
 from ..rules import inner
@@ -64,7 +63,7 @@ def _with_random(random: frozenset[str]):
         return None
     expectation = expectation_of(lambda points, known: _linear(**{**known, **points}), kinds)
 
-    def expected(out: Simplex, **arguments: Any):
+    def expected(out: Simplex, **arguments: Moments) -> Array:
         known = {edge: value_of(_KINDS[edge], m) for edge, m in arguments.items() if edge not in kinds}
         return expectation({edge: arguments[edge] for edge in kinds}, {"out": out, **known})
 
@@ -90,13 +89,14 @@ by_mean = register(
 
 
 @told_with_name
-def dirichlet(concentration: Any = None, *, mean: Any = None, total: Any = None) -> Term:
+def dirichlet(concentration: Argument = None, *, mean: Argument = None, total: Argument = None) -> Term:
     """A Dirichlet variable: a probability vector with density proportional to prod_k x_k^(concentration_k - 1).
 
     `concentration` has shape (K,) and positive entries: numbers or an input; the mean is concentration /
     sum(concentration). Or give `mean`, shape (K,), and `total` > 0 with concentration = total * mean, numbers or
     variables: `mean=np.full(K, 1 / K)` with a random `total` learns a symmetric concentration. Returns a term for
-    `Model.random`, which raises ModelError for any other combination.
+    `Model.random`, which raises ModelError for any other combination. Source: winn2005vmp; by mean and total
+    minka2000dirichlet.
     """
     if concentration is not None and mean is None and total is None:
         return Term(factor, {"concentration": concentration})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Argument, Array
 from ..discrete.binomial import binomial_below
 from ..domains import vector
 from ..errors import ModelError
@@ -51,7 +51,7 @@ def _draw(key, n, concentration):
     return jax.random.multinomial(other, n, jax.random.dirichlet(one, concentration)).astype(float)
 
 
-_KNOWN: dict[str, Callable[..., Any]] = {
+_KNOWN: dict[str, Callable[..., Array]] = {
     "mean": lambda n, concentration: n * concentration / concentration.sum(),
     "variance": lambda n, concentration: jnp.diagonal(_covariance(n, concentration)),
     "below": _below,
@@ -60,7 +60,7 @@ _KNOWN: dict[str, Callable[..., Any]] = {
 }
 
 
-def _of_mean(function: Callable[..., Any]) -> Callable[..., Any]:
+def _of_mean(function: Callable[..., Array]) -> Callable[..., Array]:
     """The same with concentration = total * mean."""
     return lambda *args, mean, total, **others: function(*args, concentration=total * mean, **others)
 
@@ -119,7 +119,9 @@ by_mean = register(
 
 
 @told_with_name
-def dirichlet_multinomial(n: Any, concentration: Any = None, *, mean: Any = None, total: Any = None) -> Term:
+def dirichlet_multinomial(
+    n: Argument, concentration: Argument = None, *, mean: Argument = None, total: Argument = None
+) -> Term:
     """Counts of K classes in n trials whose probabilities are Dirichlet(concentration), drawn anew for every vector.
 
     Its density is n! / prod_k x_k! B(concentration + x) / B(concentration), with B the multivariate Beta function.

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from .. import roles
+from ..arrays import Argument, Array
 from ..closed import Closed, Formula
 from ..domains import Domain, vector
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
 from ..families import Gamma, VectorGaussian, Wishart
-from ..families.matrices import inverse, log_det
+from ..families.matrices import inverse, log_det, outer
 from ..moments import PosDef, Positive, Vector
 from ..numbers import given_number
 from ..quadrature import HALF_LOG_2PI
@@ -28,8 +28,8 @@ def _log_density(out, mean, precision):
 def _expected_log(out: Vector, mean: Vector, precision: PosDef):
     # Inner products of parts that live on different plates, so that over plates they become matrix products and nothing
     # of size instances x cases x dimension^2 is ever formed.
-    second_out = out.covariance + jnp.outer(out.mean, out.mean)
-    second_mean = mean.covariance + jnp.outer(mean.mean, mean.mean)
+    second_out = out.covariance + outer(out.mean, out.mean)
+    second_mean = mean.covariance + outer(mean.mean, mean.mean)
     square = (
         jnp.vdot(precision.mean, second_out)
         - 2 * jnp.vdot(precision.mean @ mean.mean, out.mean)
@@ -72,7 +72,7 @@ def _closed(arguments: Mapping[str, Formula]) -> Closed | None:
         covariance = precision.given(jnp.linalg.inv)
     else:
 
-        def freedom(q: Wishart) -> Any:
+        def freedom(q: Wishart) -> Array:
             return q.dof - q.scale.shape[-1] + 1.0
 
         mixing = wishart.random(lambda q: Gamma.from_parameters(shape=0.5 * freedom(q), rate=0.5 * freedom(q)))
@@ -139,13 +139,14 @@ isotropic = register(
 
 
 @told_with_name
-def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None) -> Term:
+def vector_gaussian(mean: Argument, *, covariance: Argument = None, precision: Argument = None) -> Term:
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
     `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
     (numbers or a `wishart` variable). A positive number, variable or input as `precision`, such as a `gamma` one,
     stands for that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which
-    raises ModelError when none or both were given, or for a matrix that is not symmetric positive definite.
+    raises ModelError when none or both were given, or for a matrix that is not symmetric positive definite. Source:
+    winn2005vmp.
     """
     if (covariance is None) == (precision is None):
         raise ModelError(
@@ -168,7 +169,7 @@ def vector_gaussian(mean: Any, *, covariance: Any = None, precision: Any = None)
     return Term(factor, {"mean": mean, "precision": inverse_posdef(covariance, "vector_gaussian", "covariance")})
 
 
-def inverse_posdef(matrix: Any, factor_name: str, argument: str) -> np.ndarray:
+def inverse_posdef(matrix: Argument, factor_name: str, argument: str) -> np.ndarray:
     """The inverse of a symmetric positive definite `matrix` (..., D, D), exactly symmetric.
 
     Raises a ModelError that names the argument as the user wrote it, by `factor_name` and `argument`.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Argument
 from ..domains import posdef
 from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
@@ -70,13 +69,13 @@ factor = register(
 
 
 @told_with_name
-def wishart(dof: Any, scale: Any = None, *, rate: Any = None) -> Term:
+def wishart(dof: Argument, scale: Argument = None, *, rate: Argument = None) -> Term:
     """A Wishart variable: density proportional to det(X)^((dof - D - 1) / 2) exp(-tr(inv(scale) X) / 2).
 
     The mean is dof * scale. `dof` > D - 1: a number or an input. Give exactly one of `scale`, a symmetric positive
     definite (D, D) matrix of numbers, and `rate`, its inverse: numbers, an input or another `wishart` variable. Returns
     a term for `Model.random`, which raises ModelError for a scale that is not positive definite or too few degrees of
-    freedom (as data they are a DataError).
+    freedom (as data they are a DataError). Source: winn2005vmp.
     """
     if (scale is None) == (rate is None):
         raise ModelError(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from ....compiler.blocks.site import LinearForm, SiteBlock
-from ....compiler.language.nodes import Expr, Gather, Input
+from ....compiler.language.nodes import Expr, Gather, Input, Random
 from ....compiler.rules.logic import TRUE
+from ....factors.arrays import Array, Key
 from ...values.evaluate import value
 from ...values.instances import Layout, arranged, count, flat, layout, positions
 from ...values.masks import present
@@ -24,9 +26,9 @@ from ...values.scope import Scope
 class Term(NamedTuple):
     """One term of the linear form in schedule order: which elements, with which coefficient, along which direction."""
 
-    position: Any
-    coefficient: Any
-    direction: Any
+    position: Int[Array, "*rows"] | None
+    coefficient: Float[Array, "*rows"]
+    direction: Float[Array, "*rows dim"] | None
 
 
 class Prepared(NamedTuple):
@@ -37,14 +39,14 @@ class Prepared(NamedTuple):
     """
 
     terms: tuple[Term, ...]
-    offset: Any
-    noise: Any
-    out: Any
-    out_position: Any
-    present: Any
+    offset: Float[Array, "*rows"]
+    noise: Float[Array, "*rows"]
+    out: Float[Array, "*rows"] | None
+    out_position: Int[Array, "*rows"] | None
+    present: Bool[Array, "*rows"] | None
     plan: Layout | None
-    row: Any = None
-    directions: Callable[[Any], list[Any]] | None = None
+    row: Int[Array, "*rows"] | None = None
+    directions: Callable[[Int[Array, ""]], list[Float[Array, "row dim"] | None]] | None = None
 
     @property
     def blocks(self) -> int:
@@ -80,13 +82,13 @@ def form_offset(form: LinearForm, scope: Scope) -> Placed:
     return _sum([product(c, scope) for c in form.offsets])
 
 
-def prepare(block: SiteBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
+def prepare(block: SiteBlock, scope: Scope, key: Key, apart: bool = False) -> Prepared:
     """Evaluates everything about the block that depends only on data."""
     form = block.form
     edges = tuple(term.element for term in form.terms) + block.atoms
     plan, rows = layout(block, scope, edges, key), scope.rows.get(block)
 
-    def place(placed: Placed) -> Any:
+    def place(placed: Placed) -> Array:
         return arranged(flat(placed, block, scope), plan)
 
     terms = tuple(
@@ -120,7 +122,9 @@ def prepare(block: SiteBlock, scope: Scope, key: Any, apart: bool = False) -> Pr
     return Prepared(terms, offset, place(noise), out, out_position, counted, plan, row, directions)
 
 
-def _directions(block: SiteBlock, scope: Scope, rows: Rows, first: Any) -> list[Any]:
+def _directions(
+    block: SiteBlock, scope: Scope, rows: Rows, first: Int[Array, ""]
+) -> list[Float[Array, "row dim"] | None]:
     """The directions of a block's terms for the instances of the rows from `first` on."""
     inside = beginning_at(scope, rows, first)
     return [
@@ -141,7 +145,7 @@ def all_apart(block: SiteBlock, inputs: Mapping[str, np.ndarray]) -> bool:
     return True
 
 
-def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, ...]:
+def _apart(terms: tuple[Term, ...], variables: tuple[Random, ...]) -> tuple[Term, ...]:
     """Where two terms of an instance meet in one element, the first takes over the second's coefficient.
 
     One element has one cavity.
@@ -165,18 +169,19 @@ def _apart(terms: tuple[Term, ...], variables: tuple[Any, ...]) -> tuple[Term, .
     return tuple(merged)
 
 
-def _scaled(term: Term) -> Any:
+def _scaled(term: Term) -> Float[Array, "*rows dim"]:
     coefficient = term.coefficient
+    assert term.direction is not None
     return term.direction * (coefficient[..., None] if jnp.ndim(coefficient) else coefficient)
 
 
 SCANNED = ("offset", "noise", "out", "out_position", "present", "row")
 
 
-def per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
+def per_batch(prepared: Prepared, scanned: dict[str, Array]) -> Prepared:
     """The prepared data with the scanned parts of one batch, or of one block of rows of it, in place."""
     terms = tuple(
-        Term(*(scanned.get(f"{field}{j}", getattr(term, field)) for field in Term._fields))
+        term._replace(**{field: scanned[f"{field}{j}"] for field in Term._fields if f"{field}{j}" in scanned})
         for j, term in enumerate(prepared.terms)
     )
     if prepared.directions is not None:
@@ -185,7 +190,7 @@ def per_batch(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
     return prepared._replace(terms=terms, **{name: scanned[name] for name in SCANNED if name in scanned})
 
 
-def scanned_parts(prepared: Prepared) -> dict[str, Any]:
+def scanned_parts(prepared: Prepared) -> dict[str, Array]:
     """The parts of the data that differ between instances; scalars stay outside the scan."""
     named = {f"{field}{j}": getattr(term, field) for j, term in enumerate(prepared.terms) for field in Term._fields}
     named |= {name: getattr(prepared, name) for name in SCANNED}

@@ -8,13 +8,17 @@ and the curvature of the log evidence in the cavity mean of s; nothing is divide
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int, PyTree
 
 from ....compiler.blocks.site import SiteBlock
+from ....compiler.language.nodes import Let, Random
 from ....factors import LINKS
+from ....factors.arrays import Array, Numeric
 from ....factors.factor import Site
 from ....factors.families.matrices import regular_inverse
 from ....factors.links.probit import positive_site
@@ -25,6 +29,11 @@ from ...values.instances import count, restored, schedule_shape
 from ...values.scope import Scope
 from .site_data import Prepared, Term, per_batch, scanned_parts
 
+Rows: TypeAlias = Float[Array, "*#rows"]  # what is the same for all rows may be a scalar
+Naturals: TypeAlias = tuple[jax.Array, ...]  # of all elements of a variable, on one axis
+Flat: TypeAlias = dict[str, Naturals]
+# Of real numbers precision * mean and precision on the last axis; of vectors means and covariances.
+Belief: TypeAlias = Float[Array, "element 2"] | tuple[Float[Array, "element dim"], Float[Array, "element dim dim"]]
 FLOOR = 1e-12  # of a cavity's precision, relative to the belief's
 VAGUEST = 1e-30  # the precision that stands for none
 SMALLEST_VARIANCE = 1e-20
@@ -38,36 +47,38 @@ class Messages(NamedTuple):
     outcome, or None.
     """
 
-    terms: Any
-    out: Any
+    terms: Float[Array, "... term 2"]
+    out: Float[Array, "..."] | None
 
 
 class Projection(NamedTuple):
     """Belief (m, v) and cavity of one term along its direction; `denominator` = 1 - power * precision * v."""
 
-    belief: tuple[Any, Any]
-    cavity: tuple[Any, Any]
-    denominator: Any
-    floored: Any
+    belief: tuple[Rows, Rows]
+    cavity: tuple[Rows, Rows]
+    denominator: Rows
+    floored: Bool[Array, "..."]
 
 
-def _outcome(block: SiteBlock) -> Any:
+def _outcome(block: SiteBlock) -> Random | Let | None:
     """The random outcome that the block sends messages to, or None where the outcome is known."""
-    return block.atoms[0] if block.atoms else None
+    outcome = block.atoms[0] if block.atoms else None
+    assert outcome is None or isinstance(outcome, Random | Let)
+    return outcome
 
 
-def site_function(block: SiteBlock) -> Any:
-    """The block's EP operator."""
-    if block.link == "positive":
-        return positive_site
-    if block.link == "interval":
-        return _inside
-    return gaussian_site if block.link == "identity" else block.factor.sites[block.link]
-
-
-def _inside(width: Any, mean: Any, variance: Any, power: Any) -> Site:
+def _inside(width: Rows, mean: Rows, variance: Rows, power: float = 1.0) -> Site:
     """0 < s < width; a power of an indicator is itself."""
     return interval_site(0.0, width, mean, variance)
+
+
+# Of the functions that belong to no factor; those of the others stand with their factors.
+_COMMON: dict[str, Callable[..., Site]] = {"positive": positive_site, "interval": _inside, "identity": gaussian_site}
+
+
+def site_function(block: SiteBlock) -> Callable[..., Site]:
+    """The block's EP operator: `site(out, mean, variance, power)`."""
+    return _COMMON[block.link] if block.link in _COMMON else block.factor.sites[block.link]
 
 
 def initial(block: SiteBlock, prepared: Prepared, scope: Scope) -> Messages:
@@ -76,7 +87,7 @@ def initial(block: SiteBlock, prepared: Prepared, scope: Scope) -> Messages:
     return Messages(jnp.zeros((*shape, len(block.form.terms), 2)), jnp.zeros(shape) if block.atoms else None)
 
 
-def project(term: Term, belief: Any, message: Any, power: float) -> Projection:
+def project(term: Term, belief: Belief, message: Float[Array, "... 2"], power: float) -> Projection:
     """Belief and cavity along the term's direction, for a batch of instances.
 
     The belief is (elements, 2) or (precision_mean, precision).
@@ -109,7 +120,7 @@ def project(term: Term, belief: Any, message: Any, power: float) -> Projection:
     )
 
 
-def readable(term_variable: Any, naturals: Any) -> Any:
+def readable(term_variable: Random, naturals: Naturals) -> Belief:
     """A variable's flat naturals in the form that `project` reads.
 
     That is (elements, 2), or means and covariances of vectors.
@@ -122,7 +133,7 @@ def readable(term_variable: Any, naturals: Any) -> Any:
     return jnp.einsum("eij,ej->ei", covariance, naturals[0]), covariance
 
 
-def partition_change(p: Projection, message: tuple[Any, Any], power: float) -> Any:
+def partition_change(p: Projection, message: tuple[Array, ...], power: float) -> Rows:
     """A(cavity) - A(belief) along the term's direction, for a message (shift, precision)."""
     (mean, variance), (shift, precision) = p.belief, message
     quadratic = power * (precision * mean**2 - 2.0 * shift * mean + power * shift**2 * variance) / p.denominator
@@ -135,10 +146,10 @@ class Tilted(NamedTuple):
     """A batch after the operator: the site of s, and the log odds that it sends to a random outcome."""
 
     site: Site
-    to_out: Any
+    to_out: Rows | None
 
 
-def _coupled(block: SiteBlock, out: Any, mean: Any, variance: Any, size: int) -> Site:
+def _coupled(block: SiteBlock, out: Array, mean: Rows, variance: Rows, size: int) -> Site:
     """The site of all elements of a plate at once; each has an equal share of the log evidence."""
     link, every = LINKS[block.link], mean.reshape(-1, size)
     assert link.site is not None
@@ -147,13 +158,17 @@ def _coupled(block: SiteBlock, out: Any, mean: Any, variance: Any, size: int) ->
     return Site(*(field.reshape(mean.shape) for field in (share, site.score, site.curvature, site.ratio)))
 
 
-def _tilt(block: SiteBlock, out: Any, cavity_odds: Any, mean: Any, variance: Any, sizes: dict[str, int]) -> Tilted:
+def _tilt(
+    block: SiteBlock, out: Array | None, cavity_odds: Rows | None, mean: Rows, variance: Rows, sizes: Mapping[str, int]
+) -> Tilted:
     """The operator at the cavity of s; a random outcome is a mixture of its two cases."""
     if block.over is not None:
+        assert out is not None, "a link of a plate has an observed outcome"
         return Tilted(_coupled(block, out, mean, variance, sizes[block.over.name]), None)
     function, power = site_function(block), block.method.alpha
     if not block.atoms:
         return Tilted(function(out, mean, variance, power), None)
+    assert cavity_odds is not None
     yes, no = (function(jnp.full_like(mean, case), mean, variance, power) for case in (1.0, 0.0))
     log_yes, log_no = log_sigmoid(cavity_odds) + yes.log_evidence, log_sigmoid(-cavity_odds) + no.log_evidence
     total = jnp.logaddexp(log_yes, log_no)
@@ -165,10 +180,30 @@ def _tilt(block: SiteBlock, out: Any, cavity_odds: Any, mean: Any, variance: Any
     )
 
 
+class Batch(NamedTuple):
+    """By term the projections, and mean and variance of coefficient * cavity; then the cavity of s, and the operator.
+
+    `cavity_odds` are those of a random outcome.
+    """
+
+    projections: list[Projection]
+    means: list[Rows]
+    variances: list[Rows]
+    mean: Rows
+    variance: Rows
+    cavity_odds: Rows | None
+    tilted: Tilted
+
+
 def _batch(
-    block: SiteBlock, prepared: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages, sizes: dict[str, int]
-) -> tuple[Any, ...]:
-    """Projections, cavity of s, and the tilted site for one batch."""
+    block: SiteBlock,
+    prepared: Prepared,
+    beliefs: Mapping[str, Belief],
+    odds: Array | None,
+    messages: Messages,
+    sizes: Mapping[str, int],
+) -> Batch:
+    """One batch under the operator."""
     power = block.method.alpha
     projections = [
         project(data, beliefs[term.variable.name], messages.terms[..., j, :], power)
@@ -181,21 +216,16 @@ def _batch(
     # A row of zeros has no variance at all, and its site is uniform: the floor keeps it from dividing by zero.
     mean, variance = mean + jnp.zeros_like(variance), jnp.maximum(variance + jnp.zeros_like(mean), SMALLEST_VARIANCE)
     cavity_odds = None
-    if block.atoms:
+    if odds is not None and messages.out is not None:
         found = odds[0] if prepared.out_position is None else odds[prepared.out_position]
         cavity_odds = found - power * messages.out
-    return (
-        projections,
-        means,
-        variances,
-        mean,
-        variance,
-        cavity_odds,
-        _tilt(block, prepared.out, cavity_odds, mean, variance, sizes),
-    )
+    tilted = _tilt(block, prepared.out, cavity_odds, mean, variance, sizes)
+    return Batch(projections, means, variances, mean, variance, cavity_odds, tilted)
 
 
-def _targets(block: SiteBlock, prepared: Prepared, means: list, variances: list, site: Site) -> Any:
+def _targets(
+    block: SiteBlock, prepared: Prepared, means: list[Rows], variances: list[Rows], site: Site
+) -> Float[Array, "... term 2"]:
     """The new message of every term: the site seen through the noise and the cavities of the other terms."""
     power = block.method.alpha
     targets = []
@@ -208,7 +238,7 @@ def _targets(block: SiteBlock, prepared: Prepared, means: list, variances: list,
     return jnp.stack(targets, axis=-2) / power
 
 
-def scatter(term: Term, naturals: Any, change: Any) -> Any:
+def scatter(term: Term, naturals: Naturals, change: Float[Array, "... 2"]) -> Naturals:
     """Adds a batch's changes of messages to the flat naturals of a variable."""
     shift, half = change[..., 0], -0.5 * change[..., 1]
     if term.direction is None:
@@ -224,8 +254,8 @@ def scatter(term: Term, naturals: Any, change: Any) -> Any:
 
 
 def update(
-    block: SiteBlock, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any, scope: Scope
-) -> tuple[dict[str, Any], Messages, Any]:
+    block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, step: Numeric, scope: Scope
+) -> tuple[Flat, Messages, Int[Array, ""]]:
     """One sweep over the batches.
 
     Returns the new flat naturals of the variables, the new messages, and how many cavities had to be floored.
@@ -247,8 +277,8 @@ def update(
         naturals, floored = carry
         data, old = scanned
         local = per_batch(prepared, data)
-        projections, means, variances, _, _, _, tilted = _batch(block, local, beliefs, odds, old, scope.sizes)
-        change = step * (_targets(block, local, means, variances, tilted.site) - old.terms)
+        found = _batch(block, local, beliefs, odds, old, scope.sizes)
+        change = step * (_targets(block, local, found.means, found.variances, found.tilted.site) - old.terms)
         if local.present is not None:
             change = jnp.where(local.present[..., None, None], change, 0.0)
         naturals = dict(naturals)
@@ -256,7 +286,7 @@ def update(
             naturals[term.variable.name] = scatter(data_j, naturals[term.variable.name], change[..., j, :])
         out = None
         if outcome is not None:
-            to_out = step * (tilted.to_out - old.out)
+            to_out = step * (found.tilted.to_out - old.out)
             if local.present is not None:
                 to_out = jnp.where(local.present, to_out, 0.0)
             (current,) = naturals[outcome.name]
@@ -264,19 +294,19 @@ def update(
                 current + to_out.sum() if local.out_position is None else current.at[local.out_position].add(to_out),
             )
             out = old.out + to_out
-        floored = floored + sum(jnp.sum(p.floored) for p in projections)
+        floored = floored + sum(jnp.sum(p.floored) for p in found.projections)
         return (naturals, floored), Messages(old.terms + change, out)
 
     (naturals, floored), messages = _loop(batch, (naturals, jnp.zeros((), int)), (scanned_parts(prepared), messages))
     return naturals, messages, floored
 
 
-def _cut(scanned: Any, blocks: int) -> Any:
+def _cut(scanned: PyTree, blocks: int) -> PyTree:
     """Arrays over instances, as that many blocks."""
     return jax.tree.map(lambda a: a.reshape((blocks, -1, *a.shape[1:])), scanned)
 
 
-def _merged(blocks: Any) -> Any:
+def _merged(blocks: PyTree) -> PyTree:
     """Arrays over the instances of all blocks."""
     return jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), blocks)
 
@@ -290,7 +320,7 @@ def _loop(batch, carry, scanned):
     return carry, jax.tree.map(lambda a: a[None], new)
 
 
-def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, naturals: dict[str, Any]) -> dict[str, Any]:
+def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, naturals: Flat) -> Flat:
     """Adds all messages of the block to the flat naturals."""
 
     outcome = _outcome(block)
@@ -315,8 +345,8 @@ def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, natural
 
 
 def read(
-    block: SiteBlock, prepared: Prepared, naturals: dict[str, Any], messages: Messages, scope: Scope
-) -> tuple[Any, list[tuple[Any, Any]], Site]:
+    block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
+) -> tuple[Float[Array, ""], list[tuple[Array, Array]], Site]:
     """The block's evidence, and by instance the cavity of each term and the site of s.
 
     Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
@@ -341,8 +371,13 @@ def read(
 
 
 def _read(
-    block: SiteBlock, local: Prepared, beliefs: dict[str, Any], odds: Any, messages: Messages, sizes: dict[str, int]
-) -> tuple[Any, list[tuple[Any, Any]], Site]:
+    block: SiteBlock,
+    local: Prepared,
+    beliefs: Mapping[str, Belief],
+    odds: Array | None,
+    messages: Messages,
+    sizes: Mapping[str, int],
+) -> tuple[Rows, list[tuple[Rows, Rows]], Site]:
     """What `read` says of one block of rows, all by instance; the evidence is still multiplied by the power."""
     power = block.method.alpha
     projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, messages, sizes)
@@ -352,7 +387,7 @@ def _read(
     for j, p in enumerate(projections):
         shift, precision = messages.terms[..., j, 0], messages.terms[..., j, 1]
         evidence = evidence + partition_change(p, (shift, precision), power)
-    if cavity_odds is not None:
+    if cavity_odds is not None and messages.out is not None:
         evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * messages.out)
     if block.link == "identity" and power != 1.0:
         evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))

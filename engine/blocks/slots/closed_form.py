@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ....compiler.blocks.slots import Branch, Members
+from ....factors.arrays import Array
 from ....factors.factor import Site
 from ....factors.links.probit import positive_site
 from ..site.sites import SMALLEST_VARIANCE
+
+ByEdge: TypeAlias = dict[int, Float[Array, "..."]]  # over instances, states and nodes
+Side: TypeAlias = tuple[ByEdge, Float[Array, "..."], Float[Array, "..."]]  # coefficients by edge, mean and variance
 
 
 def members(branch: Branch) -> Members:
@@ -24,11 +29,11 @@ class Whole(NamedTuple):
     `mean` is that of s, `variance` the noise and all parts.
     """
 
-    factors: dict[int, Any]
-    parts: dict[int, Any]
-    noise: Any
-    mean: Any
-    variance: Any
+    factors: ByEdge
+    parts: ByEdge
+    noise: Float[Array, "..."]
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
     site: Site
 
     def edge(self, number: int) -> Site:
@@ -45,12 +50,12 @@ class Cut(NamedTuple):
     """
 
     site: Site
-    slopes: dict[int, Any]
-    mean: Any
-    variance: Any
+    slopes: ByEdge
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
 
 
-def cut_of(whole: Whole, side: tuple, spreads: dict[int, Any]) -> Cut:
+def cut_of(whole: Whole, side: Side, spreads: ByEdge) -> Cut:
     """t > 0 given s, which its Gaussian factor pins to its outcome: t is Gaussian, with
 
         m = E t + Cov(s, t) * score,   v = Var t - Cov(s, t)^2 / Var s.
@@ -62,11 +67,13 @@ def cut_of(whole: Whole, side: tuple, spreads: dict[int, Any]) -> Cut:
     slope = shared / whole.variance
     left = jnp.maximum(variance - shared * slope, SMALLEST_VARIANCE)
     mean, left = jnp.broadcast_arrays(mean + shared * whole.site.score, left)
-    slopes = {n: factors.get(n, 0.0) - slope * whole.factors.get(n, 0.0) for n in spreads}
+    slopes: ByEdge = {n: factors.get(n, 0.0) - slope * whole.factors.get(n, 0.0) for n in spreads}
     return Cut(positive_site(jnp.ones_like(mean), mean, left), slopes, mean, left)
 
 
-def confined(whole: Whole, side: tuple, sites: dict[int, Site], spreads: dict[int, Any]) -> tuple[Any, dict[int, Site]]:
+def confined(
+    whole: Whole, side: Side, sites: dict[int, Site], spreads: ByEdge
+) -> tuple[Float[Array, "..."], dict[int, Site]]:
     """The log evidence and the sites of the edges where a second sum of the same edges, t, is positive.
 
     `sites` and `spreads` are the edges' sites of s alone and their cavity variances; log Z = log Z_s + log Phi(m /

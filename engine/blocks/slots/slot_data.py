@@ -7,15 +7,18 @@ has neither batches nor a width of more than one and stays outside the scan.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
+from jaxtyping import Float, Shaped
 
-from ....compiler.blocks.slots import Slot, SlotsBlock
+from ....compiler.blocks.slots import Branch, Slot, SlotsBlock
 from ....compiler.language.atoms import atom_key
 from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate
 from ....compiler.rules.logic import TRUE
 from ....compiler.rules.slot_finder import discrete_key, given_states
+from ....factors.arrays import Array, Key
+from ....factors.special import TINY
 from ...values.evaluate import gather, known, value
 from ...values.instances import Layout, arranged, count, layout, positions
 from ...values.masks import present
@@ -24,12 +27,15 @@ from ...values.plated import Placed, mapped, spread
 from ...values.scope import Scope
 from ..discrete.tables import states
 
+Local: TypeAlias = dict[str, Array]  # the arrays of one batch by name, and what is the same for all
+Form: TypeAlias = tuple[list[Array], Array]  # coefficients by edge, and the offset
+
 
 class Prepared(NamedTuple):
     """Arrays by name: `scanned` in schedule order, `fixed` the same for all instances."""
 
-    scanned: dict[str, Any]
-    fixed: dict[str, Any]
+    scanned: dict[str, Shaped[Array, "batch row ..."]]
+    fixed: dict[str, Array]
     plan: Layout | None
 
 
@@ -67,7 +73,7 @@ def leaves(block: SlotsBlock, scope: Scope) -> list[Expr]:
     return list(found.values())
 
 
-def branch_roots(branch: Any) -> list[Expr]:
+def branch_roots(branch: Branch) -> list[Expr]:
     """The expressions that a branch evaluates."""
     out = [] if branch.out is None or branch.out is TRUE else [branch.out]
     roots = [*out, *branch.args.values()]
@@ -93,7 +99,7 @@ def _at_states(expr: Expr, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
     return mapped(point_function(expr), *args, order=expr.plates)
 
 
-def prepare(block: SlotsBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
+def prepare(block: SlotsBlock, scope: Scope, key: Key, apart: bool = False) -> Prepared:
     """Evaluates everything about the block that depends only on data."""
     axes = axes_of(block, scope)
     grids = {}
@@ -145,10 +151,19 @@ def prepare(block: SlotsBlock, scope: Scope, key: Any, apart: bool = False) -> P
     return Prepared(scanned, fixed, plan)
 
 
+def branch_arguments(branch: Branch) -> list[Expr]:
+    """The expressions that the factor of a branch takes; of a closed form, those of its quantities."""
+    if branch.link == "density":
+        return [*([] if branch.out is None else [branch.out]), *branch.args.values()]
+    quantities = [branch] if branch.side is None else [branch, branch.side]
+    shifts = [quantity.shift for quantity in quantities if quantity.shift is not None]
+    return [*branch.args.values(), *(c for quantity in quantities for _, c in quantity.members), *shifts]
+
+
 class Formula:
     """The expressions of a branch as functions of the values of its slots, for arrays of instances and nodes."""
 
-    def __init__(self, block: SlotsBlock, branch: Any, scope: Scope, arrays: dict[str, Any]) -> None:
+    def __init__(self, block: SlotsBlock, branch: Branch, scope: Scope, arrays: Local) -> None:
         names = {id(leaf): f"leaf{number}" for number, leaf in enumerate(leaves(block, scope))}
         self.arrays = {key: arrays[name] for key, name in names.items()}
         self.rank = 1 + len(block.discrete)
@@ -178,14 +193,14 @@ class Formula:
         return list(found), list(slots)
 
     def __call__(
-        self, function: Callable[..., Any], exprs: list[Expr], values: tuple[Any, ...] | None, lift: int
-    ) -> Any:
+        self, function: Callable[..., Array], exprs: list[Expr], values: tuple[Array, ...] | None, lift: int
+    ) -> Float[Array, "..."]:
         """`function` of the expressions' values, at all instances; `lift` is the number of node axes."""
         keys, slots = self.arguments(exprs)
         arrays = [self._lifted(self.arrays[key], lift) for key in keys]
         given = [values[number] for number in slots] if values is not None else []
 
-        def one(*operands: Any) -> Any:
+        def one(*operands: Array) -> Array:
             table = dict(zip(keys, operands[: len(keys)], strict=True))
             chosen = dict(zip(slots, operands[len(keys) :], strict=True))
             return function(*(self._point(expr, table, chosen) for expr in exprs))
@@ -196,14 +211,14 @@ class Formula:
             return one()
         return jnp.vectorize(one, signature=f"{signature}->()")(*arrays, *given)
 
-    def given(self, expr: Expr, lift: int) -> Any:
+    def given(self, expr: Expr, lift: int) -> Array:
         """What is data given the states, at all instances; vectors, such as cutpoints, keep their axis."""
         return self._lifted(self.arrays[id(expr)], lift)
 
-    def _lifted(self, array: Any, lift: int) -> Any:
+    def _lifted(self, array: Array, lift: int) -> Array:
         return array.reshape((*array.shape[: self.rank], *(1,) * lift, *array.shape[self.rank :]))
 
-    def _point(self, expr: Expr, table: dict[int, Any], slots: dict[int, Any]) -> Any:
+    def _point(self, expr: Expr, table: dict[int, Array], slots: dict[int, Array]) -> Array:
         if id(expr) in table:
             return table[id(expr)]
         if atom_key(expr) in self.slots:
@@ -213,12 +228,12 @@ class Formula:
         assert isinstance(expr, Apply), f"{expr} is no function of the slots"
         found = point_function(expr)(*(self._point(arg, table, slots) for arg in expr.args))
         # A probability that rounds to zero or one would have an infinite logarithm.
-        return jnp.clip(found, 1e-300, 1.0 - 2.0**-53) if expr.domain.is_unit else found
+        return jnp.clip(found, TINY, 1.0 - 2.0**-53) if expr.domain.is_unit else found
 
-    def data(self, expr: Expr | None) -> Any:
+    def data(self, expr: Expr | None) -> Array:
         """The value of an expression without slots, zero for none."""
         return jnp.zeros((1,) * self.rank) if expr is None else self(lambda x: x, [expr], None, 0)
 
-    def form(self, slot: Slot) -> tuple[list[Any], Any]:
+    def form(self, slot: Slot) -> Form:
         """The coefficients of a real slot's edges, and its offset."""
         return [self.data(c) for _, c in slot.members], self.data(slot.offset)

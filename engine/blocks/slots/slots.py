@@ -5,22 +5,26 @@ States are summed, Gaussians integrated in closed form and the rest by quadratur
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from ....compiler.blocks.slots import Edge, SlotsBlock
+from ....factors.arrays import Array, Numeric
+from ....factors.factor import Site
 from ....factors.families.matrices import regular_inverse
 from ....factors.special import log_sigmoid
 from ...values.first_beliefs import family_of
 from ...values.instances import root, schedule_shape
 from ...values.scope import Scope
 from ..discrete.tables import CERTAIN
-from ..site.sites import Term, partition_change, project, readable, scatter
+from ..site.sites import Flat, Term, partition_change, project, readable, scatter
 from . import vectors
-from .slot_data import Prepared, axes_of, selected
-from .tilted import Cavity, Outcome, entire, gaussian, outcome
+from .nodes import Cavity, gaussian
+from .slot_data import Local, Prepared, axes_of, selected
+from .tilted import Outcome, OverStates, entire, outcome
 
 logsumexp = jax.scipy.special.logsumexp
 FLOOR = 1e-3  # of a cavity's rate and shape, relative to the belief's
@@ -30,8 +34,8 @@ SMALLEST = 1e-10
 class Messages(NamedTuple):
     """Messages in schedule order: to each edge its naturals (Gaussians: shift and precision), and to random states."""
 
-    edges: tuple[tuple[Any, ...], ...]
-    states: tuple[Any, ...]
+    edges: tuple[tuple[Float[Array, "batch row ..."], ...], ...]
+    states: tuple[Float[Array, "batch row ..."], ...]
 
 
 def initial(block: SlotsBlock, prepared: Prepared, scope: Scope) -> Messages:
@@ -55,7 +59,7 @@ def initial(block: SlotsBlock, prepared: Prepared, scope: Scope) -> Messages:
     return Messages(tuple(edges), states)
 
 
-def _rows(number: int, local: dict[str, Any], shape: tuple[int, ...]) -> Term:
+def _rows(number: int, local: Local, shape: tuple[int, ...]) -> Term:
     """An edge as a term over rows: instances and the states that choose its element, in one axis."""
     position, direction = local.get(f"position{number}"), local.get(f"direction{number}")
     if position is not None:
@@ -65,7 +69,7 @@ def _rows(number: int, local: dict[str, Any], shape: tuple[int, ...]) -> Term:
     return Term(position, jnp.ones(()), direction)
 
 
-def _cavity(block: SlotsBlock, number: int, local: dict[str, Any], naturals: dict[str, Any], message: Any) -> Cavity:
+def _cavity(block: SlotsBlock, number: int, local: Local, naturals: Flat, message: tuple[Array, ...]) -> Cavity:
     edge, power = block.edges[number], block.method.alpha
     if entire(edge):
         position = local.get(f"position{number}")
@@ -104,9 +108,7 @@ def _is_gamma(edge: Edge) -> bool:
     return edge.variable.domain.is_positive
 
 
-def _log_states(
-    block: SlotsBlock, local: dict[str, Any], naturals: dict[str, Any], states: tuple[Any, ...]
-) -> list[Any]:
+def _log_states(block: SlotsBlock, local: Local, naturals: Flat, states: tuple[Array, ...]) -> list[OverStates]:
     """The cavities of the discrete slots as log probabilities, each along its own axis; the selector's first."""
     logs = []
     for number, (atom, message) in enumerate(zip(block.atoms, states, strict=True)):
@@ -129,9 +131,9 @@ def _targets(block: SlotsBlock, cavities: list[Cavity], tilted: Outcome, old: Me
     possible = jnp.isfinite(tilted.log_evidence).reshape(-1)
     edges = []
     for edge, cavity, found, before in zip(block.edges, cavities, tilted.edges, old.edges, strict=True):
-        if entire(edge):
+        if isinstance(found, Site) and entire(edge):
             new = vectors.message(found, cavity.values)
-        elif gaussian(edge):
+        elif isinstance(found, Site):
             precision = found.curvature / found.ratio
             new = ((found.score + cavity.values[0] * found.curvature) / found.ratio, precision)
         else:
@@ -153,11 +155,11 @@ def _targets(block: SlotsBlock, cavities: list[Cavity], tilted: Outcome, old: Me
     return Messages(tuple(edges), tuple(states))
 
 
-def _where(flags: Any, new: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+def _where(flags: Bool[Array, " row"], new: tuple[Array, ...], old: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(jnp.where(flags.reshape((-1,) + (1,) * (o.ndim - 1)), n, o) for n, o in zip(new, old, strict=True))
 
 
-def _added(block: SlotsBlock, local: dict[str, Any], naturals: dict[str, Any], change: Messages) -> dict[str, Any]:
+def _added(block: SlotsBlock, local: Local, naturals: Flat, change: Messages) -> Flat:
     """The flat naturals with changes of messages added."""
     naturals = dict(naturals)
     for number, (edge, parts) in enumerate(zip(block.edges, change.edges, strict=True)):
@@ -188,23 +190,23 @@ def _added(block: SlotsBlock, local: dict[str, Any], naturals: dict[str, Any], c
 
 
 def cavities_and_states(
-    block: SlotsBlock, local: dict[str, Any], naturals: dict[str, Any], messages: Messages
-) -> tuple[list[Cavity], list[Any]]:
+    block: SlotsBlock, local: Local, naturals: Flat, messages: Messages
+) -> tuple[list[Cavity], list[OverStates]]:
     """The cavities of the edges, and those of the discrete slots as log probabilities."""
     cavities = [_cavity(block, n, local, naturals, message) for n, message in enumerate(messages.edges)]
     return cavities, _log_states(block, local, naturals, messages.states)
 
 
 def _tilt(
-    block: SlotsBlock, scope: Scope, local: dict[str, Any], naturals: dict[str, Any], messages: Messages
-) -> tuple:
+    block: SlotsBlock, scope: Scope, local: Local, naturals: Flat, messages: Messages
+) -> tuple[list[Cavity], list[OverStates], Outcome]:
     cavities, logs = cavities_and_states(block, local, naturals, messages)
     return cavities, logs, outcome(block, scope, local, cavities, logs)
 
 
 def update(
-    block: SlotsBlock, prepared: Prepared, naturals: dict[str, Any], messages: Messages, step: Any, scope: Scope
-) -> tuple[dict[str, Any], Messages, Any]:
+    block: SlotsBlock, prepared: Prepared, naturals: Flat, messages: Messages, step: Numeric, scope: Scope
+) -> tuple[Flat, Messages, Int[Array, ""]]:
     """One sweep over the batches."""
 
     def batch(carry, scanned):
@@ -227,18 +229,20 @@ def update(
     return naturals, jax.tree.map(lambda a: a[None], new), floored
 
 
-def _flattened(prepared: Prepared, messages: Messages) -> tuple[dict[str, Any], Messages]:
+def _flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
     data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (prepared.scanned, messages))
     return {**prepared.fixed, **data}, flat
 
 
-def accumulate(block: SlotsBlock, prepared: Prepared, messages: Messages, naturals: dict[str, Any]) -> dict[str, Any]:
+def accumulate(block: SlotsBlock, prepared: Prepared, messages: Messages, naturals: Flat) -> Flat:
     """Adds all messages of the block to the flat naturals."""
     local, flat = _flattened(prepared, messages)
     return _added(block, local, naturals, flat)
 
 
-def evidence(block: SlotsBlock, prepared: Prepared, naturals: dict[str, Any], messages: Messages, scope: Scope) -> Any:
+def evidence(
+    block: SlotsBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
+) -> Float[Array, ""]:
     """Sum over instances of (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power."""
     power = block.method.alpha
     local, flat = _flattened(prepared, messages)

@@ -7,47 +7,37 @@ of a mixture, and a mixture of tilted distributions is matched in the same way.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
 
 from ....compiler.blocks.slots import Branch, Edge, SlotsBlock
+from ....factors.arrays import Array, Numeric
 from ....factors.factor import Site
-from ....factors.families import Poisson
-from ....factors.links.probit import positive_site
-from ....factors.quadrature.tilted import Tilted, tilted
-from ....factors.real.gaussian import gaussian_site
+from ....factors.quadrature.tilted import Line
 from ...values.first_beliefs import family_of
 from ...values.scope import Scope
-from ..site.sites import SMALLEST_VARIANCE, Projection
 from . import vectors
-from .closed_form import Whole, confined, cut_of, members
-from .slot_data import Formula
+from .closed_form import confined, members
+from .nodes import Cavity, Nodes, OverNodes, branch_nodes, gaussian
+from .slot_data import Formula, Local
 
 logsumexp = jax.scipy.special.logsumexp
-SILENT = Site(0.0, 0.0, 0.0, 1.0)
-
-
-class Cavity(NamedTuple):
-    """An edge without the block's own message: mean and variance of a Gaussian, naturals of any other family."""
-
-    values: tuple[Any, ...]
-    projection: Projection | None
-    floored: Any
+OverStates: TypeAlias = Float[Array, "..."]  # instances, states
+Found: TypeAlias = Site | tuple[OverStates, ...]  # of an edge: of all but Gaussians the tilted statistics
+UNTOUCHED = Site(np.zeros(()), np.zeros(()), np.zeros(()), np.ones(()))
 
 
 class Outcome(NamedTuple):
     """Log evidence by instance; by edge a Site or tilted statistics; by discrete slot its states' log likelihood."""
 
-    log_evidence: Any
-    edges: list[Any]
-    states: list[Any]
-
-
-def gaussian(edge: Edge) -> bool:
-    """True for edges to Gaussian variables."""
-    return edge.variable.domain.is_gaussian
+    log_evidence: OverStates
+    edges: list[Found]
+    states: list[OverStates]
 
 
 def entire(edge: Edge) -> bool:
@@ -56,17 +46,19 @@ def entire(edge: Edge) -> bool:
 
 
 class Branched(NamedTuple):
-    """A branch at all states: its log evidence, and what it says of each edge that it touches."""
+    """A branch at all states: its log evidence, and by edge that it touches the site or the tilted statistics."""
 
-    log_evidence: Any
-    edges: dict[int, Any]
+    log_evidence: OverStates
+    edges: Mapping[int, Found]
 
 
-def _sum(weights: Any, values: Any, axes: tuple[int, ...]) -> Any:
+def _sum(weights: OverNodes, values: OverNodes, axes: tuple[int, ...]) -> OverStates:
     return jnp.sum(jnp.where(weights == 0.0, 0.0, weights * values), axis=axes) if axes else values
 
 
-def _mixed(weights: Any, site: Site, share: Any, variance: Any, axes: tuple[int, ...], keep: bool) -> Site:
+def _mixed(
+    weights: OverNodes, site: Site, share: Numeric, variance: OverNodes, axes: tuple[int, ...], keep: bool
+) -> Site:
     """The site of a mixture of sites: `share` is the weight of the cases that read the edge."""
 
     def total(values):
@@ -82,112 +74,8 @@ def _mixed(weights: Any, site: Site, share: Any, variance: Any, axes: tuple[int,
     )
 
 
-class Nodes(NamedTuple):
-    """A branch at the nodes of its slots, over (instances, states..., nodes...): the tilted distribution as it is.
-
-    `log_weights` are those of factor and cavities, `cavities` the slots' own, `forms` their coefficients by edge and
-    offsets (None where the slot is its edge). `whole` is the closed form over the other edges at every node, None
-    where there is none, with the quantity that `side` confines to be positive.
-    """
-
-    log_weights: Any
-    found: Tilted
-    cavities: list[tuple[Any, ...]]
-    forms: list[Any]
-    whole: Whole | None
-    side: tuple[Any, ...] | None
-
-
-def branch_nodes(
-    block: SlotsBlock, branch: Branch, scope: Scope, local: dict[str, Any], cavities: list[Cavity]
-) -> Nodes:
-    """The tilted distribution of one branch, given the states of all discrete slots, at the nodes of its slots."""
-    formula, power, lift = Formula(block, branch, scope, local), block.method.alpha, len(branch.slots)
-
-    def lifted(array):
-        return array.reshape((*array.shape, *(1,) * lift))
-
-    forms = [formula.form(slot) if slot.domain.is_real else None for slot in branch.slots]
-    slot_cavities = []
-    for slot, form in zip(branch.slots, forms, strict=True):
-        if form is None:
-            slot_cavities.append(cavities[slot.members[0][0]].values)
-            continue
-        own = [cavities[number].values for number, _ in slot.members]
-        mean = form[1] + sum(c * m for c, (m, _) in zip(form[0], own, strict=True))
-        variance = sum(c**2 * v for c, (_, v) in zip(form[0], own, strict=True))
-        slot_cavities.append((mean, jnp.maximum(variance, SMALLEST_VARIANCE)))
-
-    def total(quantity, at):
-        """A quantity's coefficients by edge, its mean and its variance at nodes."""
-        factors = {number: formula(lambda x: x, [c], at, lift) for number, c in quantity.members}
-        own = {number: tuple(map(lifted, cavities[number].values)) for number in factors}
-        mean = sum(c * own[number][0] for number, c in factors.items())
-        if quantity.shift is not None:
-            mean = mean + formula(lambda x: x, [quantity.shift], at, lift)
-        return factors, mean, sum(c**2 * own[number][1] for number, c in factors.items())
-
-    def whole(at):
-        """The closed form at nodes, and the constant of a power."""
-        factors, mean, variance = total(branch, at)
-        constant = noise = jnp.zeros(())
-        if branch.link == "identity":
-            precision = formula(lambda x: x, [branch.args[branch.factor.role.precision]], at, lift)
-            noise = 1.0 / (power * precision)
-            variance = variance + noise
-            if power != 1.0:
-                constant = 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi / precision) - jnp.log(power))
-        mean, variance = jnp.broadcast_arrays(mean, jnp.maximum(variance, SMALLEST_VARIANCE))
-        spreads = {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
-        parts = {n: c**2 * spreads[n] for n, c in factors.items()}
-        return Whole(
-            factors, parts, noise, mean, variance, _site(block, branch, formula, lift, mean, variance)
-        ), constant
-
-    def log_factor(*values):
-        if branch.link == "density":
-            edges = list(branch.args)
-            # The family of a latent count holds its 1 / x!, which the factor that generates it has as well.
-            latent_count = branch.out is not None and branch.out.domain.is_count and not formula.known(branch.out)
-
-            def log_density(out, *args):
-                own = branch.factor.log_density(out, **dict(zip(edges, args, strict=True)))
-                return own - Poisson.log_base(out) if latent_count else own
-
-            density = formula(
-                log_density,
-                _roots(branch),
-                values if values else None,
-                lift,
-            )
-            return power * density
-        at = values if values else None
-        own, constant = whole(at)
-        log_evidence = own.site.log_evidence
-        if branch.side is not None:
-            spreads = {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
-            log_evidence = log_evidence + cut_of(own, total(branch.side, at), spreads).site.log_evidence
-        return log_evidence + constant
-
-    touched = [arrays for cavity in slot_cavities for arrays in cavity]
-    touched += [array for number, _ in members(branch) for array in cavities[number].values]
-    touched += [formula.arrays[key] for key in formula.arguments(_roots(branch))[0]]
-    shape = jnp.broadcast_shapes(*(jnp.shape(array)[: formula.rank] for array in touched), (1,) * formula.rank)
-    wide = [tuple(jnp.broadcast_to(a, shape) for a in cavity) for cavity in slot_cavities]
-    kinds, given = tuple(slot.domain.kind for slot in branch.slots), tuple(wide)
-    if branch.half:
-        turn = jnp.broadcast_to(_turn(formula, branch), shape)
-        kinds, given = ("half",), ((*wide[0], turn, jnp.full(shape, float(branch.half))),)
-    found = tilted(log_factor, kinds, given)
-    at = found.values if lift else None
-    closed = whole(at)[0] if members(branch) else None
-    side = total(branch.side, at) if branch.side is not None else None
-    log_weights = jnp.broadcast_to(found.log_weights, (*shape, *found.log_weights.shape[formula.rank :]))
-    return Nodes(log_weights, found, wide, forms, closed, side)
-
-
-def _branch(block: SlotsBlock, branch: Branch, scope: Scope, local: dict[str, Any], cavities: list[Cavity]) -> Branched:
-    """What one branch says of its edges, given the states of all discrete slots."""
+def _branch(block: SlotsBlock, branch: Branch, scope: Scope, local: Local, cavities: list[Cavity]) -> Branched:
+    """The log evidence and the edges of one branch, given the states of all discrete slots."""
     if branch.link == "vector":
         formula = Formula(block, branch, scope, local)
         read = lambda expr: formula.arrays[id(expr)]  # noqa: E731
@@ -203,7 +91,7 @@ def _branch(block: SlotsBlock, branch: Branch, scope: Scope, local: dict[str, An
     log_evidence = jnp.where(jnp.isnan(log_evidence), -jnp.inf, log_evidence)
     safe = jnp.where(jnp.isfinite(log_evidence), log_evidence, 0.0)
     weights = jnp.exp(nodes.log_weights - lifted(safe)) if lift else jnp.ones(log_evidence.shape)
-    edges = _slot_edges(branch, nodes.forms, nodes.cavities, nodes.found, weights, axes, cavities)
+    edges = _slot_edges(branch, nodes, weights, axes, cavities)
     if nodes.whole is not None:
         spreads = {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
         seen_by = {n: nodes.whole.edge(n) for n in spreads}
@@ -212,14 +100,6 @@ def _branch(block: SlotsBlock, branch: Branch, scope: Scope, local: dict[str, An
         for number, seen in seen_by.items():
             edges[number] = _mixed(weights, seen, 1.0, cavities[number].values[1], axes, False) if lift else seen
     return Branched(log_evidence, edges)
-
-
-def _turn(formula: Formula, branch: Branch) -> Any:
-    """Where the coefficient of the only edge, linear in the only slot, is zero; anywhere if it is constant."""
-    ((_, coefficient),) = branch.members
-    at = [formula(lambda x: x, [coefficient], (jnp.full((1,) * (formula.rank + 1), x),), 1)[..., 0] for x in (0.0, 1.0)]
-    slope = at[1] - at[0]
-    return jnp.where(slope == 0.0, 0.0, -at[0] / jnp.where(slope == 0.0, 1.0, slope))
 
 
 def _together(block: SlotsBlock, parts: list[Branched], cavities: list[Cavity]) -> Branched:
@@ -237,7 +117,7 @@ def _together(block: SlotsBlock, parts: list[Branched], cavities: list[Cavity]) 
         cavity = cavities[number].values
         axes = (weights.ndim - 1,)
         if gaussian(block.edges[number]):
-            sites = [part.edges.get(number, SILENT) for part in parts]
+            sites = [part.edges.get(number, UNTOUCHED) for part in parts]
             site = Site(*(stacked([getattr(site, field) for site in sites]) for field in Site._fields))
             edges[number] = _mixed(weights, site, 1.0, cavity[1], axes, False)
         else:
@@ -247,37 +127,13 @@ def _together(block: SlotsBlock, parts: list[Branched], cavities: list[Cavity]) 
     return Branched(log_evidence, edges)
 
 
-def _roots(branch: Branch) -> list[Any]:
-    if branch.link == "density":
-        return [*([] if branch.out is None else [branch.out]), *branch.args.values()]
-    quantities = [branch] if branch.side is None else [branch, branch.side]
-    shifts = [quantity.shift for quantity in quantities if quantity.shift is not None]
-    return [*branch.args.values(), *(c for quantity in quantities for _, c in quantity.members), *shifts]
-
-
-def _site(block: SlotsBlock, branch: Branch, formula: Formula, lift: int, mean: Any, variance: Any) -> Site:
-    power = block.method.alpha
-    if branch.link == "identity":
-        return gaussian_site(jnp.zeros_like(mean), mean, variance)
-    out = (
-        jnp.ones_like(mean)
-        if branch.out is None or not formula.known(branch.out)
-        else formula(lambda x: x, [branch.out], None, lift)
-    )
-    if branch.link == "positive":
-        return positive_site(out, mean, variance)
-    others = {name: formula.given(arg, lift) for name, arg in branch.args.items()}
-    mean, variance, out = jnp.broadcast_arrays(mean, variance, out)
-    return branch.factor.sites[branch.link](out, mean, variance, power, **others)
-
-
 def _slot_edges(
-    branch: Branch, forms: list, cavities: list, found: Tilted, weights: Any, axes: tuple[int, ...], edge_cavities: list
-) -> dict[int, Any]:
-    """What the nodes say of the edges of the slots."""
-    edges: dict[int, Any] = {}
-    nodes = zip(found.coordinates, found.values, found.lines, strict=True)
-    for slot, form, cavity, (u, x, own) in zip(branch.slots, forms, cavities, nodes, strict=True):
+    branch: Branch, nodes: Nodes, weights: OverNodes, axes: tuple[int, ...], edge_cavities: list[Cavity]
+) -> dict[int, Found]:
+    """The sites of the edges of the slots, or their tilted statistics, from the nodes."""
+    edges: dict[int, Found] = {}
+    found = zip(nodes.found.coordinates, nodes.found.values, nodes.found.lines, strict=True)
+    for slot, form, cavity, (u, x, own) in zip(branch.slots, nodes.forms, nodes.cavities, found, strict=True):
         if form is None:
             edges[slot.members[0][0]] = tuple(
                 _sum(weights, stat, axes)
@@ -297,16 +153,14 @@ def _slot_edges(
     return edges
 
 
-def _stats(own: Any, u: Any, weights: Any) -> tuple[Any, ...]:
+def _stats(own: Line, u: OverNodes, weights: OverNodes) -> tuple[OverNodes, ...]:
     """The statistics at the nodes; those of an outer slot on its own axis."""
     if u.ndim == weights.ndim and u.shape[-1] == 1 and weights.shape[-1] != 1:
         return tuple(stat[..., None] for stat in own.stats(u[..., 0]))
     return own.stats(u)
 
 
-def at_state(
-    block: SlotsBlock, local: dict[str, Any], cavities: list[Cavity], state: int
-) -> tuple[dict[str, Any], list[Cavity]]:
+def at_state(block: SlotsBlock, local: Local, cavities: list[Cavity], state: int) -> tuple[Local, list[Cavity]]:
     """Data and cavities where the selector has one state; all of them without a selector."""
     if block.selector is None:
         return local, cavities
@@ -320,7 +174,7 @@ def at_state(
     return here, [Cavity(tuple(map(at, c.values)), None, c.floored) for c in cavities]
 
 
-def outcome(block: SlotsBlock, scope: Scope, local: dict[str, Any], cavities: list[Cavity], logs: list[Any]) -> Outcome:
+def outcome(block: SlotsBlock, scope: Scope, local: Local, cavities: list[Cavity], logs: list[OverStates]) -> Outcome:
     """All branches at all states, mixed."""
     rank = len(block.discrete)
     sizes = [log.shape[1 + d] for d, log in enumerate(logs)]
@@ -330,7 +184,7 @@ def outcome(block: SlotsBlock, scope: Scope, local: dict[str, Any], cavities: li
         parts = [_branch(block, branch, scope, here, own) for branch in case]
         branches.append(parts[0] if len(parts) == 1 else _together(block, parts, own))
 
-    def joined(parts):
+    def joined(parts: list[OverStates]) -> OverStates:
         """One array over all states from one for each branch."""
         width, event = max(part.shape[0] for part in parts), max((part.shape[1 + rank :] for part in parts), key=len)
         if block.selector is None:
@@ -357,31 +211,39 @@ def outcome(block: SlotsBlock, scope: Scope, local: dict[str, Any], cavities: li
 
 
 def _edge_outcome(
-    edge: Edge, number: int, branches: list, cavity: Cavity, weights: Any, joined: Any, every: Any
-) -> Any:
+    edge: Edge,
+    number: int,
+    branches: list[Branched],
+    cavity: Cavity,
+    weights: OverStates,
+    joined: Callable[[list[OverStates]], OverStates],
+    every: tuple[int, ...],
+) -> Found:
     """The Site of an edge, or its tilted statistics, over all states; branches that do not touch it leave it alone."""
     axes = tuple(axis for axis in every if cavity.values[0].shape[axis] == 1)  # states that do not choose the element
-    speaks = [number in branch.edges for branch in branches]
-    live = joined([jnp.full((1,) * weights.ndim, float(flag)) for flag in speaks])
+    touched = [number in branch.edges for branch in branches]
+    live = joined([jnp.full((1,) * weights.ndim, float(flag)) for flag in touched])
     share = jnp.sum(weights * live, axis=axes, keepdims=True)
     one = jnp.zeros((1,) * weights.ndim)
     if entire(edge):
         parts = [branch.edges.get(number) for branch in branches]
         mean, covariance = cavity.values
-        score = joined([jnp.zeros((1,) * weights.ndim + mean.shape[-1:]) if p is None else p.score for p in parts])
+        score = joined(
+            [jnp.zeros((1,) * weights.ndim + mean.shape[-1:]) if not isinstance(p, Site) else p.score for p in parts]
+        )
         flat = jnp.zeros((1,) * weights.ndim + covariance.shape[-2:])
-        site = Site(one, score, joined([flat if p is None else p.curvature for p in parts]), one)
+        site = Site(one, score, joined([p.curvature if isinstance(p, Site) else flat for p in parts]), one)
         return vectors.mixed(weights * live, site, share, axes)
     if gaussian(edge):
-        silent = Site(one, one, one, one + 1.0)
-        parts = [branch.edges.get(number, silent) for branch in branches]
+        untouched = Site(one, one, one, one + 1.0)
+        parts = [branch.edges.get(number, untouched) for branch in branches]
         site = Site(*(joined([getattr(part, field) for part in parts]) for field in Site._fields))
         return _mixed(weights * live, site, share, cavity.values[1], axes, True)
     own = family_of(edge.variable).from_naturals(cavity.values).expected_stats()
     stats = []
     for i, stat in enumerate(own):
         values = joined(
-            [branch.edges[number][i] if flag else one for branch, flag in zip(branches, speaks, strict=True)]
+            [branch.edges[number][i] if flag else one for branch, flag in zip(branches, touched, strict=True)]
         )
         weighed = weights * live
         stats.append(

@@ -5,20 +5,33 @@ Messages are natural parameters (shift, precision): d numbers and a d x d matrix
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from ....compiler.blocks.slots import Branch
+from ....compiler.language.nodes import Expr
+from ....factors.arrays import Array
 from ....factors.factor import Site
 from ....factors.quadrature import HALF_LOG_2PI
 
+Naturals: TypeAlias = tuple[Array, ...]  # of vectors: (rows..., dim) and (rows..., dim, dim)
 VAGUEST = 1e-30  # the precision that stands for none
 FLOOR = 1e-10  # of a cavity's precision, relative to the belief's
 
 
-def cavity(belief: tuple[Any, Any], message: tuple[Any, Any], power: float) -> tuple[tuple[Any, Any], Any]:
+@runtime_checkable
+class HasValues(Protocol):
+    """A cavity of a vector: mean and covariance."""
+
+    @property
+    def values(self) -> tuple[Any, ...]: ...
+
+
+def cavity(belief: Naturals, message: Naturals, power: float) -> tuple[Naturals, Bool[Array, "..."]]:
     """Mean and covariance without the message, and which cavities had to be made proper.
 
     `belief` are flat naturals (precision * mean, -precision / 2). An improper cavity keeps a little of the belief: the
@@ -36,7 +49,9 @@ def cavity(belief: tuple[Any, Any], message: tuple[Any, Any], power: float) -> t
     return (mean, covariance), floored
 
 
-def branch(own: Branch, power: float, arrays: Any, cavities: list[Any]) -> tuple[Any, dict[int, Site]]:
+def branch(
+    own: Branch, power: float, arrays: Callable[[Expr], Array], cavities: Sequence[HasValues]
+) -> tuple[Float[Array, "..."], dict[int, Site]]:
     """log N(0; sum of coefficient * vector + shift, 1 / precision) to a power under the cavities, and its sites."""
     precision = arrays(own.args[own.factor.role.precision])
     mean = arrays(own.shift) if own.shift is not None else jnp.zeros(precision.shape[-1])
@@ -60,7 +75,7 @@ def branch(own: Branch, power: float, arrays: Any, cavities: list[Any]) -> tuple
     return log_evidence, sites
 
 
-def mixed(weights: Any, site: Site, share: Any, axes: tuple[int, ...]) -> Site:
+def mixed(weights: Float[Array, "..."], site: Site, share: Float[Array, "..."], axes: tuple[int, ...]) -> Site:
     """The site of a mixture of sites over `axes`, which are kept; `share` is the weight of those that read the edge."""
     w = weights[..., None]
     score = jnp.sum(w * site.score, axis=axes, keepdims=True)
@@ -72,7 +87,7 @@ def mixed(weights: Any, site: Site, share: Any, axes: tuple[int, ...]) -> Site:
     return Site(site.log_evidence, score, curvature, site.ratio)
 
 
-def message(site: Site, cavity_values: tuple[Any, Any]) -> tuple[Any, Any]:
+def message(site: Site, cavity_values: Naturals) -> Naturals:
     """The natural parameters that turn the cavity into the tilted mean and covariance."""
     mean, covariance = cavity_values
     size = mean.shape[-1]
@@ -89,7 +104,9 @@ def message(site: Site, cavity_values: tuple[Any, Any]) -> tuple[Any, Any]:
     return found[..., size], 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
 
 
-def added(naturals: tuple[Any, Any], position: Any, change: tuple[Any, Any]) -> tuple[Any, Any]:
+def added(
+    naturals: tuple[jax.Array, ...], position: Int[Array, " row"] | None, change: Naturals
+) -> tuple[jax.Array, ...]:
     """Flat naturals with changes of messages added; `position` tells each message's element, None for the only one."""
     shift, precision = change
     size = shift.shape[-1]
