@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from ...compiler.blocks.site import Absorbed, SiteBlock
 from ...compiler.passes.join import Direction, merged
-from ...factors.families import Family, Gaussian
+from ...factors.families import FOR_DOMAIN, Family
+from ...factors.moments import Real
 from ..blocks.site import site_data, sites
 from ..run.machine import Machine
 from ..values.evaluate import value
@@ -77,8 +78,9 @@ def _total(parts: list[Placed]) -> Placed:
     return mapped(lambda *p: sum(p), *parts)
 
 
-def _posterior(score: Any, curvature: Any, mean: Any, variance: Any, covariance: Any) -> Gaussian:
-    return Gaussian.from_parameters(mean=mean + covariance * score, variance=variance - covariance**2 * curvature)
+def _posterior(score: Any, curvature: Any, mean: Any, variance: Any, covariance: Any) -> Family:
+    own = Real(mean + covariance * score, variance - covariance**2 * curvature)
+    return FOR_DOMAIN["real"].from_moments(own)
 
 
 def _along(

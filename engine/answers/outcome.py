@@ -187,7 +187,7 @@ class Outcome(Inferred):
         """The beliefs as families of NumPy arrays."""
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
-        found = {
+        found: dict[str, Family] = {
             name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
             for name, naturals in beliefs.items()
         }

@@ -19,13 +19,14 @@ from ...compiler.passes.roles import below
 from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Switch, Term
+from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..values.evaluate import value
+from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
-from .bijections import Bijection, bijection, interval
 from .probit_noise import comparison_density, comparisons
 from .sum_out import Piece, eliminate, gathers_of, states, states_plate
 from .terms import term_density
@@ -236,7 +237,14 @@ class LogDensity:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support, data)
-        return bijection(variable.domain, self._event_size(variable), variable.name).over(shape)
+        found = family_of(variable).bijection(self._event_size(variable))
+        if found is None:
+            raise UnsupportedError(
+                f"'{variable.name}' is {variable.domain}, which has no unconstrained coordinates: gradients and "
+                "samplers need continuous values. Sum it out (discrete variables of a single plate element are), or "
+                "observe it."
+            )
+        return found.over(shape)
 
     def _between(
         self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Any]

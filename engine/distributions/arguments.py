@@ -15,7 +15,8 @@ from ...factors import LINKS
 from ...factors.conditional import Conditional
 from ...factors.conditionals import conditional_named, conditional_of
 from ...factors.factor import Term
-from ...factors.families import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Gaussian, Poisson, VectorGaussian
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, ExponentialFamily, Family
+from ...factors.moments import Real, Vector
 from ..values.evaluate import gather, known, value
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
@@ -26,12 +27,8 @@ from .formula import Tree, has_formula
 from .partly_observed import Completed
 from .sums import Sums
 
-_OF_THE_DOMAIN = (Gaussian, VectorGaussian, Gamma, Beta, Dirichlet, Bernoulli, Categorical, Poisson)
+_READ_AS_OTHERS = ("sparse", "posdef")  # domains whose moments no link takes as they are
 _SMALLEST = 1e-200  # variance of a given value: its inverse, times a mean, is still finite
-_FROM_MOMENTS: dict[str, Any] = {
-    "real": lambda m: Gaussian.from_parameters(mean=m.mean, variance=jnp.maximum(m.variance, _SMALLEST)),
-    "vector": lambda m: VectorGaussian.from_parameters(mean=m.mean, covariance=m.covariance),
-}
 
 
 class Arguments:
@@ -150,7 +147,7 @@ class Arguments:
         return gather(source, value(expr.index, self._scope), expr)
 
     def _by_moments(self, expr: Expr, kind: str) -> Tree:
-        return self.random(mapped(_FROM_MOMENTS[kind], moments(expr, self._scope, kind)))
+        return self.random(mapped(_gaussian, moments(expr, self._scope, kind)))
 
     def degree(self, expr: Expr) -> float:
         """The degree of an expression in Gaussian beliefs; infinite where it is none, or holds others."""
@@ -163,7 +160,7 @@ class Arguments:
         if isinstance(expr, Random):
             family = self._families.get(expr.name)
             own = family.predicted if isinstance(family, Completed) else family
-            return 1 if isinstance(own, (Gaussian, VectorGaussian)) else float("inf")
+            return 1 if isinstance(own, ExponentialFamily) and expr.domain.is_gaussian else float("inf")
         if not isinstance(expr, Apply):
             return float("inf")
         return expr.operation.degree([self.degree(part) for part in expr.args])
@@ -219,6 +216,8 @@ def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Pla
     if not found.exact or all(_by_moments(tree, found) for tree in trees.values()):
         return projection
     boolean, log_density = projection.value.kind == "boolean", term.factor.log_density
+    family = FOR_DOMAIN[projection.value.kind]
+    assert issubclass(family, DiscreteFamily)
     states = 2 if boolean else projection.value.mean().shape[-1]
 
     def probabilities(**arguments: Any) -> Any:
@@ -227,7 +226,7 @@ def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Pla
 
     def averaged(compound: Compound) -> Any:
         logs = jnp.log(compound.expected(probabilities))
-        return Bernoulli(logs[1] - logs[0]) if boolean else Categorical(logs)
+        return family.from_logits(logs)
 
     return _compounded(projection, _unasked(term.factor.name), trees, found, averaged)
 
@@ -243,11 +242,21 @@ def _by_moments(tree: Tree, found: Arguments) -> bool:
     """Whether an argument is known, or a belief of the family of its domain, or a link of that."""
     if tree[0] in LINKS:
         tree = tree[2]
-    return tree[0] == "known" or (tree[0] == "source" and isinstance(found.sources[tree[1]].value, _OF_THE_DOMAIN))
+    if tree[0] == "source":
+        belief = found.sources[tree[1]].value
+        return isinstance(belief, ExponentialFamily) and belief.kind not in _READ_AS_OTHERS
+    return tree[0] == "known"
 
 
-def _about_zero(variance: Any) -> Gaussian:
-    return Gaussian.from_parameters(mean=jnp.zeros_like(variance), variance=jnp.maximum(variance, _SMALLEST))
+def _gaussian(found: Real | Vector) -> Family:
+    """The belief about a real number, which may be certain, or about a vector with these moments."""
+    if isinstance(found, Real):
+        found = Real(found.mean, jnp.maximum(found.variance, _SMALLEST))
+    return FOR_DOMAIN["real" if isinstance(found, Real) else "vector"].from_moments(found)
+
+
+def _about_zero(variance: Any) -> Family:
+    return _gaussian(Real(jnp.zeros_like(variance), variance))
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
-from ...factors.errors import UnsupportedError
-from ...factors.families import FOR_DOMAIN
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
 from .shown import Shown
 
 Array = Any
@@ -165,18 +164,7 @@ def title(family: Any) -> str:
     return getattr(family, "title", type(family).__name__)
 
 
-def mixed(parts: tuple[Any, ...], weights: tuple[Array, ...]) -> Any:
+def mixed(parts: tuple[Any, ...], weights: tuple[Array, ...]) -> Family:
     """The mixture of cases on the first axis of each part; probabilities of discrete outcomes are averaged."""
-    kind = parts[0].kind
-    family: Any = FOR_DOMAIN[kind]
-    if kind in ("boolean", "category"):
-        p = sum(jnp.tensordot(w, part.mean(), axes=1) for part, w in zip(parts, weights, strict=True))
-        return family(jnp.log(p) - jnp.log1p(-p)) if kind == "boolean" else family(jnp.log(p))
-    try:
-        stats = [part.expected_stats() for part in parts]
-    except NotImplementedError as problem:  # pragma: no cover - no family leaves them out today
-        raise UnsupportedError(str(problem)) from None
-    total = jax.tree.map(
-        lambda *s: sum(jnp.tensordot(w, one, axes=1) for w, one in zip(weights, s, strict=True)), *stats
-    )
-    return Cases(parts, weights, family.from_stats(tuple(total)))
+    own = FOR_DOMAIN[parts[0].kind].mixture(parts, weights)
+    return own if isinstance(own, DiscreteFamily) else Cases(parts, weights, own)

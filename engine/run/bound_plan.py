@@ -28,7 +28,7 @@ from ..blocks.energy import block_energy, energy_and_gradient
 from ..blocks.inner_product import shared_precision
 from ..blocks.kinds import KINDS
 from ..values.exact_observations import certainties, certainty_of, exact_blocks
-from ..values.first_beliefs import family_of, first_element, placeholder, shape_of, uniform
+from ..values.first_beliefs import family_of, first_element, first_moments, shape_of, uniform
 from ..values.joint_beliefs import joint_sizes
 from ..values.naturals import Fixed, Naturals, State, add
 from ..values.row_blocks import Rows, rows_of
@@ -174,8 +174,9 @@ class BoundPlan:
         if name not in self.shared:
             return family.from_naturals(naturals).moments()
         plates = len(self.graph.latent[name].plates)
-        covariance = family.from_naturals(first_element(naturals, plates)).moments().covariance
-        return Vector(naturals[0] @ covariance, jnp.broadcast_to(covariance, naturals[1].shape))
+        first = family.from_naturals(first_element(naturals, plates)).moments()
+        assert isinstance(first, Vector)
+        return Vector(naturals[0] @ first.covariance, jnp.broadcast_to(first.covariance, naturals[1].shape))
 
     @cached_property
     def shared(self) -> frozenset[str]:
@@ -217,7 +218,7 @@ class BoundPlan:
         for block in blocks:
             if isinstance(block, EnergyBlock) and block.constant and block.latent:
                 (name,) = block.latent
-                here = placeholder(self.graph.latent[name], scope)
+                here = first_moments(self.graph.latent[name], scope)
                 constant[name] = add(constant[name], self.pull(name, (block,), scope, {}, here))
         return constant
 

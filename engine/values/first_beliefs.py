@@ -13,12 +13,12 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random, inside, parents
-from ...factors.families import FOR_DOMAIN, Gamma, Gaussian
-from ...factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
+from ...factors.families import FOR_DOMAIN, DivisorFamily, ExponentialFamily, GaussianFamily
+from ...factors.moments import Boolean, Category, Count, Real, Sparse, Vector
 from .scope import Scope
 
 
-def family_of(variable: Random | Let) -> Any:
+def family_of(variable: Random | Let) -> type[ExponentialFamily]:
     """The family that a variable's belief belongs to."""
     return FOR_DOMAIN[variable.domain.kind]
 
@@ -40,19 +40,7 @@ def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
 
 def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
     """The naturals of a proper belief for the given entries of a variable, which nothing moves or reads."""
-    first, *rest = uniform(variable, scope)
-    match variable.domain.kind:
-        case "real":
-            return first, rest[0] - 0.5
-        case "sparse":
-            return first, rest[0], rest[1] - 0.5
-        case "vector":
-            return first, rest[0] - 0.5 * jnp.eye(first.shape[-1])
-        case "positive":
-            return (first - 1.0, *rest)
-        case "posdef":
-            return (first - 0.5 * jnp.eye(first.shape[-1]), *rest)
-    return (first, *rest)
+    return family_of(variable).anchor(event_size(variable, scope)).over(shape_of(variable, scope)).naturals()
 
 
 def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
@@ -68,21 +56,16 @@ def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> t
 
 def sharpened(variable: Random | Let, naturals: tuple[Any, ...], times: Any) -> tuple[Any, ...]:
     """A belief of the same mean and so many times the precision; that of a probability or a state as it is."""
-    match variable.domain.kind:
-        case "real" | "vector":
-            return tuple(times * n for n in naturals)
-        case "positive":
-            belief = Gamma.from_naturals(naturals)
-            return Gamma.from_parameters(shape=times * belief.shape, rate=times * belief.rate).naturals()
-    return naturals
+    return family_of(variable).from_naturals(naturals).sharpened(times).naturals()
 
 
-def on_side(naturals: tuple[Any, ...], sign: Any) -> tuple[Any, ...]:
+def on_side(variable: Random | Let, naturals: tuple[Any, ...], sign: Any) -> tuple[Any, ...]:
     """A Gaussian belief on the side of its mean (1) or on the other (-1), at least one standard deviation from zero."""
-    belief = Gaussian.from_naturals(naturals)
-    size = jnp.maximum(jnp.abs(belief.mean()), jnp.sqrt(belief.variance()))
-    side = jnp.where(belief.mean() < 0.0, -1.0, 1.0) * sign
-    return belief.precision * side * size, belief.negative_half_precision
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, GaussianFamily)
+    mean = belief.mean()
+    size = jnp.maximum(jnp.abs(mean), jnp.sqrt(belief.variance()))
+    return belief.moved(jnp.where(mean < 0.0, -1.0, 1.0) * sign * size).naturals()
 
 
 def scattered(selector: Random | Let, moments: Any, key: Any) -> Any:
@@ -129,37 +112,18 @@ def _powers(block: Block) -> list[tuple[Expr, int]]:
     return [(arg, -divides.get(edge, -1)) for edge, arg in block.args.items()]
 
 
-def divisible(naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
-    """A Gamma belief of this mean, from which 1 / x^n has a mean and a variance: both are infinite at small shapes."""
-    belief = Gamma.from_naturals(naturals)
-    shape = jnp.where(belief.is_proper(), jnp.maximum(belief.shape, 2.0 * n + 1.0), belief.shape)
-    return Gamma.from_parameters(shape=shape, rate=belief.rate * shape / belief.shape).naturals()
+def divisible(variable: Random | Let, naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """A belief of this mean about a positive number, from which 1 / x^n has a mean and a variance."""
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, DivisorFamily)
+    return belief.divisible(n).naturals()
 
 
-def placeholder(variable: Random | Let, scope: Scope) -> Any:
-    """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
-    shape, k = shape_of(variable, scope), event_size(variable, scope) or 1
-    zeros, ones = jnp.zeros(shape), jnp.ones(shape)
-    match BY_KIND[variable.domain.kind]:
-        case t if t is Real:
-            return Real(zeros, ones)
-        case t if t is Sparse:
-            return Sparse(0.5 * ones, zeros, ones)
-        case t if t is Positive:
-            return Positive(ones, zeros)
-        case t if t is Unit:
-            return Unit(zeros + jnp.log(0.5), zeros + jnp.log(0.5))
-        case t if t is Boolean:
-            return Boolean(0.5 * ones)
-        case t if t is Category:
-            return Category(jnp.full((*shape, k), 1.0 / k))
-        case t if t is Simplex:
-            return Simplex(jnp.full((*shape, k), -jnp.log(1.0 * k)))
-        case t if t is Vector:
-            return Vector(jnp.zeros((*shape, k)), jnp.broadcast_to(jnp.eye(k), (*shape, k, k)))
-        case t if t is PosDef:
-            return PosDef(jnp.broadcast_to(jnp.eye(k), (*shape, k, k)), zeros)
-    return Count(ones, zeros)
+def first_moments(variable: Random | Let, scope: Scope) -> Any:
+    """Moments of the right shape before there is a belief: what a gradient starts from that may not depend on them."""
+    found = family_of(variable).first_moments(event_size(variable, scope))
+    shape = shape_of(variable, scope)
+    return jax.tree.map(lambda moment: jnp.broadcast_to(moment, (*shape, *moment.shape)), found)
 
 
 def multiplied(graph: Plan) -> tuple[str, ...]:
@@ -186,27 +150,10 @@ def multiplied(graph: Plan) -> tuple[str, ...]:
 
 
 def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
-    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays.
-
-    One that may be zero is as likely active as not: from the prior alone most would never be.
-    """
-    if variable.domain.is_sparse:
-        slab = Gaussian(*naturals[1:])
-        linear, half = _moved(slab, key)
-        return -Gaussian(linear, half).log_partition(), linear, half
-    family = family_of(variable)
-    belief = family.from_naturals(naturals)
-    if variable.domain.is_real:
-        return _moved(belief, key)
-    draw = belief.sample(key)
-    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
-    return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
-
-
-def _moved(belief: Gaussian, key: Any) -> tuple[Any, Any]:
-    draw = belief.sample(key)
-    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
-    return belief.precision * draw, belief.negative_half_precision
+    """A Gaussian with its mean moved to a random draw of itself, as likely zero as not where it may be zero."""
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, GaussianFamily)
+    return belief.jittered(key).naturals()
 
 
 def exchangeable_gates(graph: Plan) -> tuple[tuple[Random, Plate], ...]:

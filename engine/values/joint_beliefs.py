@@ -12,7 +12,7 @@ from ...compiler.blocks.site import LinearTerm
 from ...compiler.graph import Joint, Plan
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.passes.join import Direction, dimension
-from ...factors.families import Gaussian, VectorGaussian
+from ...factors.families import FOR_DOMAIN
 from ...factors.moments import Real, Vector
 from .plated import Placed, mapped
 
@@ -134,11 +134,7 @@ def together(
 def member_families(joint: Joint, family: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The marginals of the members."""
     moments = family.moments()
-    found: dict[str, Any] = {}
-    for member in joint.members:
-        own = member_moments(member, joint, moments, sizes)
-        if isinstance(own, Real):
-            found[member.name] = Gaussian.from_parameters(mean=own.mean, variance=own.variance)
-        else:
-            found[member.name] = VectorGaussian.from_parameters(mean=own.mean, covariance=own.covariance)
-    return found
+    return {
+        member.name: FOR_DOMAIN[member.domain.kind].from_moments(member_moments(member, joint, moments, sizes))
+        for member in joint.members
+    }

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ....compiler.blocks.slots import Branch, Edge, SlotsBlock
 from ....factors.factor import Site
-from ....factors.families import Poisson
+from ....factors.families import FOR_DOMAIN
 from ....factors.links.probit import positive_site
 from ....factors.quadrature.tilted import Tilted, tilted
 from ....factors.real.gaussian import gaussian_site
@@ -152,7 +152,7 @@ def branch_nodes(
 
             def log_density(out, *args):
                 own = branch.factor.log_density(out, **dict(zip(edges, args, strict=True)))
-                return own - Poisson.log_base(out) if latent_count else own
+                return own - FOR_DOMAIN["count"].log_base(out) if latent_count else own
 
             density = formula(
                 log_density,
