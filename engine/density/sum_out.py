@@ -8,14 +8,15 @@ obermeyer2019tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS
 from ..values.evaluate import value
@@ -49,13 +50,15 @@ def states(variable: Random, plate: Plate, scope: Scope) -> Placed:
     return Placed(jnp.arange(scope.size(variable.domain.size)), (plate,))
 
 
-def gathers_of(name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random], data: Any) -> dict[str, Gather | None]:
+def gathers_of(
+    name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random], data: Collection[str]
+) -> dict[str, Gather | None]:
     """How the factor called `name` with these parts reads each summed variable.
 
     UnsupportedError where an instance reads several elements of one: they would have to be enumerated jointly.
     """
     found: dict[str, Gather | None] = {}
-    keys: dict[str, Any] = {}
+    keys: dict[str, tuple | None] = {}
     stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ()) for root in roots]
     while stack:
         node, above = stack.pop()
@@ -102,7 +105,7 @@ def _coupled(name: str, variable: Random) -> str:
     )
 
 
-def eliminate(pieces: list[Piece], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Any:
+def eliminate(pieces: list[Piece], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Array:
     """The sum of all pieces, the summed variables integrated out."""
     order = sorted(summed.values(), key=lambda pair: -len(pair[0].plates))
     pieces = list(pieces)
@@ -185,6 +188,6 @@ def _scattered(piece: Piece, variable: Random, gather: Gather, scope: Scope) -> 
     return piece._replace(density=Placed(sums, (gather.axis, *kept)), plates=plates)
 
 
-def _total(piece: Piece, scope: Scope) -> Any:
+def _total(piece: Piece, scope: Scope) -> Array:
     repeats = math.prod(scope.sizes[plate.name] for plate in piece.plates if plate not in set(piece.density.plates))
     return repeats * jnp.sum(piece.density.value)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
 from ...factors import LINKS
+from ...factors.arrays import Array
 from ...factors.conditional import Conditional
 from ...factors.conditionals import conditional_named, conditional_of
 from ...factors.factor import Term
@@ -37,7 +38,7 @@ class Arguments:
     `exact` is false where a part stands for an expression whose distribution is not known by its moments alone.
     """
 
-    def __init__(self, scope: Scope, families: Any) -> None:
+    def __init__(self, scope: Scope, families: Mapping[str, Family]) -> None:
         self._scope, self._families = scope, families
         self.sources: list[Placed] = []
         self.known: list[Placed] = []
@@ -130,7 +131,7 @@ class Arguments:
         """Whether a formula is a belief of this family as a whole."""
         return tree[0] == "source" and isinstance(self.sources[tree[1]].value, family)
 
-    def _belief(self, variable: Random) -> Any:
+    def _belief(self, variable: Random) -> Family | None:
         """The belief about a variable; None where it is given in part, which only its moments tell."""
         family = self._families.get(variable.name)
         return None if isinstance(family, Completed) else family
@@ -166,7 +167,7 @@ class Arguments:
         return expr.operation.degree([self.degree(part) for part in expr.args])
 
 
-def outcome(term: Term, projection: Placed, scope: Scope, families: Any) -> Placed:
+def outcome(term: Term, projection: Placed, scope: Scope, families: Mapping[str, Family]) -> Placed:
     """The distribution of what a term generates; `projection` is the one that messages use."""
     kind, keeps = projection.value.kind, term.factor.keeps
     if kind in ("boolean", "category"):
@@ -195,7 +196,7 @@ def _compounded(
     conditional: Conditional,
     trees: dict[str, Tree],
     found: Arguments,
-    function: Callable[[Compound], Any],
+    function: Callable[[Compound], Family],
 ) -> Placed:
     """A function of the mixture of a conditional over its arguments."""
     used = sorted({i for tree in trees.values() for i in _leaves(tree, "source")})
@@ -203,13 +204,13 @@ def _compounded(
     formulas = tuple((edge, _renamed(tree, place)) for edge, tree in trees.items())
     sources = [found.sources[i] for i in used]
 
-    def compound(own: Any, *leaves: Any) -> Any:
+    def compound(own: ExponentialFamily, *leaves: PyTree) -> Family:
         return function(Compound(tuple(leaves[: len(used)]), tuple(leaves[len(used) :]), own, conditional, formulas))
 
     return mapped(compound, projection, *sources, *found.known)
 
 
-def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Placed:
+def _classes(term: Term, projection: Placed, scope: Scope, families: Mapping[str, Family]) -> Placed:
     """A discrete outcome: its probabilities, averaged over its arguments where their moments do not tell all."""
     found = Arguments(scope, families)
     trees = found.trees(term.args, term.factor.edges)
@@ -220,11 +221,11 @@ def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Pla
     assert issubclass(family, DiscreteFamily)
     states = 2 if boolean else projection.value.mean().shape[-1]
 
-    def probabilities(**arguments: Any) -> Any:
+    def probabilities(**arguments: Array) -> Array:
         logs = jax.vmap(lambda state: log_density(state, **arguments))(jnp.arange(states) * (1.0 if boolean else 1))
         return jax.nn.softmax(logs)
 
-    def averaged(compound: Compound) -> Any:
+    def averaged(compound: Compound) -> Family:
         logs = jnp.log(compound.expected(probabilities))
         return family.from_logits(logs)
 
@@ -232,7 +233,7 @@ def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Pla
 
 
 def _unasked(name: str) -> Conditional:
-    def nothing(**_: Any) -> Any:
+    def nothing(**_: Array) -> Array:
         raise NotImplementedError
 
     return Conditional(name, "category", nothing, nothing, nothing, nothing)
@@ -255,7 +256,7 @@ def _gaussian(found: Real | Vector) -> Family:
     return FOR_DOMAIN["real" if isinstance(found, Real) else "vector"].from_moments(found)
 
 
-def _about_zero(variance: Any) -> Family:
+def _about_zero(variance: Array) -> Family:
     return _gaussian(Real(jnp.zeros_like(variance), variance))
 
 
@@ -293,16 +294,16 @@ class Formula:
     def alone(self, *others: Formula) -> bool:
         return self.found.alone(self.tree, *(other.tree for other in others))
 
-    def given(self, function: Callable[[Any], Any]) -> Formula:
+    def given(self, function: Callable[[PyTree], PyTree]) -> Formula:
         return self._with(self.found.given(mapped(function, self._placed())))
 
-    def random(self, function: Callable[[Any], Any]) -> Formula:
+    def random(self, function: Callable[[PyTree], PyTree]) -> Formula:
         return self._with(self.found.random(mapped(function, self._placed())))
 
     def number(self, value: float) -> Formula:
         return self._with(self.found.given(Placed(jnp.asarray(value), ())))
 
-    def draw(self, belief: Any) -> Formula:
+    def draw(self, belief: Family) -> Formula:
         return self._with(self.found.random(Placed(belief, ())))
 
     def __mul__(self, other: Formula) -> Formula:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from ...factors.arrays import Array, Numeric
 from ...factors.families import ExponentialFamily
 from ...factors.quadrature.belief_rules import GAUSSIAN_REACH, belief_rule
 from ...factors.quadrature.predictive import LINES, stretched_grid
+from .shown import Belief
 
 _REACH_OF_COUNTS = 20.0  # standard deviations: a geometric tail falls slowly, that of a Poisson as a Gaussian's
 _NOTHING = 1e-40  # of the largest mass on a grid
@@ -19,15 +20,14 @@ _FAR, _LINE = 1e8, 120  # how far a grid reaches over its width, and its least n
 _SCALE, _HALVINGS = 400, 44  # points on which the ends of a density are looked for, and steps in between
 _DIVERGES = 1e-3  # share of the outermost point, of the largest, in a sum that has no limit
 _UNLIKELY = 1e-5  # and its weight, of the largest: the end of a bounded belief may have both
-Array = Any
 
 
-def is_scalar(family: Any) -> bool:
+def is_scalar(family: Belief) -> bool:
     """Whether `rule` covers it."""
     return family.kind in ("real", "sparse", "positive", "unit", "count", "boolean", "category")
 
 
-def rule(family: Any, number: int) -> tuple[Array, Array]:
+def rule(family: Belief, number: int) -> tuple[Array, Array]:
     """Points and weights of a scalar belief: a trapezoid rule that reaches far into the tails."""
     if (found := belief_rule(family, number)) is not None:
         return found
@@ -36,7 +36,7 @@ def rule(family: Any, number: int) -> tuple[Array, Array]:
     return _on_a_line(family, number)
 
 
-def on_counts(family: Any, number: int) -> tuple[Array, Array]:
+def on_counts(family: Belief, number: int) -> tuple[Array, Array]:
     """Whole numbers, equally spaced, over what holds the probability of a count; all of them where there are few."""
     mean, sd = (jnp.where(jnp.isfinite(part), part, 1e6) for part in (family.mean(), jnp.sqrt(family.variance())))
     reach = GAUSSIAN_REACH if isinstance(family, ExponentialFamily) else _REACH_OF_COUNTS
@@ -49,7 +49,7 @@ def on_counts(family: Any, number: int) -> tuple[Array, Array]:
     return points, weights / weights.sum()
 
 
-def _on_a_line(family: Any, number: int) -> tuple[Array, Array]:
+def _on_a_line(family: Belief, number: int) -> tuple[Array, Array]:
     """The part of the line that holds the density of a belief, at equal steps of a stretched scale."""
     place, log_slope, _ = LINES["real" if family.kind == "sparse" else family.kind]
 
@@ -81,7 +81,7 @@ def _end(is_alive: Callable[[Array], Array], scale: Array, alive: Array) -> Arra
     """The place, along a scale, where the first mass is: exact, as a density may end where it is large."""
     at = jnp.argmax(alive)
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Numeric, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         live = is_alive(middle)
         return jnp.where(live, ends[0], middle), jnp.where(live, middle, ends[1])

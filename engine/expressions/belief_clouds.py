@@ -51,8 +51,9 @@ def of_directions(keys: tuple[Key, ...], family: Any, directions: Any) -> Cloud:
         mean, covariance = found.mean[:, None], found.covariance[:, None]
         log_weights = jnp.zeros((mean.shape[0], 1))
     elif isinstance(family, Cases) and all(_is_own(part, "vector") for part in family.parts):
-        mean = jnp.concatenate([part.mean() for part in family.parts], axis=1)
-        covariance = jnp.concatenate([part.covariance() for part in family.parts], axis=1)
+        parts: tuple[Any, ...] = family.parts
+        mean = jnp.concatenate([part.mean() for part in parts], axis=1)
+        covariance = jnp.concatenate([part.covariance() for part in parts], axis=1)
         log_weights = _log_weights(family)
     else:
         raise NoCloud

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random, inside, parents
+from ...factors.arrays import Key, Numeric
 from ...factors.families import FOR_DOMAIN, DivisorFamily, ExponentialFamily, GaussianFamily
+from ...factors.families.base import Moments
 from ...factors.moments import Boolean, Category, Count, Real, Sparse, Vector
+from .naturals import Parts
 from .scope import Scope
 
 
@@ -33,17 +36,17 @@ def event_size(variable: Random | Let, scope: Scope) -> int | None:
     return None if variable.domain.size is None else scope.size(variable.domain.size)
 
 
-def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+def uniform(variable: Random | Let, scope: Scope) -> Parts:
     """Zero naturals."""
     return family_of(variable).uniform(shape_of(variable, scope), event_size(variable, scope)).naturals()
 
 
-def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+def anchor(variable: Random | Let, scope: Scope) -> Parts:
     """The naturals of a proper belief for the given entries of a variable, which nothing moves or reads."""
     return family_of(variable).anchor(event_size(variable, scope)).over(shape_of(variable, scope)).naturals()
 
 
-def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
+def proper(variable: Random | Let, naturals: Parts, scope: Scope) -> Parts:
     """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
 
     Without a start that has moments no sweep has any.
@@ -54,12 +57,12 @@ def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> t
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
 
 
-def sharpened(variable: Random | Let, naturals: tuple[Any, ...], times: Any) -> tuple[Any, ...]:
+def sharpened(variable: Random | Let, naturals: Parts, times: Numeric) -> Parts:
     """A belief of the same mean and so many times the precision; that of a probability or a state as it is."""
     return family_of(variable).from_naturals(naturals).sharpened(times).naturals()
 
 
-def on_side(variable: Random | Let, naturals: tuple[Any, ...], sign: Any) -> tuple[Any, ...]:
+def on_side(variable: Random | Let, naturals: Parts, sign: Numeric) -> Parts:
     """A Gaussian belief on the side of its mean (1) or on the other (-1), at least one standard deviation from zero."""
     belief = family_of(variable).from_naturals(naturals)
     assert isinstance(belief, GaussianFamily)
@@ -68,7 +71,7 @@ def on_side(variable: Random | Let, naturals: tuple[Any, ...], sign: Any) -> tup
     return belief.moved(jnp.where(mean < 0.0, -1.0, 1.0) * sign * size).naturals()
 
 
-def scattered(selector: Random | Let, moments: Any, key: Any) -> Any:
+def scattered(selector: Random | Let, moments: Boolean | Category, key: Key) -> Boolean | Category:
     """Moments of a selector far from those given: log odds move by some units, in part together.
 
     A mixture's fraction is an unknown that its instances share: it should differ between starts too.
@@ -112,14 +115,14 @@ def _powers(block: Block) -> list[tuple[Expr, int]]:
     return [(arg, -divides.get(edge, -1)) for edge, arg in block.args.items()]
 
 
-def divisible(variable: Random | Let, naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+def divisible(variable: Random | Let, naturals: Parts, n: int) -> Parts:
     """A belief of this mean about a positive number, from which 1 / x^n has a mean and a variance."""
     belief = family_of(variable).from_naturals(naturals)
     assert isinstance(belief, DivisorFamily)
     return belief.divisible(n).naturals()
 
 
-def first_moments(variable: Random | Let, scope: Scope) -> Any:
+def first_moments(variable: Random | Let, scope: Scope) -> Moments:
     """Moments of the right shape before there is a belief: what a gradient starts from that may not depend on them."""
     found = family_of(variable).first_moments(event_size(variable, scope))
     shape = shape_of(variable, scope)
@@ -149,7 +152,7 @@ def multiplied(graph: Plan) -> tuple[str, ...]:
     )
 
 
-def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
+def jittered(variable: Random | Let, naturals: Parts, key: Key) -> Parts:
     """A Gaussian with its mean moved to a random draw of itself, as likely zero as not where it may be zero."""
     belief = family_of(variable).from_naturals(naturals)
     assert isinstance(belief, GaussianFamily)
@@ -183,7 +186,7 @@ def _components(graph: Plan, block: Block, axis: Plate) -> bool:
     return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
 
 
-def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
+def seeds(selector: Random, scope: Scope, key: Key, data: PyTree = None) -> Boolean | Category:
     """Moments of a selector that give each case one random instance of its own and nothing else.
 
     The first update of the components from these is their posterior given a single point each: a start that is spread
@@ -202,12 +205,12 @@ def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
     return Category(found.reshape((*shape, k)))
 
 
-def first_element(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
+def first_element(naturals: Parts, plates: int) -> Parts:
     """The naturals of the first element."""
     return tuple(n[(0,) * plates] for n in naturals)
 
 
-def stats_from_moments(moments: Any) -> tuple[Any, ...]:
+def stats_from_moments(moments: Moments) -> Parts:
     """Expected statistics from moments: the same numbers, but for Gaussians, which keep variances, and counts."""
     if isinstance(moments, Real):
         return moments.mean, moments.mean**2 + moments.variance

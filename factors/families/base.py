@@ -147,7 +147,7 @@ class ExponentialFamily(Family):
 
     @classmethod
     @abc.abstractmethod
-    def legal_value(cls, event: int | None = None) -> float | np.ndarray:
+    def legal_value(cls, event: int | None = None) -> float | int | np.ndarray:
         """A value inside the support, for entries that are missing: zero, or what is nearest to it of such."""
 
     @classmethod

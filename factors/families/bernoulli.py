@@ -80,7 +80,7 @@ class Bernoulli(DiscreteFamily):
         return Boolean(0.5 * jnp.ones(()))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0
 
     @classmethod

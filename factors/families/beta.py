@@ -91,7 +91,7 @@ class Beta(TwoMomentFamily):
         return Unit(half, half)
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0.5
 
     @classmethod

@@ -79,7 +79,7 @@ class Categorical(DiscreteFamily):
         return Category(jnp.full((event or 1,), 1.0 / (event or 1)))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0
 
     @classmethod

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
-from ..arrays import Array
+from ..arrays import Array, Numeric
 from ..special import digamma, trigamma
 from .gamma_functions import gamma_entropy, trigamma_minus_reciprocal
 
@@ -38,7 +38,7 @@ def solve_concentration(log: Array) -> Array:
     from it by dividing by ten, as a step may not go further down: hence the number of steps.
     """
 
-    def step(_: int, concentration: Array) -> Array:
+    def step(_: Numeric, concentration: Array) -> Array:
         found = digamma(concentration) - digamma(jnp.sum(concentration, axis=-1, keepdims=True))
         newton = concentration + dirichlet_fisher_solve(concentration, log - found)
         return jnp.maximum(newton, 0.1 * concentration)

@@ -94,7 +94,7 @@ class Gamma(DivisorFamily):
         return Positive(jnp.ones(()), jnp.zeros(()))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 1.0
 
     @classmethod

@@ -83,7 +83,7 @@ class Gaussian(TwoMomentFamily, GaussianFamily):
         return Real(jnp.zeros(()), jnp.ones(()))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0
 
     @classmethod

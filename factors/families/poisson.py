@@ -75,7 +75,7 @@ class Poisson(ExponentialFamily):
         return Count(jnp.ones(()), jnp.zeros(()))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0
 
     @classmethod

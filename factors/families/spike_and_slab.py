@@ -113,7 +113,7 @@ class SpikeAndSlab(GaussianFamily):
         return Sparse(0.5 * jnp.ones(()), jnp.zeros(()), jnp.ones(()))
 
     @classmethod
-    def legal_value(cls, event: int | None = None) -> float:
+    def legal_value(cls, event: int | None = None) -> float | int:
         return 0
 
     @classmethod

@@ -219,7 +219,7 @@ def _gap_slope(half_dof: Array, dimension: int) -> Array:
 def _solve_half_dof(gap: Array, dimension: int) -> Array:
     """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots."""
 
-    def step(_: int, half: Array) -> Array:
+    def step(_: Numeric, half: Array) -> Array:
         found = _gap(half, dimension)
         return half + found * (found / gap - 1.0) / _gap_slope(half, dimension)
 
