@@ -29,7 +29,7 @@ from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from .probit_noise import comparison_density, comparisons
-from .sum_out import Piece, eliminate, gathers_of, states, states_plate
+from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plate
 from .terms import term_density
 
 
@@ -166,7 +166,7 @@ class LogDensity:
                 if node.name in self._missing:
                     present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
                     density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
-                pieces.append(Piece(node.name, density, node.plates, self._gathers[node.name]))
+                pieces.append(InstanceDensity(node.name, density, node.plates, self._gathers[node.name]))
         for name, (expr, outcome) in self._events.items():
             if name in self._comparisons:
                 density = comparison_density(self._comparisons[name], scope)
@@ -174,7 +174,7 @@ class LogDensity:
                 inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
                 wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
                 density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
-            pieces.append(Piece(name, density, expr.plates, self._gathers[name]))
+            pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
         return eliminate(pieces, self._states, scope)
 
     def __call__(self, values: Mapping[str, PyTree]) -> Array | float:

@@ -26,7 +26,7 @@ from .cases import Projected
 from .compound import Compound
 from .formula import Tree, has_formula
 from .partly_observed import Completed
-from .sums import Sums
+from .sums import DependentSums
 
 _READ_AS_OTHERS = ("sparse", "posdef")  # domains whose moments no link takes as they are
 _SMALLEST = 1e-200  # variance of a given value: its inverse, times a mean, is still finite
@@ -44,11 +44,11 @@ class Arguments:
         self.known: list[Placed] = []
         self.exact = True
         self._seen: dict[tuple, Tree] = {}
-        self._sums = Sums([], scope)
+        self._sums = DependentSums([], scope)
 
     def trees(self, args: Mapping[str, Expr], kinds: Mapping[str, str]) -> dict[str, Tree]:
         """The formulas of all arguments of a term, which a factor reads as these kinds."""
-        self._sums = Sums([part for arg in args.values() for part in self._linear_parts(arg)], self._scope)
+        self._sums = DependentSums([part for arg in args.values() for part in self._linear_parts(arg)], self._scope)
         return {edge: self.tree(arg, kinds[edge]) for edge, arg in args.items()}
 
     def tree(self, expr: Expr, kind: str) -> Tree:
@@ -150,7 +150,7 @@ class Arguments:
     def _by_moments(self, expr: Expr, kind: str) -> Tree:
         return self.random(mapped(_gaussian, moments(expr, self._scope, kind)))
 
-    def degree(self, expr: Expr) -> float:
+    def degree(self, expr: Expr) -> float | int:
         """The degree of an expression in Gaussian beliefs; infinite where it is none, or holds others."""
         if known(expr, self._scope):
             return 0
@@ -184,7 +184,7 @@ def outcome(term: Term, projection: Placed, scope: Scope, families: Mapping[str,
         return Placed(Projected(projection.value), projection.plates)
     conditional = conditional_of(term.factor, kind)
     rule = term.factor.closed
-    closed = None if rule is None else rule({edge: Formula(tree, found) for edge, tree in trees.items()})
+    closed = None if rule is None else rule({edge: ArgumentFormula(tree, found) for edge, tree in trees.items()})
     if closed is not None:
         conditional = conditional_named(closed.conditional)
         trees = {edge: formula.tree for edge, formula in closed.arguments.items()}
@@ -278,7 +278,7 @@ def _renamed(tree: Tree, place: dict[int, int]) -> Tree:
 
 
 @dataclasses.dataclass(frozen=True)
-class Formula:
+class ArgumentFormula:
     """An argument as the closed forms of the factors see it: the `Formula` of `factors/closed.py`."""
 
     tree: Tree
@@ -288,35 +288,35 @@ class Formula:
     def known(self) -> bool:
         return self.tree[0] == "known"
 
-    def belief(self, family: type) -> Formula | None:
+    def belief(self, family: type) -> ArgumentFormula | None:
         return self if self.found.belief(self.tree, family) else None
 
-    def alone(self, *others: Formula) -> bool:
+    def alone(self, *others: ArgumentFormula) -> bool:
         return self.found.alone(self.tree, *(other.tree for other in others))
 
-    def given(self, function: Callable[[PyTree], PyTree]) -> Formula:
+    def given(self, function: Callable[[PyTree], PyTree]) -> ArgumentFormula:
         return self._with(self.found.given(mapped(function, self._placed())))
 
-    def random(self, function: Callable[[PyTree], PyTree]) -> Formula:
+    def random(self, function: Callable[[PyTree], PyTree]) -> ArgumentFormula:
         return self._with(self.found.random(mapped(function, self._placed())))
 
-    def number(self, value: float) -> Formula:
+    def number(self, value: float) -> ArgumentFormula:
         return self._with(self.found.given(Placed(jnp.asarray(value), ())))
 
-    def draw(self, belief: Family) -> Formula:
+    def draw(self, belief: Family) -> ArgumentFormula:
         return self._with(self.found.random(Placed(belief, ())))
 
-    def __mul__(self, other: Formula) -> Formula:
+    def __mul__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("multiply", None, self.tree, other.tree))
 
-    def __truediv__(self, other: Formula) -> Formula:
+    def __truediv__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("divide", None, self.tree, other.tree))
 
-    def __pow__(self, exponent: int) -> Formula:
+    def __pow__(self, exponent: int) -> ArgumentFormula:
         return self._with(("power", exponent, self.tree))
 
     def _placed(self) -> Placed:
         return (self.found.known if self.known else self.found.sources)[self.tree[1]]
 
-    def _with(self, tree: Tree) -> Formula:
-        return Formula(tree, self.found)
+    def _with(self, tree: Tree) -> ArgumentFormula:
+        return ArgumentFormula(tree, self.found)

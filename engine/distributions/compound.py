@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...factors.arrays import Array, Key
+from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import Conditional, inverted
 from ...factors.errors import UnsupportedError
 from ...factors.families.base import ExponentialFamily, Levels
@@ -40,7 +40,7 @@ class Compound(Shown):
     """
 
     sources: tuple[Belief, ...]
-    known: tuple[Array, ...]
+    known: tuple[Numeric, ...]
     projection: ExponentialFamily
     conditional: Conditional = eqx.field(static=True)
     formulas: tuple[tuple[str, Tree], ...] = eqx.field(static=True)

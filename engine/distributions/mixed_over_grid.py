@@ -40,7 +40,7 @@ LOG_SLOPE = {
 
 
 @final
-class Mixture(Family):
+class GridMixture(Family):
     """sum_k weights[k] components[k]: the family `components` has one leading axis more than its plates."""
 
     components: Family

@@ -25,7 +25,7 @@ Row = tuple[Placed, list[tuple[tuple, Placed, Placed]]]
 _CERTAIN = 1e-13  # the share of a variance that is none
 
 
-class Sums:
+class DependentSums:
     """Those of `exprs`, each linear in Gaussian beliefs, that depend on another one of them."""
 
     def __init__(self, exprs: Sequence[Expr], scope: Scope) -> None:

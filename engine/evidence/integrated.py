@@ -17,7 +17,7 @@ from ..answers.refused import refused, refused_property
 from ..checks.loo import LeaveOneOut, mixed_leave_one_out
 from ..checks.trust import Trust, trust
 from ..data.arrays import arrays_of
-from ..distributions.mixed_over_grid import Mixture, OnGrid
+from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program
 from ..run.controller import Settings
@@ -81,13 +81,13 @@ class Integrated(AnyPosterior):
         if name in self._grid:
             return self._grid[name]
         if name in self._stacked:
-            return Mixture(self._stacked[name], self.weights)
+            return GridMixture(self._stacked[name], self.weights)
         return self._mixture([posterior[name].family for posterior in self.conditionals])
 
     def _mixture(self, families: list[Family]) -> Family:
         if isinstance(families[0], Point):
             return families[0]
-        return Mixture(jax.tree.map(lambda *leaves: np.stack(leaves), *families), self.weights)
+        return GridMixture(jax.tree.map(lambda *leaves: np.stack(leaves), *families), self.weights)
 
     @cached_property
     def _stacked(self) -> dict[str, Family]:

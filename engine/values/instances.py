@@ -23,7 +23,7 @@ from .row_blocks import Rows
 from .scope import Scope
 
 
-class Layout(NamedTuple):
+class ScheduleLayout(NamedTuple):
     """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
 
     None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows.
@@ -39,7 +39,7 @@ def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
     return math.prod(sizes[plate.name] for plate in owner.plates)
 
 
-def schedule_shape(plan: Layout | None, block: Block, sizes: dict[str, int]) -> tuple[int, ...]:
+def schedule_shape(plan: ScheduleLayout | None, block: Block, sizes: dict[str, int]) -> tuple[int, ...]:
     """(batches, width) of everything that travels in schedule order."""
     return plan.order.shape if plan is not None else (1, count(block, sizes))
 
@@ -90,7 +90,7 @@ def batches(instances: int, coupled: bool) -> int:
     return int(np.clip(instances // 400, min(8, instances), 32))
 
 
-def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> Layout | None:
+def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> ScheduleLayout | None:
     """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed.
 
     Where the block is cut into blocks of rows, these are permuted.
@@ -106,10 +106,10 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> Lay
     width = -(-groups // number)
     order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
     order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
-    return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+    return ScheduleLayout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
 
 
-def layout_of_rows(rows: Rows, each: int, key: Key) -> Layout:
+def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:
     """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
     blocks = -(-rows.number // 32)
     number = -(-rows.number // blocks)
@@ -118,17 +118,17 @@ def layout_of_rows(rows: Rows, each: int, key: Key) -> Layout:
     row = window.first[:, None] + jnp.arange(rows.size)
     present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
     order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
-    return Layout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
+    return ScheduleLayout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
 
 
-def arranged(array: PyTree, plan: Layout | None) -> PyTree:
+def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:
     """Per-instance values in schedule order (batches, width, ...); scalars pass."""
     if array is None or jnp.ndim(array) == 0:
         return array
     return array[None] if plan is None else array[plan.order]
 
 
-def restored(array: Array, plan: Layout | None, instances: int) -> Array:
+def restored(array: Array, plan: ScheduleLayout | None, instances: int) -> Array:
     """Schedule order back to instances."""
     if plan is None:
         return array[0]

@@ -14,7 +14,7 @@ from ....compiler.blocks.site import LinearForm, SiteBlock
 from ....compiler.language.nodes import Expr, Gather, Input
 from ....compiler.rules.logic import TRUE
 from ...values.evaluate import value
-from ...values.instances import Layout, arranged, count, flat, layout, positions
+from ...values.instances import ScheduleLayout, arranged, count, flat, layout, positions
 from ...values.masks import present
 from ...values.plated import Placed, mapped
 from ...values.row_blocks import Rows, beginning_at
@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
     out: Any
     out_position: Any
     present: Any
-    plan: Layout | None
+    plan: ScheduleLayout | None
     row: Any = None
     directions: Callable[[Any], list[Any]] | None = None
 

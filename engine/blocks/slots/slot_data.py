@@ -17,7 +17,7 @@ from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate
 from ....compiler.rules.logic import TRUE
 from ....compiler.rules.slot_finder import discrete_key, given_states
 from ...values.evaluate import gather, known, value
-from ...values.instances import Layout, arranged, count, layout, positions
+from ...values.instances import ScheduleLayout, arranged, count, layout, positions
 from ...values.masks import present
 from ...values.operations import point_function
 from ...values.plated import Placed, mapped, spread
@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
 
     scanned: dict[str, Any]
     fixed: dict[str, Any]
-    plan: Layout | None
+    plan: ScheduleLayout | None
 
 
 def axes_of(block: SlotsBlock, scope: Scope) -> tuple[Plate, ...]:
