@@ -96,7 +96,7 @@ class Compound(Shown):
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return _sample(self, key, tuple(shape))
 
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Numeric]:
         """The arguments where all are known, else mean and variance."""
         if self.sources:
             return {"mean": self.mean(), "variance": self.variance()}

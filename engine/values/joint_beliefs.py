@@ -139,6 +139,7 @@ def together(
 def member_families(joint: Joint, family: ExponentialFamily, sizes: Mapping[str, int]) -> dict[str, ExponentialFamily]:
     """The marginals of the members."""
     moments = family.moments()
+    assert isinstance(moments, Vector)
     return {
         member.name: FOR_DOMAIN[member.domain.kind].from_moments(member_moments(member, joint, moments, sizes))
         for member in joint.members
