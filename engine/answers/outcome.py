@@ -187,7 +187,7 @@ class Outcome(Inferred):
         """The beliefs as families of NumPy arrays."""
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
-        found: dict[str, Family] = {
+        found: dict[str, Any] = {
             name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
             for name, naturals in beliefs.items()
         }
@@ -225,7 +225,7 @@ class Outcome(Inferred):
     @cached_property
     def _absorbed(self) -> dict[str, Family]:
         """Marginals of variables that were integrated out inside a factor."""
-        found: dict[str, Family] = {}
+        found: dict[str, Any] = {}
         with jax.enable_x64(True):
             for number, block in self._machine.ep_blocks.items():
                 if block.absorbed:
