@@ -49,10 +49,10 @@ def number_of(moments: Positive | Unit | Number) -> Number:
     """The number whose family has these moments; that of a `Positive` is a Gamma, of a `Unit` a Beta."""
     if isinstance(moments, Positive):
         family = _family_with(Gamma, moments)
-        return GammaNumber(family.shape, family.rate)
+        return GammaNumber(jnp.asarray(family.shape), jnp.asarray(family.rate))
     if isinstance(moments, Unit):
         family = _family_with(Beta, moments)
-        return BetaNumber(family.a, family.b)
+        return BetaNumber(jnp.asarray(family.a), jnp.asarray(family.b))
     return moments
 
 

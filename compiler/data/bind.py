@@ -12,6 +12,7 @@ import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import DataError, ModelError
+from ...factors.families import FOR_DOMAIN
 from ...factors.numbers import ValueProblem, numeric_array
 from ..language.model import Model
 from ..language.nodes import Input, Let, Plate, Random
@@ -235,7 +236,7 @@ def _observed_values(item: _Given, sizes: Mapping[str, int]) -> tuple[np.ndarray
         return _values(item, sizes), None
     event = item.array.shape[absent.ndim :]
     spread = absent.reshape(absent.shape + (1,) * len(event))
-    filled = np.where(spread, _legal_value(item.node.domain.kind, event), item.array)
+    filled = np.where(spread, FOR_DOMAIN[item.node.domain.kind].legal_value(event[-1] if event else None), item.array)
     return _values(item._replace(array=filled, mask=None), sizes), absent
 
 
@@ -257,20 +258,6 @@ def _absent(item: _Given) -> np.ndarray | None:
             "a whole: mark all its coordinates missing, or model the coordinates as variables of their own."
         )
     return whole
-
-
-def _legal_value(kind: str, event: tuple[int, ...]) -> Any:
-    """What stands in for a missing value: zero, or the nearest thing to it that operators can compute with."""
-    match kind:
-        case "positive":
-            return 1.0
-        case "unit":
-            return 0.5
-        case "simplex":
-            return 1.0 / event[-1]
-        case "posdef":
-            return np.eye(event[-1])
-    return 0
 
 
 def _values(item: _Given, sizes: Mapping[str, int], *, infinite: bool = False) -> np.ndarray:

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from ...compiler.blocks.site import Absorbed, LinearTerm, SiteBlock
 from ...compiler.passes.join import Direction, merged
 from ...factors.arrays import Array
-from ...factors.families import ExponentialFamily, Gaussian
+from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
+from ...factors.moments import Real
 from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
@@ -79,8 +80,9 @@ def _total(parts: list[Placed]) -> Placed:
     return mapped(lambda *p: sum(p), *parts)
 
 
-def _posterior(score: Array, curvature: Array, mean: Array, variance: Array, covariance: Array) -> Gaussian:
-    return Gaussian.from_parameters(mean=mean + covariance * score, variance=variance - covariance**2 * curvature)
+def _posterior(score: Array, curvature: Array, mean: Array, variance: Array, covariance: Array) -> Family:
+    own = Real(mean + covariance * score, variance - covariance**2 * curvature)
+    return FOR_DOMAIN["real"].from_moments(own)
 
 
 def _along(

@@ -25,12 +25,12 @@ from ...compiler.passes.given import Part
 from ...compiler.passes.given import names as given_names
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Term
-from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family, VectorGaussian
+from ...factors.families import ExponentialFamily, Family
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
-from ..values.first_beliefs import placeholder
+from ..values.first_beliefs import family_of, first_moments
 from ..values.joint_beliefs import member_families, together
 from .marginal import Marginal
 from .outcome import Outcome
@@ -198,16 +198,18 @@ def carried(posterior: Outcome) -> Beliefs:
     return Beliefs({**alone, **parts}, joints, machine.sizes)
 
 
-def marginal_of(joint: Joint, kept: tuple[Random, ...], naturals: Naturals, sizes: Mapping[str, int]) -> VectorGaussian:
+def marginal_of(
+    joint: Joint, kept: tuple[Random, ...], naturals: Naturals, sizes: Mapping[str, int]
+) -> ExponentialFamily:
     """The belief of some members of a joint belief."""
-    belief = VectorGaussian.from_naturals(tuple(map(np.asarray, naturals)))
+    family = family_of(joint.variable)
+    belief = family.from_naturals(tuple(map(np.asarray, naturals)))
     if len(kept) == len(joint.members):
         return belief
     with jax.enable_x64(True):
         moments = {joint.variable.name: belief.moments()}
         found = together(kept, joint.variable.plates, moments, (joint,), sizes).value
-        marginal = VectorGaussian.from_parameters(mean=found.mean, covariance=found.covariance)
-        return jax.tree.map(np.asarray, marginal)
+        return jax.tree.map(np.asarray, family.from_moments(found))
 
 
 def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
@@ -241,13 +243,12 @@ def _part_naturals(posterior: Outcome, part: Part, joint: Joint | None) -> Natur
             naturals = machine.constant_of(own, machine.scope(arrays))[joint.variable.name]
             return tuple(map(np.asarray, naturals))
         families = {
-            member.name: FOR_DOMAIN[member.domain.kind].from_naturals(prior_naturals(machine, arrays, member.name))
+            member.name: family_of(member).from_naturals(prior_naturals(machine, arrays, member.name))
             for member in joint.members
         }
         moments = {name: family.moments() for name, family in families.items()}
         found = together(joint.members, joint.variable.plates, moments, (), machine.sizes).value
-        prior = VectorGaussian.from_parameters(mean=found.mean, covariance=found.covariance)
-        return tuple(map(np.asarray, prior.naturals()))
+        return tuple(map(np.asarray, family_of(joint.variable).from_moments(found).naturals()))
 
 
 def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
@@ -289,9 +290,9 @@ def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
     )
     with jax.enable_x64(True):
         scope = machine.scope(arrays)
-        here = placeholder(variable, scope)
+        here = first_moments(variable, scope)
         gradient = jax.grad(lambda own: block_energy(block, machine.scope(arrays, {name: own})))(here)
-        naturals = FOR_DOMAIN[variable.domain.kind].pull(here, gradient)
+        naturals = family_of(variable).pull(here, gradient)
         if variable.domain.is_discrete:
             naturals = (np.clip(naturals[0], -tables.CERTAIN, tables.CERTAIN),)
         return tuple(np.asarray(natural) for natural in naturals)
@@ -345,7 +346,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: object) -
             "of the data, or give prior= as a dictionary without it."
         )
     variable = model.randoms[name]
-    wanted = FOR_DOMAIN[variable.domain.kind]
+    wanted = family_of(variable)
     if not isinstance(family, wanted):
         raise DataError(
             f"prior= gives '{name}' ({variable.domain}) a {type(family).__name__}; its beliefs are of the family "

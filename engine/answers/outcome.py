@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 import jax
 import numpy as np
@@ -188,7 +189,7 @@ class Outcome(Inferred):
         """The beliefs as families of NumPy arrays."""
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
-        found = {
+        found: dict[str, Any] = {
             name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
             for name, naturals in beliefs.items()
         }

@@ -20,11 +20,11 @@ from ...compiler.passes.choose import index_gates
 from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain, Switch, Term
-from ...factors.families import Bernoulli, Categorical, Family, Gamma, Gaussian, VectorGaussian
+from ...factors.families import FOR_DOMAIN, DivisorFamily, Family
 from ...factors.links.multinomial_probit import expected_choice
 from ...factors.links.probit import positive_site
 from ...factors.links.softmax import expected_softmax
-from ...factors.moments import POINT_VARIANCE
+from ...factors.moments import POINT_VARIANCE, Boolean, Category, Real, Vector
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
 from ..blocks.chain.chains import prior as chain_prior
@@ -83,24 +83,24 @@ def _let(node: Let, scope: Scope, families: Families) -> Placed:
     expr = node.expression
     if node.domain.is_boolean:
         p = _probability(expr, scope, families)
-        return Placed(Bernoulli(jnp.log(p.value) - jnp.log1p(-p.value)), p.plates)
+        return Placed(FOR_DOMAIN["boolean"].from_moments(Boolean(p.value)), p.plates)
     if node.domain.is_category:
         p = distribution(expr, scope, families)
-        return Placed(Categorical(jnp.log(p.value)), p.plates)
+        return Placed(FOR_DOMAIN["category"].from_moments(Category(p.value)), p.plates)
     if node.domain.is_simplex and isinstance(expr, Apply) and expr.op in _EXPECTED:
         p = _probability(expr, scope, families)
-        return Placed(Categorical(jnp.log(p.value)), p.plates)
+        return Placed(FOR_DOMAIN["category"].from_moments(Category(p.value)), p.plates)
     if node.domain.is_vector:
         found = moments(expr, scope, "vector")
         covariance = _regular(found.value.covariance)
-        return Placed(VectorGaussian.from_parameters(mean=found.value.mean, covariance=covariance), found.plates)
+        return Placed(FOR_DOMAIN["vector"].from_moments(Vector(found.value.mean, covariance)), found.plates)
     if node.domain.is_unit:
         return probability(expr, scope)
     if node.domain.is_positive:
         return positive(expr, scope)
     found = moments(expr, scope, "real")
     variance = jnp.maximum(found.value.variance, POINT_VARIANCE)  # r - r has none, and no precision either
-    return Placed(Gaussian.from_parameters(mean=found.value.mean, variance=variance), found.plates)
+    return Placed(FOR_DOMAIN["real"].from_moments(Real(found.value.mean, variance)), found.plates)
 
 
 def _by_states(expr: Expr) -> bool:
@@ -168,7 +168,7 @@ def _term(term: Term, scope: Scope, families: Families) -> Placed:
     if isinstance(role, ScalarGaussian):
         centre, precision = gaussian_arguments(term)
         mean, noise = moments(centre, scope, "real"), _inverse(precision, scope, families)
-        return mapped(lambda m, n: Gaussian.from_parameters(mean=m.mean, variance=m.variance + n), mean, noise)
+        return mapped(lambda m, n: FOR_DOMAIN["real"].from_moments(Real(m.mean, m.variance + n)), mean, noise)
     edges = list(args)
     operands = [moments(args[edge], scope, term.factor.edges[edge]) for edge in edges]
     out = term.factor.out({edge: arg.domain for edge, arg in args.items()})
@@ -178,15 +178,12 @@ def _term(term: Term, scope: Scope, families: Families) -> Placed:
 
 
 def _inverse(expr: Expr, scope: Scope, families: Families) -> Placed:
-    """E[1 / precision]; for a Gamma whose mean inverse is infinite, exp of minus the mean logarithm."""
+    """E[1 / precision]; where that is infinite, exp of minus the mean logarithm."""
     if known(expr, scope):
         found = value(expr, scope)
         return Placed(1.0 / found.value, found.plates)
-    if isinstance(expr, Random) and isinstance(families.get(expr.name), Gamma):
-        gamma: Any = families[expr.name]
-        shape, rate = gamma.shape, gamma.rate
-        heavy = jnp.exp(-gamma.moments().log)
-        return Placed(jnp.where(shape > 1.0, rate / jnp.where(shape > 1.0, shape - 1.0, 1.0), heavy), expr.plates)
+    if isinstance(expr, Random) and isinstance(belief := families.get(expr.name), DivisorFamily):
+        return Placed(belief.mean_inverse(), expr.plates)
     if isinstance(expr, Apply) and expr.op == "exp":
         argument = moments(expr.args[0], scope, "real")
         return mapped(lambda s: jnp.exp(-s.mean + 0.5 * s.variance), argument)

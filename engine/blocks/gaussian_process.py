@@ -13,10 +13,11 @@ from ...compiler.blocks.whole import Process, ProcessBlock
 from ...compiler.data.keys import is_present, learned_process
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.rules.gaussian_process import check_size, process_of
-from ...factors.families import Gaussian
 from ...factors.kernels import covariance, variance
+from ...factors.moments import Real
 from ...factors.real.gaussian_process import JITTER, Dense, Sparse, half_cross, lower_factor, spread_out
 from ..values.evaluate import value
+from ..values.first_beliefs import family_of
 from ..values.plated import Placed, arrange, mapped, spread
 from ..values.scope import Scope
 
@@ -186,7 +187,7 @@ def _solved(
 
 def family(block: ProcessBlock, name: str) -> Any:
     """The family of a process's marginals."""
-    return Gaussian
+    return family_of(block.out)
 
 
 # Predictions ----------------------------------------------------------------------------------------------------------
@@ -243,4 +244,4 @@ def predicted(node: Random, scope: Scope) -> Placed:
     else:
         found = jax.vmap(posterior, (axes, 0, 0))(values, known.shift, known.precision)
     placed = [_placed(part, node, process, scope) for part in (mean + found[0], found[1])]
-    return mapped(lambda m, v: Gaussian.from_parameters(mean=m, variance=v), *placed, order=node.plates)
+    return mapped(lambda m, v: family_of(node).from_moments(Real(m, v)), *placed, order=node.plates)

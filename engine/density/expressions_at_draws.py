@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array
 from ..values.evaluate import value
 from ..values.plated import spread
 from ..values.scope import Scope
@@ -30,7 +32,7 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
         and not is_known(node, set(data))
     }
 
-    def one(values: Any, data: Any) -> Any:
+    def one(values: dict[str, Array], data: Mapping[str, PyTree]) -> dict[str, Array]:
         scope = Scope(density._sizes, {**data, **values}, {})
         return {name: spread(value(node, scope), node.plates, density._sizes) for name, node in lets.items()}
 

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ...compiler.data.bind import Binding
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Constant, Expr, Let, Random, inside, is_data, parents
 from ...compiler.passes.roles import below
+from ...factors.arrays import Array, Key
 from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Switch, Term
+from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..values.evaluate import value
+from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
-from .bijections import Bijection, bijection, interval
 from .probit_noise import comparison_density, comparisons
-from .sum_out import Piece, eliminate, gathers_of, states, states_plate
+from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plate
 from .terms import term_density
 
 
-def log_density(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> LogDensity:
+def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None) -> LogDensity:
     """log p(latent variables, data) of `model`: a function of the values of the latent variables by name.
 
     `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
@@ -154,7 +156,7 @@ class LogDensity:
 
     # the density ------------------------------------------------------------------------------------------------------
 
-    def _density(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    def _density(self, values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
         scope = Scope(self._sizes, {**data, **values}, {})
         for name, (variable, plate) in self._states.items():
             scope.data[name] = states(variable, plate, scope)
@@ -165,7 +167,7 @@ class LogDensity:
                 if node.name in self._missing:
                     present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
                     density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
-                pieces.append(Piece(node.name, density, node.plates, self._gathers[node.name]))
+                pieces.append(InstanceDensity(node.name, density, node.plates, self._gathers[node.name]))
         for name, (expr, outcome) in self._events.items():
             if name in self._comparisons:
                 density = comparison_density(self._comparisons[name], scope)
@@ -173,38 +175,38 @@ class LogDensity:
                 inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
                 wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
                 density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
-            pieces.append(Piece(name, density, expr.plates, self._gathers[name]))
+            pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
         return eliminate(pieces, self._states, scope)
 
-    def __call__(self, values: Mapping[str, Any]) -> Any:
+    def __call__(self, values: Mapping[str, PyTree]) -> Array | float:
         """log p(values, data). `values` has one array for each name in `names`, of the shape in `shapes`."""
         arrays = self._checked(values)
         return _numbers(self._compiled, arrays, self._data)
 
-    def unconstrained(self, z: Any) -> Any:
+    def unconstrained(self, z: PyTree) -> Array | float:
         """log p(constrain(z), data) + log |d constrain / dz|."""
         return _numbers(self._compiled_unconstrained, self._vector(z), self._data)
 
-    def _unconstrained(self, z: Any, data: Mapping[str, Any]) -> Any:
+    def _unconstrained(self, z: Array, data: Mapping[str, Array]) -> Array:
         total = self._density(self._constrain(z, data), data)
         return total + sum(b.log_jacobian(part) for b, part in self._parts(z, data).values())
 
-    def constrain(self, z: Any) -> dict[str, Any]:
+    def constrain(self, z: PyTree) -> dict[str, Array | float]:
         """The values of the latent variables at the unconstrained vector z."""
         return _numbers(self._compiled_constrain, self._vector(z), self._data)
 
-    def _constrain(self, z: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _constrain(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         return {name: b.forward(part).reshape(self.shapes[name]) for name, (b, part) in self._parts(z, data).items()}
 
-    def unconstrain(self, values: Mapping[str, Any]) -> Any:
+    def unconstrain(self, values: Mapping[str, PyTree]) -> Array:
         """The unconstrained vector at which `constrain` gives these values."""
         return _numbers(self._compiled_unconstrain, self._checked(values), self._data)
 
-    def _unconstrain(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
+    def _unconstrain(self, values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
         maps = self._bijections(data)
         return jnp.concatenate([maps[name].backward(values[name]) for name in self.names] or [jnp.zeros(0)])
 
-    def initial(self, key: Any) -> Any:
+    def initial(self, key: Key | int) -> np.ndarray:
         """A start for a sampler: an unconstrained vector drawn from a uniform distribution between -1 and 1.
 
         `key` is a random key or an integer seed. Returns `dimension` numbers.
@@ -226,24 +228,31 @@ class LogDensity:
             ends = np.cumsum([0, *(b.size for b in self._bijections(self._data).values())])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.names, ends[:-1], ends[1:], strict=True)}
 
-    def _parts(self, z: Any, data: Mapping[str, Any]) -> dict[str, tuple[Bijection, Any]]:
+    def _parts(self, z: Array, data: Mapping[str, Array]) -> dict[str, tuple[Bijection, Array]]:
         found, start = {}, 0
         for name, b in self._bijections(data).items():
             found[name] = (b, z[start : start + b.size])
             start += b.size
         return found
 
-    def _bijections(self, data: Mapping[str, Any]) -> dict[str, Bijection]:
+    def _bijections(self, data: Mapping[str, Array]) -> dict[str, Bijection]:
         return {name: self._bijection(variable, data) for name, variable in self._variables.items()}
 
-    def _bijection(self, variable: Random, data: Mapping[str, Any]) -> Bijection:
+    def _bijection(self, variable: Random, data: Mapping[str, Array]) -> Bijection:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support, data)
-        return bijection(variable.domain, self._event_size(variable), variable.name).over(shape)
+        found = family_of(variable).bijection(self._event_size(variable))
+        if found is None:
+            raise UnsupportedError(
+                f"'{variable.name}' is {variable.domain}, which has no unconstrained coordinates: gradients and "
+                "samplers need continuous values. Sum it out (discrete variables of a single plate element are), or "
+                "observe it."
+            )
+        return found.over(shape)
 
     def _between(
-        self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Any]
+        self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Array]
     ) -> Bijection:
         """A support that the factor states: each element between its ends, numbers or arguments that are data."""
         sides = [term.args[side] if isinstance(side, str) else Constant(np.array(side), (), real) for side in support]
@@ -268,7 +277,7 @@ class LogDensity:
 
     # calls ------------------------------------------------------------------------------------------------------------
 
-    def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked(self, values: Mapping[str, PyTree]) -> dict[str, Array]:
         lacks = [name for name in self.names if name not in values]
         extra = [name for name in values if name not in self.shapes]
         if lacks or extra:
@@ -287,7 +296,7 @@ class LogDensity:
                 )
         return arrays
 
-    def _vector(self, z: Any) -> Any:
+    def _vector(self, z: PyTree) -> Array:
         z = z if hasattr(z, "dtype") else np.asarray(z, float)
         if np.shape(z) != (self.dimension,):
             raise DataError(
@@ -297,19 +306,19 @@ class LogDensity:
         return z
 
     @functools.cached_property
-    def _compiled(self) -> Callable[..., Any]:
+    def _compiled(self) -> Callable[..., PyTree]:
         return jax.jit(self._density)
 
     @functools.cached_property
-    def _compiled_unconstrained(self) -> Callable[..., Any]:
+    def _compiled_unconstrained(self) -> Callable[..., PyTree]:
         return jax.jit(self._unconstrained)
 
     @functools.cached_property
-    def _compiled_constrain(self) -> Callable[..., Any]:
+    def _compiled_constrain(self) -> Callable[..., PyTree]:
         return jax.jit(self._constrain)
 
     @functools.cached_property
-    def _compiled_unconstrain(self) -> Callable[..., Any]:
+    def _compiled_unconstrain(self) -> Callable[..., PyTree]:
         return jax.jit(self._unconstrain)
 
     def __repr__(self) -> str:
@@ -319,7 +328,7 @@ class LogDensity:
         return "<" + "; ".join([f"Log density of {self.model.name!r} in {shapes or 'nothing'}", *out]) + ">"
 
 
-def _numbers(function: Callable[..., Any], argument: Any, data: Any) -> Any:
+def _numbers(function: Callable[..., PyTree], argument: PyTree, data: Mapping[str, Array]) -> PyTree:
     """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
         return function(argument, data)
@@ -337,7 +346,7 @@ def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:
     return any(isinstance(node, Random) and node.name in variables for node in inside([expr]))
 
 
-def _dense(array: Any) -> Any:
+def _dense(array: PyTree) -> Array:
     return array.toarray() if is_sparse(array) else array
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +65,7 @@ def comparisons(
 def comparison_density(event: Comparison, scope: Scope) -> Placed:
     """log P(event) of every instance: a normal distribution function of the expected difference over its sd."""
     difference = event.expression.args[0] - event.expression.args[1]
-    parts: list[Any] = [variable.term for variable in event.noise]
+    parts = [variable.term for variable in event.noise if isinstance(variable.term, Term)]  # as all are
     means = {v.name: value(gaussian_arguments(t)[0], scope) for v, t in zip(event.noise, parts, strict=True)}
 
     def at(values: dict[str, Placed]) -> Placed:

@@ -8,14 +8,15 @@ obermeyer2019tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS
 from ..values.evaluate import value
@@ -25,7 +26,7 @@ from ..values.scope import Scope
 LARGEST_TABLE = 10**7
 
 
-class Piece(NamedTuple):
+class InstanceDensity(NamedTuple):
     """A log density by instance: `plates` are all plates of its instances, also those it is constant over.
 
     `gathers` tells by variable the gather through which the piece reads it, None where it reads its own element.
@@ -49,13 +50,15 @@ def states(variable: Random, plate: Plate, scope: Scope) -> Placed:
     return Placed(jnp.arange(scope.size(variable.domain.size)), (plate,))
 
 
-def gathers_of(name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random], data: Any) -> dict[str, Gather | None]:
+def gathers_of(
+    name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random], data: Collection[str]
+) -> dict[str, Gather | None]:
     """How the factor called `name` with these parts reads each summed variable.
 
     UnsupportedError where an instance reads several elements of one: they would have to be enumerated jointly.
     """
     found: dict[str, Gather | None] = {}
-    keys: dict[str, Any] = {}
+    keys: dict[str, tuple | None] = {}
     stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ()) for root in roots]
     while stack:
         node, above = stack.pop()
@@ -102,7 +105,7 @@ def _coupled(name: str, variable: Random) -> str:
     )
 
 
-def eliminate(pieces: list[Piece], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Any:
+def eliminate(pieces: list[InstanceDensity], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Array:
     """The sum of all pieces, the summed variables integrated out."""
     order = sorted(summed.values(), key=lambda pair: -len(pair[0].plates))
     pieces = list(pieces)
@@ -126,15 +129,15 @@ def eliminate(pieces: list[Piece], summed: Mapping[str, tuple[Random, Plate]], s
         rest = to_event(total, axis)
         density = Placed(jax.nn.logsumexp(rest.value, axis=-1), rest.plates)
         gathers = {name: g for piece in owned for name, g in piece.gathers.items() if name != variable.name}
-        pieces.append(Piece(variable.name, density, variable.plates, gathers))
+        pieces.append(InstanceDensity(variable.name, density, variable.plates, gathers))
     return sum((_total(piece, scope) for piece in pieces), jnp.zeros(()))
 
 
-def _with(pieces: list[Piece], plate: Plate) -> Piece:
+def _with(pieces: list[InstanceDensity], plate: Plate) -> InstanceDensity:
     return next(piece for piece in pieces if plate in set(piece.density.plates))
 
 
-def _length(piece: Piece, plate: Plate) -> int:
+def _length(piece: InstanceDensity, plate: Plate) -> int:
     position = [p is plate for p in piece.density.plates].index(True)
     return piece.density.value.shape[position]
 
@@ -146,7 +149,7 @@ def _tangled(variable: Random, other: Random) -> str:
     )
 
 
-def _owned(piece: Piece, variable: Random, scope: Scope) -> Piece:
+def _owned(piece: InstanceDensity, variable: Random, scope: Scope) -> InstanceDensity:
     """The piece with every instance added to the element of `variable` that it reads."""
     gather = piece.gathers.get(variable.name)
     if gather is not None:
@@ -165,7 +168,7 @@ def _reduced(density: Placed, plate: Plate, scope: Scope) -> Placed:
     return Placed(jnp.sum(moved.value, axis=-1), moved.plates)
 
 
-def _scattered(piece: Piece, variable: Random, gather: Gather, scope: Scope) -> Piece:
+def _scattered(piece: InstanceDensity, variable: Random, gather: Gather, scope: Scope) -> InstanceDensity:
     """Sums instances that read the same element."""
     index = value(gather.index, scope)
     over = gather.index.plates
@@ -185,6 +188,6 @@ def _scattered(piece: Piece, variable: Random, gather: Gather, scope: Scope) -> 
     return piece._replace(density=Placed(sums, (gather.axis, *kept)), plates=plates)
 
 
-def _total(piece: Piece, scope: Scope) -> Any:
+def _total(piece: InstanceDensity, scope: Scope) -> Array:
     repeats = math.prod(scope.sizes[plate.name] for plate in piece.plates if plate not in set(piece.density.plates))
     return repeats * jnp.sum(piece.density.value)

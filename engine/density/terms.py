@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -20,7 +19,7 @@ from ..values.scope import Scope
 
 
 @functools.singledispatch
-def term_density(term: Any, node: Random, scope: Scope) -> Placed:
+def term_density(term: object, node: Random, scope: Scope) -> Placed:
     """log p(node | arguments) of every instance, with all values in `scope.data`; a plate it is constant over may lack.
 
     UnsupportedError for a kind of term that has not registered (`term_density.register`).

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
 from ...factors import LINKS
+from ...factors.arrays import Array
 from ...factors.conditional import Conditional
 from ...factors.conditionals import conditional_named, conditional_of
 from ...factors.factor import Term
-from ...factors.families import Bernoulli, Beta, Categorical, Dirichlet, Gamma, Gaussian, Poisson, VectorGaussian
-from ...factors.moments import POINT_VARIANCE
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, ExponentialFamily, Family
+from ...factors.moments import POINT_VARIANCE, Real, Vector
 from ..values.evaluate import gather, known, value
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
@@ -25,13 +26,9 @@ from .cases import Projected
 from .compound import Compound
 from .formula import Tree, has_formula
 from .partly_observed import Completed
-from .sums import Sums
+from .sums import DependentSums
 
-_OF_THE_DOMAIN = (Gaussian, VectorGaussian, Gamma, Beta, Dirichlet, Bernoulli, Categorical, Poisson)
-_FROM_MOMENTS: dict[str, Any] = {
-    "real": lambda m: Gaussian.from_parameters(mean=m.mean, variance=jnp.maximum(m.variance, POINT_VARIANCE)),
-    "vector": lambda m: VectorGaussian.from_parameters(mean=m.mean, covariance=m.covariance),
-}
+_READ_AS_OTHERS = ("sparse", "posdef")  # domains whose moments no link takes as they are
 
 
 class Arguments:
@@ -40,17 +37,17 @@ class Arguments:
     `exact` is false where a part stands for an expression whose distribution is not known by its moments alone.
     """
 
-    def __init__(self, scope: Scope, families: Any) -> None:
+    def __init__(self, scope: Scope, families: Mapping[str, Family]) -> None:
         self._scope, self._families = scope, families
         self.sources: list[Placed] = []
         self.known: list[Placed] = []
         self.exact = True
         self._seen: dict[tuple, Tree] = {}
-        self._sums = Sums([], scope)
+        self._sums = DependentSums([], scope)
 
     def trees(self, args: Mapping[str, Expr], kinds: Mapping[str, str]) -> dict[str, Tree]:
         """The formulas of all arguments of a term, which a factor reads as these kinds."""
-        self._sums = Sums([part for arg in args.values() for part in self._linear_parts(arg)], self._scope)
+        self._sums = DependentSums([part for arg in args.values() for part in self._linear_parts(arg)], self._scope)
         return {edge: self.tree(arg, kinds[edge]) for edge, arg in args.items()}
 
     def tree(self, expr: Expr, kind: str) -> Tree:
@@ -133,7 +130,7 @@ class Arguments:
         """Whether a formula is a belief of this family as a whole."""
         return tree[0] == "source" and isinstance(self.sources[tree[1]].value, family)
 
-    def _belief(self, variable: Random) -> Any:
+    def _belief(self, variable: Random) -> Family | None:
         """The belief about a variable; None where it is given in part, which only its moments tell."""
         family = self._families.get(variable.name)
         return None if isinstance(family, Completed) else family
@@ -150,9 +147,9 @@ class Arguments:
         return gather(source, value(expr.index, self._scope), expr)
 
     def _by_moments(self, expr: Expr, kind: str) -> Tree:
-        return self.random(mapped(_FROM_MOMENTS[kind], moments(expr, self._scope, kind)))
+        return self.random(mapped(_gaussian, moments(expr, self._scope, kind)))
 
-    def degree(self, expr: Expr) -> float:
+    def degree(self, expr: Expr) -> float | int:
         """The degree of an expression in Gaussian beliefs; infinite where it is none, or holds others."""
         if known(expr, self._scope):
             return 0
@@ -163,13 +160,13 @@ class Arguments:
         if isinstance(expr, Random):
             family = self._families.get(expr.name)
             own = family.predicted if isinstance(family, Completed) else family
-            return 1 if isinstance(own, (Gaussian, VectorGaussian)) else float("inf")
+            return 1 if isinstance(own, ExponentialFamily) and expr.domain.is_gaussian else float("inf")
         if not isinstance(expr, Apply):
             return float("inf")
         return expr.operation.degree([self.degree(part) for part in expr.args])
 
 
-def outcome(term: Term, projection: Placed, scope: Scope, families: Any) -> Placed:
+def outcome(term: Term, projection: Placed, scope: Scope, families: Mapping[str, Family]) -> Placed:
     """The distribution of what a term generates; `projection` is the one that messages use."""
     kind, keeps = projection.value.kind, term.factor.keeps
     if kind in ("boolean", "category"):
@@ -186,7 +183,7 @@ def outcome(term: Term, projection: Placed, scope: Scope, families: Any) -> Plac
         return Placed(Projected(projection.value), projection.plates)
     conditional = conditional_of(term.factor, kind)
     rule = term.factor.closed
-    closed = None if rule is None else rule({edge: Formula(tree, found) for edge, tree in trees.items()})
+    closed = None if rule is None else rule({edge: ArgumentFormula(tree, found) for edge, tree in trees.items()})
     if closed is not None:
         conditional = conditional_named(closed.conditional)
         trees = {edge: formula.tree for edge, formula in closed.arguments.items()}
@@ -198,7 +195,7 @@ def _compounded(
     conditional: Conditional,
     trees: dict[str, Tree],
     found: Arguments,
-    function: Callable[[Compound], Any],
+    function: Callable[[Compound], Family],
 ) -> Placed:
     """A function of the mixture of a conditional over its arguments."""
     used = sorted({i for tree in trees.values() for i in _leaves(tree, "source")})
@@ -206,34 +203,36 @@ def _compounded(
     formulas = tuple((edge, _renamed(tree, place)) for edge, tree in trees.items())
     sources = [found.sources[i] for i in used]
 
-    def compound(own: Any, *leaves: Any) -> Any:
+    def compound(own: ExponentialFamily, *leaves: PyTree) -> Family:
         return function(Compound(tuple(leaves[: len(used)]), tuple(leaves[len(used) :]), own, conditional, formulas))
 
     return mapped(compound, projection, *sources, *found.known)
 
 
-def _classes(term: Term, projection: Placed, scope: Scope, families: Any) -> Placed:
+def _classes(term: Term, projection: Placed, scope: Scope, families: Mapping[str, Family]) -> Placed:
     """A discrete outcome: its probabilities, averaged over its arguments where their moments do not tell all."""
     found = Arguments(scope, families)
     trees = found.trees(term.args, term.factor.edges)
     if not found.exact or all(_by_moments(tree, found) for tree in trees.values()):
         return projection
     boolean, log_density = projection.value.kind == "boolean", term.factor.log_density
+    family = FOR_DOMAIN[projection.value.kind]
+    assert issubclass(family, DiscreteFamily)
     states = 2 if boolean else projection.value.mean().shape[-1]
 
-    def probabilities(**arguments: Any) -> Any:
+    def probabilities(**arguments: Array) -> Array:
         logs = jax.vmap(lambda state: log_density(state, **arguments))(jnp.arange(states) * (1.0 if boolean else 1))
         return jax.nn.softmax(logs)
 
-    def averaged(compound: Compound) -> Any:
+    def averaged(compound: Compound) -> Family:
         logs = jnp.log(compound.expected(probabilities))
-        return Bernoulli(logs[1] - logs[0]) if boolean else Categorical(logs)
+        return family.from_logits(logs)
 
     return _compounded(projection, _unasked(term.factor.name), trees, found, averaged)
 
 
 def _unasked(name: str) -> Conditional:
-    def nothing(**_: Any) -> Any:
+    def nothing(**_: Array) -> Array:
         raise NotImplementedError
 
     return Conditional(name, "category", nothing, nothing, nothing, nothing)
@@ -243,11 +242,21 @@ def _by_moments(tree: Tree, found: Arguments) -> bool:
     """Whether an argument is known, or a belief of the family of its domain, or a link of that."""
     if tree[0] in LINKS:
         tree = tree[2]
-    return tree[0] == "known" or (tree[0] == "source" and isinstance(found.sources[tree[1]].value, _OF_THE_DOMAIN))
+    if tree[0] == "source":
+        belief = found.sources[tree[1]].value
+        return isinstance(belief, ExponentialFamily) and belief.kind not in _READ_AS_OTHERS
+    return tree[0] == "known"
 
 
-def _about_zero(variance: Any) -> Gaussian:
-    return Gaussian.from_parameters(mean=jnp.zeros_like(variance), variance=jnp.maximum(variance, POINT_VARIANCE))
+def _gaussian(found: Real | Vector) -> Family:
+    """The belief about a real number, which may be certain, or about a vector with these moments."""
+    if isinstance(found, Real):
+        found = Real(found.mean, jnp.maximum(found.variance, POINT_VARIANCE))
+    return FOR_DOMAIN["real" if isinstance(found, Real) else "vector"].from_moments(found)
+
+
+def _about_zero(variance: Array) -> Family:
+    return _gaussian(Real(jnp.zeros_like(variance), variance))
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
@@ -268,7 +277,7 @@ def _renamed(tree: Tree, place: dict[int, int]) -> Tree:
 
 
 @dataclasses.dataclass(frozen=True)
-class Formula:
+class ArgumentFormula:
     """An argument as the closed forms of the factors see it: the `Formula` of `factors/closed.py`."""
 
     tree: Tree
@@ -278,35 +287,35 @@ class Formula:
     def known(self) -> bool:
         return self.tree[0] == "known"
 
-    def belief(self, family: type) -> Formula | None:
+    def belief(self, family: type) -> ArgumentFormula | None:
         return self if self.found.belief(self.tree, family) else None
 
-    def alone(self, *others: Formula) -> bool:
+    def alone(self, *others: ArgumentFormula) -> bool:
         return self.found.alone(self.tree, *(other.tree for other in others))
 
-    def given(self, function: Callable[[Any], Any]) -> Formula:
+    def given(self, function: Callable[[PyTree], PyTree]) -> ArgumentFormula:
         return self._with(self.found.given(mapped(function, self._placed())))
 
-    def random(self, function: Callable[[Any], Any]) -> Formula:
+    def random(self, function: Callable[[PyTree], PyTree]) -> ArgumentFormula:
         return self._with(self.found.random(mapped(function, self._placed())))
 
-    def number(self, value: float) -> Formula:
+    def number(self, value: float) -> ArgumentFormula:
         return self._with(self.found.given(Placed(jnp.asarray(value), ())))
 
-    def draw(self, belief: Any) -> Formula:
+    def draw(self, belief: Family) -> ArgumentFormula:
         return self._with(self.found.random(Placed(belief, ())))
 
-    def __mul__(self, other: Formula) -> Formula:
+    def __mul__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("multiply", None, self.tree, other.tree))
 
-    def __truediv__(self, other: Formula) -> Formula:
+    def __truediv__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("divide", None, self.tree, other.tree))
 
-    def __pow__(self, exponent: int) -> Formula:
+    def __pow__(self, exponent: int) -> ArgumentFormula:
         return self._with(("power", exponent, self.tree))
 
     def _placed(self) -> Placed:
         return (self.found.known if self.known else self.found.sources)[self.tree[1]]
 
-    def _with(self, tree: Tree) -> Formula:
-        return Formula(tree, self.found)
+    def _with(self, tree: Tree) -> ArgumentFormula:
+        return ArgumentFormula(tree, self.found)

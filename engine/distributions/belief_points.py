@@ -4,62 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from ...factors.families import Bernoulli, Beta, Categorical, Gamma, Gaussian, Poisson, SpikeAndSlab
-from ...factors.quadrature.nodes import beta_points, gamma_points, scalar_rule
+from ...factors.arrays import Array, Numeric
+from ...factors.families import ExponentialFamily
+from ...factors.quadrature.belief_rules import GAUSSIAN_REACH, belief_rule
 from ...factors.quadrature.predictive import LINES, stretched_grid
+from .shown import Belief
 
-_GAUSSIAN_REACH = 12.0
 _REACH_OF_COUNTS = 20.0  # standard deviations: a geometric tail falls slowly, that of a Poisson as a Gaussian's
 _NOTHING = 1e-40  # of the largest mass on a grid
 _FAR, _LINE = 1e8, 120  # how far a grid reaches over its width, and its least number of points
 _SCALE, _HALVINGS = 400, 44  # points on which the ends of a density are looked for, and steps in between
-_FAR_LOG = 600.0  # how far a rule goes towards zero, as a logarithm
 _DIVERGES = 1e-3  # share of the outermost point, of the largest, in a sum that has no limit
 _UNLIKELY = 1e-5  # and its weight, of the largest: the end of a bounded belief may have both
-Array = Any
 
 
-def is_scalar(family: Any) -> bool:
+def is_scalar(family: Belief) -> bool:
     """Whether `rule` covers it."""
     return family.kind in ("real", "sparse", "positive", "unit", "count", "boolean", "category")
 
 
-def rule(family: Any, number: int) -> tuple[Array, Array]:
+def rule(family: Belief, number: int) -> tuple[Array, Array]:
     """Points and weights of a scalar belief: a trapezoid rule that reaches far into the tails."""
-    if isinstance(family, Gaussian):
-        return _gaussian(family.mean(), family.variance(), number)
-    if isinstance(family, Gamma):
-        # A small shape has so much of its mass near zero that E 1 / x may be infinite: the reach must show it.
-        # Not so far that points are clipped, as the smallest would be told apart no more.
-        far = jnp.maximum(_FAR_LOG * jnp.minimum(family.shape, 1.0), 20.0)
-        v, weights = gamma_points(family.shape, jnp.where(family.shape < 4.0, far, 60.0), number)
-        return jnp.exp(jnp.maximum(v + jnp.log(family.mean()), -700.0)), weights
-    if isinstance(family, Beta):
-        small = jnp.minimum(family.a, family.b) < 4.0
-        u, weights = beta_points(family.a, family.b, jnp.where(small, 600.0, 60.0), number)
-        return jnp.clip(jax.nn.sigmoid(u), 1e-300, 1.0 - np.finfo(float).epsneg), weights
-    if isinstance(family, SpikeAndSlab):
-        points, weights = _gaussian(family.slab_mean, family.slab_variance, number)
-        p, half = family.probability, number // 2  # the zero between the others: the ends tell of infinite sums
-        return jnp.insert(points, half, 0.0), jnp.insert(p * weights, half, 1.0 - p)
-    if isinstance(family, (Bernoulli, Categorical, Poisson)):
-        found = scalar_rule("x", family.kind, family.moments())
-        return jnp.asarray(found.points["x"], float), found.weights
+    if (found := belief_rule(family, number)) is not None:
+        return found
     if family.kind == "count":
         return on_counts(family, max(number, _LINE))
     return _on_a_line(family, number)
 
 
-def on_counts(family: Any, number: int) -> tuple[Array, Array]:
+def on_counts(family: Belief, number: int) -> tuple[Array, Array]:
     """Whole numbers, equally spaced, over what holds the probability of a count; all of them where there are few."""
     mean, sd = (jnp.where(jnp.isfinite(part), part, 1e6) for part in (family.mean(), jnp.sqrt(family.variance())))
-    reach = _GAUSSIAN_REACH if isinstance(family, Poisson) else _REACH_OF_COUNTS
+    reach = GAUSSIAN_REACH if isinstance(family, ExponentialFamily) else _REACH_OF_COUNTS
     first = jnp.maximum(jnp.floor(mean - reach * sd), 0.0)
     last = jnp.ceil(mean + reach * sd) + 20.0
     stride = jnp.maximum(1.0, jnp.ceil((last - first) / (number - 1)))
@@ -69,7 +49,7 @@ def on_counts(family: Any, number: int) -> tuple[Array, Array]:
     return points, weights / weights.sum()
 
 
-def _on_a_line(family: Any, number: int) -> tuple[Array, Array]:
+def _on_a_line(family: Belief, number: int) -> tuple[Array, Array]:
     """The part of the line that holds the density of a belief, at equal steps of a stretched scale."""
     place, log_slope, _ = LINES["real" if family.kind == "sparse" else family.kind]
 
@@ -101,18 +81,12 @@ def _end(is_alive: Callable[[Array], Array], scale: Array, alive: Array) -> Arra
     """The place, along a scale, where the first mass is: exact, as a density may end where it is large."""
     at = jnp.argmax(alive)
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Numeric, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         live = is_alive(middle)
         return jnp.where(live, ends[0], middle), jnp.where(live, middle, ends[1])
 
     return jax.lax.fori_loop(0, _HALVINGS, halve, (scale[jnp.maximum(at - 1, 0)], scale[at]))[1]
-
-
-def _gaussian(mean: Array, variance: Array, number: int) -> tuple[Array, Array]:
-    z = jnp.linspace(-_GAUSSIAN_REACH, _GAUSSIAN_REACH, number)
-    weights = jnp.exp(-0.5 * z**2)
-    return mean + jnp.sqrt(variance) * z, weights / weights.sum()
 
 
 def diverges(weights: Array, shares: Array) -> Array:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from collections.abc import Callable
+from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
-from ...factors.errors import UnsupportedError
-from ...factors.families import FOR_DOMAIN
-from .shown import Shown
-
-Array = Any
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
+from ...factors.families.base import ExponentialFamily, Levels
+from .shown import Belief, Shown
 
 
 @final
@@ -25,11 +26,11 @@ class Cases(Shown):
     the mixture's expected statistics, which messages use.
     """
 
-    parts: tuple[Any, ...]
+    parts: tuple[Belief, ...]
     weights: tuple[Array, ...]
-    projection: Any
+    projection: ExponentialFamily
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> ExponentialFamily:
         return self.projection
 
     def mean(self) -> Array:
@@ -44,7 +45,7 @@ class Cases(Shown):
         """Cov x of a vector, shaped plates + (D, D)."""
         mean = jnp.expand_dims(self.mean(), jnp.ndim(self.weights[0]) - 1)
 
-        def second(part: Any) -> Array:
+        def second(part: PyTree) -> Array:
             gap = part.mean() - mean
             return part.covariance() + gap[..., :, None] * gap[..., None, :]
 
@@ -70,7 +71,7 @@ class Cases(Shown):
             total = total + (weight * below(part, at)).sum(-1 - event)
         return total
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         level = np.asarray(level, float)
         with jax.enable_x64(True):
             shape = self.mean().shape
@@ -78,7 +79,7 @@ class Cases(Shown):
             search = jax.jit(lambda own, at: inverted(lambda x: own.below(x) < at, own.kind, level.shape + shape))
             return np.asarray(search(self, wanted))
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
         weights = jnp.concatenate(self.weights, -1)
         chosen = jax.random.categorical(which, jnp.log(weights), shape=(*shape, *self.plates))
@@ -103,7 +104,7 @@ class Cases(Shown):
         """The shape of the plates."""
         return tuple(jnp.shape(self.weights[0])[:-1])
 
-    def _sum(self, function: Any) -> Array:
+    def _sum(self, function: Callable[[PyTree], Array]) -> Array:
         """The sum over all cases of their weight times an array with the cases after the plates."""
         place, total = len(self.plates), jnp.zeros(())
         for part, weight in zip(self.parts, self.weights, strict=True):
@@ -117,9 +118,9 @@ class Cases(Shown):
 class Projected(Shown):
     """A member of a family that stands for a distribution which is none, with its mean and variance or statistics."""
 
-    own: Any
+    own: PyTree  # a family
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> ExponentialFamily:
         return self.own
 
     def mean(self) -> Array:
@@ -132,10 +133,10 @@ class Projected(Shown):
         """Cov x of a vector."""
         return self.own.covariance()
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         return self.own.quantile(level)
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return self.own.sample(key, shape)
 
     def log_density(self, value: Array) -> Array:
@@ -146,7 +147,7 @@ class Projected(Shown):
         """That of the stand-in."""
         return below(self.own, x)
 
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Numeric]:
         return self.own.parameters()
 
     @property
@@ -160,23 +161,12 @@ class Projected(Shown):
         return self.own.plates
 
 
-def title(family: Any) -> str:
+def title(family: Family) -> str:
     """The name under which a distribution is shown."""
     return getattr(family, "title", type(family).__name__)
 
 
-def mixed(parts: tuple[Any, ...], weights: tuple[Array, ...]) -> Any:
+def mixed(parts: tuple[Belief, ...], weights: tuple[Array, ...]) -> Family:
     """The mixture of cases on the first axis of each part; probabilities of discrete outcomes are averaged."""
-    kind = parts[0].kind
-    family: Any = FOR_DOMAIN[kind]
-    if kind in ("boolean", "category"):
-        p = sum(jnp.tensordot(w, part.mean(), axes=1) for part, w in zip(parts, weights, strict=True))
-        return family(jnp.log(p) - jnp.log1p(-p)) if kind == "boolean" else family(jnp.log(p))
-    try:
-        stats = [part.expected_stats() for part in parts]
-    except NotImplementedError as problem:  # pragma: no cover - no family leaves them out today
-        raise UnsupportedError(str(problem)) from None
-    total = jax.tree.map(
-        lambda *s: sum(jnp.tensordot(w, one, axes=1) for w, one in zip(weights, s, strict=True)), *stats
-    )
-    return Cases(parts, weights, family.from_stats(tuple(total)))
+    own = FOR_DOMAIN[parts[0].kind].mixture(parts, weights)
+    return own if isinstance(own, DiscreteFamily) else Cases(parts, weights, own)

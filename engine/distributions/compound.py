@@ -16,17 +16,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import Conditional, inverted
 from ...factors.errors import UnsupportedError
+from ...factors.families.base import ExponentialFamily, Levels
+from ...factors.families.matrices import outer
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
-from .shown import Shown
+from .shown import Belief, Shown
 
 DRAWS = 4096
 _POINTS = {0: 1, 1: 400, 2: 48, 3: 20}  # for each argument, by the number of random ones
 _POINTS_OF_JUMPS = {0: 1, 1: 4000, 2: 200, 3: 40}
 _LARGE = 2**22  # numbers at once
-Array = Any
 
 
 @final
@@ -38,9 +40,9 @@ class Compound(Shown):
     that messages use.
     """
 
-    sources: tuple[Any, ...]
-    known: tuple[Array, ...]
-    projection: Any
+    sources: tuple[Belief, ...]
+    known: tuple[Numeric, ...]
+    projection: ExponentialFamily
     conditional: Conditional = eqx.field(static=True)
     formulas: tuple[tuple[str, Tree], ...] = eqx.field(static=True)
 
@@ -65,7 +67,7 @@ class Compound(Shown):
 
             def second(**arguments: Array) -> Array:
                 gap = single.conditional.mean(**arguments) - mean
-                return own(**arguments) + jnp.outer(gap, gap)
+                return own(**arguments) + outer(gap, gap)
 
             return single._average(second)
 
@@ -85,17 +87,17 @@ class Compound(Shown):
         """P(X <= x), by element, at a value shaped plates + event (more leading axes allowed)."""
         return self._at(lambda single, at: single._below(at), jnp.asarray(x, float))
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         if self.conditional.below is None:
             raise UnsupportedError(f"{self.title} has no quantiles: use those of draws, `sample(key, shape)`.")
         with jax.enable_x64(True):
             found = np.asarray(_quantile(self, jnp.asarray(level, float)))
         return np.round(found) if self.conditional.whole else found
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return _sample(self, key, tuple(shape))
 
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Numeric]:
         """The arguments where all are known, else mean and variance."""
         if self.sources:
             return {"mean": self.mean(), "variance": self.variance()}
@@ -111,7 +113,7 @@ class Compound(Shown):
 
     # what the forward pass asks --------------------------------------------------------------------------------------
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> ExponentialFamily:
         return self.projection
 
     @property
@@ -201,7 +203,7 @@ class Compound(Shown):
         found = inverted(lambda x: self._below(x) < level, self.kind, event)
         return jnp.where(jnp.isnan(self._below(found)), jnp.nan, found)
 
-    def _draw(self, key: Array) -> Array:
+    def _draw(self, key: Key) -> Array:
         keys = jax.random.split(key, len(self.sources) + 1)
         values = [source.sample(own, ()) for source, own in zip(self.sources, keys, strict=False)]
         arguments = {edge: evaluated(tree, values, self.known) for edge, tree in self.formulas}
@@ -253,7 +255,7 @@ def _quantile_of(family: Compound, levels: Array) -> Array:
     return for_all(levels)
 
 
-def _sample_of(family: Compound, key: Array, shape: tuple[int, ...]) -> Array:
+def _sample_of(family: Compound, key: Key, shape: tuple[int, ...]) -> Array:
     for_all = lambda keys: family._each(lambda one, own: one._draw(own), keys)  # noqa: E731 - wrapped below
     for _ in shape:
         for_all = jax.vmap(for_all)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...factors.arrays import Array, Key
 from ...factors.families import Family
+from ...factors.families.base import Levels
 from ...factors.moments import Count
 from ...factors.special import lgamma
-
-Array = Any
 
 
 @final
@@ -65,7 +65,7 @@ class CountTable(Family):
         """P(X <= x) at values shaped plates (more leading axes allowed)."""
         return jnp.sum(jnp.where(self.values() <= jnp.asarray(x)[..., None], self._probabilities(), 0.0), axis=-1)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         with jax.enable_x64(True):
             up_to, values = (np.asarray(a) for a in (jnp.cumsum(self._probabilities(), -1), self.values()))
         level = np.asarray(level, float)
@@ -74,7 +74,7 @@ class CountTable(Family):
         wide = np.broadcast_to(values, (*index.shape, values.shape[-1]))
         return np.take_along_axis(wide, index[..., None], -1)[..., 0]
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
         index = jax.random.categorical(which, self.log_probabilities, shape=(*shape, *self.plates))
         around = jnp.floor(jax.random.uniform(inner, index.shape) * self.stride) - jnp.floor((self.stride - 1.0) / 2.0)

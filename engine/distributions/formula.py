@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxtyping import PyTree
+
 from ...compiler.language.nodes import Apply
 from ...compiler.language.operations import Reach
+from ...factors.arrays import Array
 from ..values.operations import VALUES
 
 Tree = tuple[Any, ...]
@@ -21,7 +24,7 @@ def has_formula(expr: Apply) -> bool:
     return expr.operation.reach is Reach.ELEMENT and not expr.domain.is_boolean
 
 
-def evaluated(tree: Tree, sources: Sequence[Any], known: Sequence[Any]) -> Any:
+def evaluated(tree: Tree, sources: Sequence[Array], known: Sequence[PyTree]) -> PyTree:
     """The value of an expression at values of its random and known parts."""
     if tree[0] in ("source", "known"):
         return (sources if tree[0] == "source" else known)[tree[1]]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
 from ...factors.families import Family
+from ...factors.families.base import Levels
 from ...factors.quadrature import HALF_LOG_2PI
 from .cases import Projected
 
@@ -37,23 +40,23 @@ LOG_SLOPE = {
 
 
 @final
-class Mixture(Family):
+class GridMixture(Family):
     """sum_k weights[k] components[k]: the family `components` has one leading axis more than its plates."""
 
     components: Family
-    weights: Any
+    weights: Array
 
-    def _average(self, values: Any) -> Any:
+    def _average(self, values: Array) -> Array:
         return jnp.tensordot(self.weights, values, axes=1)
 
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self._average(self.components.mean())
 
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         means = self.components.mean()
         return self._average(self.components.variance() + (means - self._average(means)) ** 2)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
     @property
@@ -61,12 +64,12 @@ class Mixture(Family):
         """What it is, for a reader."""
         return "Mixture (projection)" if isinstance(self.components, Projected) else "Mixture"
 
-    def log_density(self, value: Any) -> Any:
+    def log_density(self, value: Numeric) -> Array:
         """The logarithm of the mixture's density at a value shaped plates + event."""
         parts = jax.vmap(lambda component: component.log_density(value))(self.components)
         return jax.scipy.special.logsumexp(parts, axis=0, b=jnp.reshape(self.weights, (-1,) + (1,) * (parts.ndim - 1)))
 
-    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the components, chosen anew for every draw of the whole variable."""
         which, inner = jax.random.split(key)
         chosen = jax.random.choice(which, len(self.weights), shape, p=self.weights)
@@ -74,9 +77,9 @@ class Mixture(Family):
         index = jnp.reshape(chosen, (1, *shape, *(1,) * (draws.ndim - 1 - len(shape))))
         return jnp.take_along_axis(draws, index, axis=0)[0]
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         """By bisection of the mixed distribution function."""
-        components: Any = self.components
+        components: PyTree = self.components
         level = np.asarray(level, float)
         with jax.enable_x64(True):
             shape = components.mean().shape[1:]
@@ -85,8 +88,8 @@ class Mixture(Family):
 
 
 @functools.partial(jax.jit, static_argnums=3)
-def _quantile(components: Any, weights: Any, target: Any, shape: tuple[int, ...]) -> Any:
-    def is_below(x: Any) -> Any:
+def _quantile(components: PyTree, weights: Array, target: Array, shape: tuple[int, ...]) -> Array:
+    def is_below(x: Array) -> Array:
         return jnp.tensordot(weights, jax.vmap(below, in_axes=(0, None))(components, x), axes=1) < target
 
     return inverted(is_below, components.kind, shape)
@@ -101,36 +104,36 @@ class OnGrid(Family):
     together so that the variance of the coordinate stays.
     """
 
-    coordinates: Any
-    weights: Any
-    width: Any
+    coordinates: Array
+    weights: Array
+    width: Numeric
     kind: str = eqx.field(static=True)
 
-    def _values(self) -> Any:
+    def _values(self) -> Array:
         return FROM_REAL[self.kind](self.coordinates)
 
-    def _centres(self) -> Any:
+    def _centres(self) -> Array:
         mean = jnp.dot(self.weights, self.coordinates)
         variance = jnp.dot(self.weights, (self.coordinates - mean) ** 2)
         return mean + jnp.sqrt(jnp.maximum(1.0 - self.width**2 / variance, 0.0)) * (self.coordinates - mean)
 
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return jnp.dot(self.weights, self._values())
 
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return jnp.dot(self.weights, (self._values() - self.mean()) ** 2)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
-    def log_density(self, value: Any) -> Any:
+    def log_density(self, value: Numeric) -> Array:
         """The logarithm of the smoothed density at `value`."""
         u = jnp.asarray(TO_REAL[self.kind](value))
         gap = (u[..., None] - self._centres()) / self.width
         smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=-1, b=self.weights)
         return smooth - HALF_LOG_2PI - jnp.log(self.width) - LOG_SLOPE[self.kind](u)
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         """By bisection of the smoothed distribution function."""
         import scipy.special
 
@@ -145,7 +148,7 @@ class OnGrid(Family):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(FROM_REAL[self.kind](0.5 * (low + high)))
 
-    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
         chosen = jax.random.choice(which, self._centres(), shape, p=self.weights)
         return FROM_REAL[self.kind](chosen + self.width * jax.random.normal(inner, shape, chosen.dtype))

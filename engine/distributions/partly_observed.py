@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array, Key, Numeric
 from ...factors.families import Family
+from ...factors.families.base import Levels, Moments
 
 
 @final
 class Completed(Family):
     """`value` where `missing` is false, the family `predicted` where it is true; all over the same plates."""
 
-    value: Any
-    missing: Any
+    value: Array
+    missing: Array
     predicted: Family
 
-    def _pick(self, known: Any, predicted: Any) -> Any:
+    def _pick(self, known: Numeric, predicted: Array) -> Array:
         mask = jnp.reshape(
             self.missing, jnp.shape(self.missing) + (1,) * (jnp.ndim(predicted) - jnp.ndim(self.missing))
         )
         return jnp.where(mask, predicted, known)
 
-    def mean(self) -> Any:
+    def mean(self) -> Array:
         return self._pick(self._known(), self.predicted.mean())
 
-    def variance(self) -> Any:
+    def variance(self) -> Array:
         return self._pick(0.0, self.predicted.variance())
 
-    def moments(self) -> Any:
+    def moments(self) -> Moments:
         """Those of points where the value was given."""
-        predicted: Any = self.predicted
+        predicted: PyTree = self.predicted
         size = (jnp.shape(predicted.mean())[-1],) if predicted.kind == "category" else ()
         values = self.value if predicted.kind in ("boolean", "category") else jnp.asarray(self.value, float)
         return jax.tree.map(self._pick, predicted.moments_at(values, *size), predicted.moments())
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         predicted = self.predicted.quantile(level)
         return np.where(self.missing, predicted, np.broadcast_to(np.asarray(self.value), predicted.shape))
 
-    def sample(self, key: Any, shape: tuple[int, ...] = ()) -> Any:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         drawn = self.predicted.sample(key, shape)
         known = jnp.asarray(self.value)
         extra = jnp.ndim(drawn) - len(shape) - jnp.ndim(self.missing)
         mask = jnp.reshape(self.missing, jnp.shape(self.missing) + (1,) * extra)
         return jnp.where(mask, drawn, known)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
-    def _known(self) -> Any:
+    def _known(self) -> Array:
         """The given values in the shape of a mean: classes as indicators."""
         mean = self.predicted.mean()
         if jnp.ndim(self.value) == jnp.ndim(mean):

@@ -7,13 +7,14 @@ as u_i = mean_i + sum_{j <= i} L_ij r_j with independent r_j around zero: L D L^
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Let, Random, inside
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
+from ...factors.moments import Real
 from ..values.evaluate import known
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
@@ -24,7 +25,7 @@ Row = tuple[Placed, list[tuple[tuple, Placed, Placed]]]
 _CERTAIN = 1e-13  # the share of a variance that is none
 
 
-class Sums:
+class DependentSums:
     """Those of `exprs`, each linear in Gaussian beliefs, that depend on another one of them."""
 
     def __init__(self, exprs: Sequence[Expr], scope: Scope) -> None:
@@ -104,9 +105,9 @@ class Sums:
         return mapped(_polarised, self._moments(a + b), self._moments(a - b))
 
 
-def _polarised(total: Any, difference: Any) -> Any:
+def _polarised(total: Real, difference: Real) -> Array:
     return 0.25 * (total.variance - difference.variance)
 
 
-def _ratio(covariance: Any, variance: Any) -> Any:
+def _ratio(covariance: Array, variance: Array) -> Array:
     return jnp.where(variance > 0.0, covariance / jnp.where(variance > 0.0, variance, 1.0), 0.0)

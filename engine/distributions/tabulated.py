@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
+from ...factors.arrays import Array, Key
+from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.special import ndtr
 from .shown import Shown
 
-Array = Any
 SCORES = np.linspace(-6.0, 6.0, 241)  # the levels of the table are those at which a standard normal number has these
 _STEP = SCORES[1] - SCORES[0]
 _LOCAL = 4  # steps on each side over which a density is taken
@@ -28,10 +30,10 @@ class Tabulated(Shown):
     """
 
     values: Array
-    projection: Any
+    projection: PyTree  # a family, or none where no message needs one
     origin: str = eqx.field(static=True)
 
-    def stand_in(self) -> Any:
+    def stand_in(self) -> ExponentialFamily:
         return self.projection
 
     def mean(self) -> Array:
@@ -40,12 +42,12 @@ class Tabulated(Shown):
     def variance(self) -> Array:
         return self.projection.variance()
 
-    def quantile(self, level: Any) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray:
         with jax.enable_x64(True):
             scores = jax.scipy.special.ndtri(jnp.asarray(level, float))
             return np.asarray(self._at(scores.reshape(scores.shape + (1,) * len(self.plates))))
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return self._at(jax.random.normal(key, (*shape, *self.plates)))
 
     def below(self, x: Array) -> Array:

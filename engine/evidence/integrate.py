@@ -31,7 +31,7 @@ from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate, Random
 from ...factors.arrays import Numeric
 from ...factors.errors import ModelError, UnsupportedError
-from ...factors.families import Bernoulli, Categorical, Family
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL, OnGrid
 from ..posterior import Posterior
@@ -302,4 +302,6 @@ def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], k
     totals = np.bincount(column.astype(int), weights, minlength=2)
     with np.errstate(divide="ignore"):
         logs = np.log(totals)
-    return Bernoulli(logs[1] - logs[0]) if kind == "boolean" else Categorical(logs)
+    family = FOR_DOMAIN[kind]
+    assert issubclass(family, DiscreteFamily)
+    return family.from_logits(logs)

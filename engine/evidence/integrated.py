@@ -18,7 +18,7 @@ from ..answers.refused import refused, refused_property
 from ..checks.loo import LeaveOneOut, mixed_leave_one_out
 from ..checks.trust import Trust, trust
 from ..data.missing_and_sparse import arrays_of
-from ..distributions.mixed_over_grid import Mixture, OnGrid
+from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program
 from ..run.carry import Settings
@@ -78,17 +78,17 @@ class Integrated(AnyPosterior):
     def _marginal(self, name: str) -> Marginal:
         return Marginal(self._family(name), name)
 
-    def _family(self, name: str) -> Family | OnGrid | Mixture:
+    def _family(self, name: str) -> Family | OnGrid | GridMixture:
         if name in self._grid:
             return self._grid[name]
         if name in self._stacked:
-            return Mixture(self._stacked[name], self.weights)
+            return GridMixture(self._stacked[name], self.weights)
         return self._mixture([posterior[name].family for posterior in self.conditionals])
 
     def _mixture(self, families: list[Family]) -> Family:
         if isinstance(families[0], Point):
             return families[0]
-        return Mixture(jax.tree.map(lambda *leaves: np.stack(leaves), *families), self.weights)
+        return GridMixture(jax.tree.map(lambda *leaves: np.stack(leaves), *families), self.weights)
 
     @cached_property
     def _stacked(self) -> dict[str, Family]:
@@ -177,7 +177,7 @@ class Integrated(AnyPosterior):
         return {name: sum(count[name] for count in counts) for name in counts[0]}
 
     @property
-    def families(self) -> dict[str, Family | OnGrid | Mixture]:
+    def families(self) -> dict[str, Family | OnGrid | GridMixture]:
         """The families of all that has a belief at the points of the grid, mixed, and of what was integrated."""
         return {name: self[name].family for name in (*self.model.randoms, *self.model.lets) if self._has_belief(name)}
 

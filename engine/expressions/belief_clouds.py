@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
 
-from ...factors.families import Beta, Gamma, Gaussian, Poisson, VectorGaussian
+from ...factors.families import ExponentialFamily
+from ...factors.moments import Vector
 from ...factors.quadrature.tilted import tilted
 from ..distributions.belief_points import on_counts, rule
 from ..distributions.cases import Cases
@@ -22,17 +23,17 @@ _TILTED = 400  # points; more of them are those of a rule
 
 def of_number(key: Key, family: Any, number: int) -> Cloud:
     """The cases of Gaussians, the numbers that a count may be, or about `number` points over any other belief."""
-    if isinstance(family, Cases) and all(isinstance(part, Gaussian) for part in family.parts):
+    if isinstance(family, Cases) and all(_is_own(part, "real") for part in family.parts):
         mean, variance = _joined(family, lambda part: part.mean()), _joined(family, lambda part: part.variance())
         return Cloud(_log_weights(family), {}, (key,), mean[..., None], variance[..., None, None])
     if isinstance(family, CountTable):
         return clouds.of_points({key: family.values()}, family.log_probabilities)
     if family.kind == "count":  # by element: the counts of a plate may lie orders of magnitude apart
-        points = max(number, _COUNTS) if isinstance(family, Poisson) else _COUNTS  # the density of a mixture is dear
+        points = max(number, _COUNTS) if _is_own(family, "count") else _COUNTS  # the density of a mixture is dear
         values, weights = jax.vmap(lambda one: on_counts(one, points))(family)
         return clouds.of_points({key: values}, jnp.log(weights))
-    if isinstance(family, (Gamma, Beta)) and number <= _TILTED:
-        found = tilted(lambda x: jnp.zeros_like(x), (family.kind,), (family.naturals(),))
+    if _is_own(family, "positive", "unit") and number <= _TILTED:
+        found = tilted(lambda x: jnp.zeros_like(x), (family.kind,), (tuple(map(jnp.asarray, family.naturals())),))
         step = max(1, found.log_weights.shape[-1] // number)
         return clouds.of_points({key: found.values[0][..., ::step]}, found.log_weights[..., ::step])
     values, weights = jax.vmap(lambda one: rule(one, number))(family)
@@ -44,17 +45,25 @@ def of_directions(keys: tuple[Key, ...], family: Any, directions: Any) -> Cloud:
 
     The belief has an axis of instances.
     """
-    if isinstance(family, VectorGaussian):
-        mean, covariance = family.mean()[:, None], family.covariance()[:, None]
+    if _is_own(family, "vector"):
+        found = family.moments()
+        assert isinstance(found, Vector)
+        mean, covariance = found.mean[:, None], found.covariance[:, None]
         log_weights = jnp.zeros((mean.shape[0], 1))
-    elif isinstance(family, Cases) and all(isinstance(part, VectorGaussian) for part in family.parts):
-        mean = jnp.concatenate([part.mean() for part in family.parts], axis=1)
-        covariance = jnp.concatenate([part.covariance() for part in family.parts], axis=1)
+    elif isinstance(family, Cases) and all(_is_own(part, "vector") for part in family.parts):
+        parts: tuple[Any, ...] = family.parts
+        mean = jnp.concatenate([part.mean() for part in parts], axis=1)
+        covariance = jnp.concatenate([part.covariance() for part in parts], axis=1)
         log_weights = _log_weights(family)
     else:
         raise NoCloud
     along = jnp.einsum("nki,nci->nck", directions, mean)
     return Cloud(log_weights, {}, keys, along, jnp.einsum("nki,ncij,nlj->nckl", directions, covariance, directions))
+
+
+def _is_own(family: Any, *kinds: str) -> TypeGuard[ExponentialFamily]:
+    """Whether a belief belongs to the family of one of these domains."""
+    return isinstance(family, ExponentialFamily) and family.kind in kinds
 
 
 def _joined(family: Cases, function: Any) -> Any:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.slots import Edge, SlotsBlock
 from ...compiler.rules.apart import Apart, apart
-from ...factors.families import Gaussian
+from ...factors.families import FOR_DOMAIN
 from ..blocks.energy import block_energy
 from ..run.machine import Machine
 from ..run.result import Outputs
@@ -115,7 +115,7 @@ def _naturals(block: EnergyBlock, edge: Edge, beliefs: Naturals, scope: Scope) -
     variable = edge.variable
     if variable.domain.is_gaussian:  # perhaps a part of a vector, or of a belief that several share
         found = _moments(block, edge, scope)
-        return Gaussian.from_parameters(mean=found.mean, variance=found.variance).naturals()
+        return FOR_DOMAIN["real"].from_moments(found).naturals()
     placed = element_at(edge.element, Placed(beliefs[variable.name], variable.plates), scope)
     return spread(placed, block.plates, scope.sizes)
 

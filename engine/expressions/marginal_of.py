@@ -25,7 +25,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Expr, Let, Random
 from ...factors.errors import UnsupportedError
-from ...factors.families import Categorical, Family, Gaussian
+from ...factors.families import ExponentialFamily, Family
 from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
@@ -117,7 +117,7 @@ def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: An
         try:
             if (alone := _alone(reader, parts, meetings)) is not None:
                 values, origin = _of_alone(reader, parts, *alone), ""
-            elif any(_belief(atom, reader) is Completed for atom in parts.atoms.values()):
+            elif any(isinstance(_belief(atom, reader), Completed) for atom in parts.atoms.values()):
                 return None
             else:
                 reader = dataclasses.replace(reader, levels=FOR_SHAPES)
@@ -130,12 +130,10 @@ def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: An
         return Tabulated(np.asarray(_placed(reader, values)), projection, origin)
 
 
-def _belief(atom: Expr, reader: Reader) -> type | None:
-    """The family of the variable that a number belongs to."""
-    if atom.domain.is_discrete:
-        return Categorical
-    variable = _variable(atom, reader)
-    return None if variable is None else type(reader.run.families.get(variable.name))
+def _belief(atom: Expr, reader: Reader) -> Family | None:
+    """The belief about the variable that a number belongs to; none of a discrete one."""
+    variable = None if atom.domain.is_discrete else _variable(atom, reader)
+    return None if variable is None else reader.run.families.get(variable.name)
 
 
 def _variable(atom: Expr, reader: Reader) -> Random | None:
@@ -150,7 +148,9 @@ def _alone(reader: Reader, parts: Parts, meetings: list[Meeting]) -> tuple[Key, 
     ((key, atom),) = parts.atoms.items()
     if atom.domain.is_discrete or element_of(atom, reader.known) is None:  # not the product of a vector with data
         return None
-    return None if _belief(atom, reader) in (Gaussian, None) else (key, atom)
+    belief = _belief(atom, reader)
+    gaussian = isinstance(belief, ExponentialFamily) and belief.kind == "real"
+    return None if belief is None or gaussian else (key, atom)
 
 
 def _of_alone(reader: Reader, parts: Parts, key: Key, atom: Expr) -> Any:

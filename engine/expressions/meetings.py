@@ -22,7 +22,7 @@ from ...compiler.language.nodes import Apply, Expr, Let, inside, unnamed
 from ...compiler.passes.join import Direction, joint_term
 from ...compiler.rules.logic import TRUE
 from ...factors.errors import UnsupportedError
-from ...factors.families import Beta, Gamma, Gaussian, Poisson, VectorGaussian
+from ...factors.families import ExponentialFamily
 from ..blocks.discrete.tables import states
 from ..blocks.kinds import KINDS
 from ..distributions.count_table import CountTable
@@ -41,7 +41,7 @@ from .tilted_clouds import FOR_MOMENTS, FOR_SHAPES, Instanced, Levels, Source
 from .whole_clouds import affordable
 
 CELLS = 4_000_000  # numbers held at once
-_BY_MOMENTS = (Gaussian, VectorGaussian, Gamma, Beta, Poisson, CountTable)
+_BY_MOMENTS = ("real", "vector", "positive", "unit", "count")
 
 
 # where they meet ------------------------------------------------------------------------------------------------------
@@ -394,7 +394,9 @@ class Reader:
         term = linear_term(expr, (), self.known)
         variable = element_of(expr, self.known) if term is None else term.variable
         family = None if variable is None else self.run.families.get(variable.name)
-        return family is None or isinstance(family, (*_BY_MOMENTS, Completed))
+        if isinstance(family, ExponentialFamily):
+            return family.kind in _BY_MOMENTS
+        return family is None or isinstance(family, (CountTable, Completed))
 
 
 def in_parts(function: Any, size: int, most: int) -> Any:

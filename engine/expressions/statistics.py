@@ -9,13 +9,14 @@ import jax.numpy as jnp
 
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
-from ...factors.families import Bernoulli, Beta, Categorical, Family, Gamma, Gaussian
-from ...factors.moments import POINT_VARIANCE
+from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
+from ...factors.moments import POINT_VARIANCE, Boolean, Category
 from ...factors.special import ndtr
 from ..distributions.belief_points import diverges
 from . import clouds
 from .clouds import Cloud
 from .parts import Key, evaluated, key_of
+from .transformed import matching
 
 
 def beside(array: Any) -> Any:
@@ -104,16 +105,10 @@ def _above_zero(cloud: Cloud, margin: Callable[[dict[Key, Any]], Any]) -> Any:
 def family_with(kind: str, found: Any) -> Family:
     """The family of a domain with these statistics."""
     if kind == "boolean":
-        found = jnp.clip(found, 0.0, 1.0)
-        return Bernoulli(jnp.log(found) - jnp.log1p(-found))
+        return FOR_DOMAIN[kind].from_moments(Boolean(jnp.clip(found, 0.0, 1.0)))
     if kind == "category":
-        return Categorical(jnp.log(jnp.maximum(found, 0.0)))
+        return FOR_DOMAIN[kind].from_moments(Category(jnp.maximum(found, 0.0)))
     mean, variance = found
     variance = jnp.maximum(variance, POINT_VARIANCE)
-    if kind == "positive":
-        shape = mean**2 / variance
-        return Gamma.from_parameters(shape=shape, rate=shape / mean)
-    if kind == "unit":
-        total = mean * (1.0 - mean) / variance - 1.0
-        return Beta.from_parameters(a=mean * total, b=(1.0 - mean) * total)
-    return Gaussian.from_parameters(mean=mean, variance=variance)
+    # The mean and the variance of a count, or of a number that may be zero, decide no member of its own family.
+    return matching(kind if issubclass(FOR_DOMAIN[kind], TwoMomentFamily) else "real", mean, variance)

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from ...compiler.algebra.averages import POLYNOMIAL
 from ...compiler.language.nodes import Apply, Expr, unnamed
 from ...factors import LINKS
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
-from ...factors.families import Beta, Gamma
+from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
+from ...factors.links import exp
 from ...factors.moments import Positive, Real
 from ...factors.quadrature import gaussian_expectation
 from ..blocks.site.sites import SMALLEST_VARIANCE
@@ -19,7 +21,7 @@ from ..values.scope import Scope
 
 
 def probability(expr: Expr, scope: Scope) -> Placed:
-    """The Beta distribution of the mean and variance of a link of a Gaussian number."""
+    """The member of the family of the mean and variance of a link of a Gaussian number."""
     expr = unnamed(expr)
     if not isinstance(expr, Apply) or expr.op not in ("logistic", "probit"):
         raise UnsupportedError(
@@ -27,24 +29,23 @@ def probability(expr: Expr, scope: Scope) -> Placed:
         )
     link = LINKS[expr.op].value
 
-    def matched(argument: Real) -> Beta:
+    def matched(argument: Real) -> Family:
         variance = jnp.maximum(argument.variance, SMALLEST_VARIANCE)
         mean = gaussian_expectation(link, argument.mean, variance)
         spread = gaussian_expectation(lambda s: (link(s) - mean) ** 2, argument.mean, variance)
-        total = mean * (1.0 - mean) / spread - 1.0
-        return Beta.from_parameters(a=mean * total, b=(1.0 - mean) * total)
+        return matching("unit", mean, spread)
 
     return mapped(matched, moments(expr.args[0], scope, "real"))
 
 
 def positive(expr: Expr, scope: Scope) -> Placed:
-    """The Gamma distribution of the mean and variance of a positive expression.
+    """The member of the family of the mean and variance of a positive expression.
 
-    Where the variance is infinite, as that of 1 / x is for a Gamma of shape 2 or less, that of E x and E log x.
+    Where the variance is infinite, as that of 1 / x may be, that of E x and E log x.
     """
     expr = unnamed(expr)
     if isinstance(expr, Apply) and expr.op == "exp":
-        return mapped(_of_exponential, moments(expr.args[0], scope, "real"))
+        return mapped(lambda s: exp.belief(s, SMALLEST_VARIANCE), moments(expr.args[0], scope, "real"))
     try:
         number = moments(expr, scope, POLYNOMIAL)
     except UnsupportedError:
@@ -56,21 +57,22 @@ def positive(expr: Expr, scope: Scope) -> Placed:
     return mapped(_of_either, number, stats)
 
 
-def _matched(found: Real) -> Gamma:
-    shape = found.mean**2 / jnp.maximum(found.variance, SMALLEST_VARIANCE)
-    return Gamma.from_parameters(shape=shape, rate=shape / found.mean)
+def matching(kind: str, mean: Array, variance: Array) -> Family:
+    """The member of a domain's family that has this mean and this variance."""
+    family = FOR_DOMAIN[kind]
+    assert issubclass(family, TwoMomentFamily)
+    return family.from_mean_and_variance(mean, variance)
 
 
-def _of_either(found: Real, stats: Positive) -> Gamma:
+def _matched(found: Real) -> Family:
+    return matching("positive", found.mean, jnp.maximum(found.variance, SMALLEST_VARIANCE))
+
+
+def _of_either(found: Real, stats: Positive) -> Family:
     finite = jnp.isfinite(found.variance)
     matched = _matched(Real(jnp.where(finite, found.mean, 1.0), jnp.where(finite, found.variance, 1.0)))
     return jax.tree.map(lambda a, b: jnp.where(finite, a, b), matched, _of_moments(stats))
 
 
-def _of_exponential(argument: Real) -> Gamma:
-    shape = 1.0 / jnp.expm1(jnp.maximum(argument.variance, SMALLEST_VARIANCE))
-    return Gamma.from_parameters(shape=shape, rate=shape * jnp.exp(-argument.mean - 0.5 * argument.variance))
-
-
-def _of_moments(found: Positive) -> Gamma:
-    return Gamma.from_stats((found.mean, found.log))
+def _of_moments(found: Positive) -> Family:
+    return FOR_DOMAIN["positive"].from_moments(found)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 
 from ...factors.errors import DataError, UnsupportedError
-from ...factors.families import Point
+from ...factors.families import DiscreteFamily, Point
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from .figure import BLUE, COLOURS, GREY, ORANGE, clean, new_figure
@@ -88,12 +88,13 @@ def _axis_names(posterior: Inferred, name: str) -> str:
 
 
 def _draw_marginal(axes: Axes, name: str, marginal: Marginal, axis_names: str, interval: float) -> None:
-    kind = type(marginal.family).__name__
-    if kind == "Bernoulli":
+    family = marginal.family
+    if isinstance(family, DiscreteFamily):
         probability = np.asarray(marginal.mean)
-        total = _draw_probabilities(axes, np.stack([1.0 - probability, probability], axis=-1), ("false", "true"))
-    elif kind == "Categorical":
-        total = _draw_probabilities(axes, marginal.mean, tuple(map(str, range(marginal.mean.shape[-1]))))
+        if family.kind == "boolean":
+            probability = np.stack([1.0 - probability, probability], axis=-1)
+        numbers = tuple(map(str, range(probability.shape[-1])))
+        total = _draw_probabilities(axes, probability, ("false", "true") if family.kind == "boolean" else numbers)
     elif marginal.mean.size <= _CURVES and _has_quantiles(marginal):
         total = _draw_densities(axes, marginal, interval)
     else:

@@ -30,7 +30,7 @@ from ..blocks.energy import block_energy, energy_and_gradient
 from ..blocks.inner_product import shared_precision
 from ..blocks.kinds import KINDS
 from ..values.exact_observations import certainties, certainty_of, exact_blocks
-from ..values.first_beliefs import family_of, first_element, placeholder, shape_of, uniform
+from ..values.first_beliefs import family_of, first_element, first_moments, shape_of, uniform
 from ..values.joint_beliefs import joint_sizes
 from ..values.naturals import Fixed, Naturals, State, add
 from ..values.row_blocks import Rows, rows_of
@@ -182,8 +182,9 @@ class BoundPlan:
         if name not in self.shared:
             return family.from_naturals(naturals).moments()
         plates = len(self.graph.latent[name].plates)
-        covariance = family.from_naturals(first_element(naturals, plates)).moments().covariance
-        return Vector(naturals[0] @ covariance, jnp.broadcast_to(covariance, naturals[1].shape))
+        first = family.from_naturals(first_element(naturals, plates)).moments()
+        assert isinstance(first, Vector)
+        return Vector(naturals[0] @ first.covariance, jnp.broadcast_to(first.covariance, naturals[1].shape))
 
     @cached_property
     def shared(self) -> frozenset[str]:
@@ -220,7 +221,7 @@ class BoundPlan:
                 gradient = jax.tree.map(jnp.add, gradient, own)
                 if energies is not None:
                     energies.setdefault(block, (found, {n: moments[n] for n in block.latent}))
-        return family_of(self.graph.latent[name]).pull(here, gradient)
+        return tuple(map(jnp.asarray, family_of(self.graph.latent[name]).pull(here, gradient)))
 
     def constant_of(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:
         """The sums of the constant messages of some blocks."""
@@ -228,7 +229,7 @@ class BoundPlan:
         for block in blocks:
             if isinstance(block, EnergyBlock) and block.constant and block.latent:
                 (name,) = block.latent
-                here = placeholder(self.graph.latent[name], scope)
+                here = first_moments(self.graph.latent[name], scope)
                 constant[name] = add(constant[name], self.pull(name, (block,), scope, {}, here))
         return constant
 

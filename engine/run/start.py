@@ -19,10 +19,10 @@ from ..values.first_beliefs import (
     divisible,
     divisors,
     exchangeable_gates,
+    first_moments,
     jittered,
     multiplied,
     on_side,
-    placeholder,
     proper,
     scattered,
     seeds,
@@ -88,21 +88,22 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
         own = tuple(block for block in machine.energies if block.out is variable or _joins(machine, block, name))
         own = own or _instead_of_a_prior(machine, name)
         if own:
-            around = {n: placeholder(v, scope) for n, v in machine.graph.latent.items()} | moments
-            pulled = add(beliefs[name], machine.pull(name, own, scope, around, placeholder(variable, scope)))
+            around = {n: first_moments(v, scope) for n, v in machine.graph.latent.items()} | moments
+            pulled = add(beliefs[name], machine.pull(name, own, scope, around, first_moments(variable, scope)))
             beliefs[name] = proper(variable, pulled, scope)
         if name in below and name in machine.moving:
-            beliefs[name] = divisible(beliefs[name], below[name])
+            beliefs[name] = divisible(variable, beliefs[name], below[name])
         if name in centres:
             beliefs[name] = begun(variable, centres[name])
         elif name in multiply:
             beliefs[name] = jittered(variable, beliefs[name], jax.random.fold_in(key, 1000 + i))
         if name in machine.mirrored:
-            beliefs[name] = on_side(beliefs[name], _sides(machine, name, lane, jax.random.fold_in(key, 4000 + i)))
+            sides = _sides(machine, name, lane, jax.random.fold_in(key, 4000 + i))
+            beliefs[name] = on_side(variable, beliefs[name], sides)
         moments[name] = (
             machine.moments_of(name, beliefs[name])
             if name not in machine.with_ep or own or _has_prior(machine, name)
-            else placeholder(variable, scope)
+            else first_moments(variable, scope)
         )
     selectors = [gate.selector for block in machine.energies for gate in block.gates]
     chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
@@ -111,7 +112,7 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
         for i, (name, own) in enumerate(starts.items()):
             random = _elsewhere(machine, name, own, scope, jax.random.fold_in(key, 5000 + i))
             starts[name] = jax.tree.map(lambda there, here: jnp.where(moved, there, here), random, own)
-    starts |= {name: placeholder(machine.graph.latent[name], scope) for name in undecided(machine, centres)}
+    starts |= {name: first_moments(machine.graph.latent[name], scope) for name in undecided(machine, centres)}
     for i, (selector, _) in enumerate(exchangeable_gates(machine.graph)):
         data_of = machine.graph.partly.get(selector.name)
         starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)

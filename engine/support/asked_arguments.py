@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.model import Model
-from ...factors.arrays import Array
+from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ...factors.numbers import ValueProblem, numeric_array
 
@@ -58,7 +58,7 @@ def numbers(value: object, what: str) -> np.ndarray:
         raise DataError(f"{what}: {problem}") from None
 
 
-def random_key(key: object) -> Array:
+def random_key(key: object) -> Key:
     """A key of jax.random, from itself or from a seed."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         return jax.random.key(key)
@@ -66,7 +66,7 @@ def random_key(key: object) -> Array:
         jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or (key.dtype == np.uint32 and key.shape == (2,))
     ):
         raise ModelError(f"A random key is a whole number or jax.random.key(number); found {key!r}.")
-    return key
+    return jnp.asarray(key) if isinstance(key, np.ndarray) else key
 
 
 def shape_of_draws(shape: object) -> tuple[int, ...]:

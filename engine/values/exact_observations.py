@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from ...compiler.blocks.energy import EnergyBlock
@@ -13,6 +11,7 @@ from ...factors.moments import POINT_VARIANCE
 from ...factors.roles import gaussian_arguments
 from .first_beliefs import family_of
 from .moments import moments
+from .naturals import Naturals
 from .plated import Placed, mapped
 from .scope import Scope
 
@@ -33,9 +32,7 @@ def certainty_of(block: EnergyBlock) -> Certainty:
     return precision
 
 
-def certainties(
-    blocks: tuple[EnergyBlock, ...], constant: dict[str, Any], graph: Plan, scope: Scope
-) -> dict[str, Placed]:
+def certainties(blocks: tuple[EnergyBlock, ...], constant: Naturals, graph: Plan, scope: Scope) -> dict[str, Placed]:
     """The precisions of exact observations by name, given the constant messages of all other blocks."""
     around = {name: family_of(graph.latent[name]).from_naturals(own).moments() for name, own in constant.items()}
     found = {}

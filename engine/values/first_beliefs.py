@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random, inside, parents
-from ...factors.families import FOR_DOMAIN, Gamma, Gaussian
-from ...factors.moments import BY_KIND, Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
+from ...factors.arrays import Key, Numeric
+from ...factors.families import FOR_DOMAIN, DivisorFamily, ExponentialFamily, GaussianFamily
+from ...factors.families.base import Moments
+from ...factors.moments import Boolean, Category, Count, Real, Sparse, Vector
+from .naturals import Parts
 from .scope import Scope
 
 
-def family_of(variable: Random | Let) -> Any:
+def family_of(variable: Random | Let) -> type[ExponentialFamily]:
     """The family that a variable's belief belongs to."""
     return FOR_DOMAIN[variable.domain.kind]
 
@@ -33,29 +36,17 @@ def event_size(variable: Random | Let, scope: Scope) -> int | None:
     return None if variable.domain.size is None else scope.size(variable.domain.size)
 
 
-def uniform(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+def uniform(variable: Random | Let, scope: Scope) -> Parts:
     """Zero naturals."""
     return family_of(variable).uniform(shape_of(variable, scope), event_size(variable, scope)).naturals()
 
 
-def anchor(variable: Random | Let, scope: Scope) -> tuple[Any, ...]:
+def anchor(variable: Random | Let, scope: Scope) -> Parts:
     """The naturals of a proper belief for the given entries of a variable, which nothing moves or reads."""
-    first, *rest = uniform(variable, scope)
-    match variable.domain.kind:
-        case "real":
-            return first, rest[0] - 0.5
-        case "sparse":
-            return first, rest[0], rest[1] - 0.5
-        case "vector":
-            return first, rest[0] - 0.5 * jnp.eye(first.shape[-1])
-        case "positive":
-            return (first - 1.0, *rest)
-        case "posdef":
-            return (first - 0.5 * jnp.eye(first.shape[-1]), *rest)
-    return (first, *rest)
+    return family_of(variable).anchor(event_size(variable, scope)).over(shape_of(variable, scope)).naturals()
 
 
-def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> tuple[Any, ...]:
+def proper(variable: Random | Let, naturals: Parts, scope: Scope) -> Parts:
     """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
 
     Without a start that has moments no sweep has any.
@@ -66,26 +57,21 @@ def proper(variable: Random | Let, naturals: tuple[Any, ...], scope: Scope) -> t
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
 
 
-def sharpened(variable: Random | Let, naturals: tuple[Any, ...], times: Any) -> tuple[Any, ...]:
+def sharpened(variable: Random | Let, naturals: Parts, times: Numeric) -> Parts:
     """A belief of the same mean and so many times the precision; that of a probability or a state as it is."""
-    match variable.domain.kind:
-        case "real" | "vector":
-            return tuple(times * n for n in naturals)
-        case "positive":
-            belief = Gamma.from_naturals(naturals)
-            return Gamma.from_parameters(shape=times * belief.shape, rate=times * belief.rate).naturals()
-    return naturals
+    return family_of(variable).from_naturals(naturals).sharpened(times).naturals()
 
 
-def on_side(naturals: tuple[Any, ...], sign: Any) -> tuple[Any, ...]:
+def on_side(variable: Random | Let, naturals: Parts, sign: Numeric) -> Parts:
     """A Gaussian belief on the side of its mean (1) or on the other (-1), at least one standard deviation from zero."""
-    belief = Gaussian.from_naturals(naturals)
-    size = jnp.maximum(jnp.abs(belief.mean()), jnp.sqrt(belief.variance()))
-    side = jnp.where(belief.mean() < 0.0, -1.0, 1.0) * sign
-    return belief.precision * side * size, belief.negative_half_precision
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, GaussianFamily)
+    mean = belief.mean()
+    size = jnp.maximum(jnp.abs(mean), jnp.sqrt(belief.variance()))
+    return belief.moved(jnp.where(mean < 0.0, -1.0, 1.0) * sign * size).naturals()
 
 
-def scattered(selector: Random | Let, moments: Any, key: Any) -> Any:
+def scattered(selector: Random | Let, moments: Boolean | Category, key: Key) -> Boolean | Category:
     """Moments of a selector far from those given: log odds move by some units, in part together.
 
     A mixture's fraction is an unknown that its instances share: it should differ between starts too.
@@ -129,37 +115,18 @@ def _powers(block: Block) -> list[tuple[Expr, int]]:
     return [(arg, -divides.get(edge, -1)) for edge, arg in block.args.items()]
 
 
-def divisible(naturals: tuple[Any, ...], n: int) -> tuple[Any, ...]:
-    """A Gamma belief of this mean, from which 1 / x^n has a mean and a variance: both are infinite at small shapes."""
-    belief = Gamma.from_naturals(naturals)
-    shape = jnp.where(belief.is_proper(), jnp.maximum(belief.shape, 2.0 * n + 1.0), belief.shape)
-    return Gamma.from_parameters(shape=shape, rate=belief.rate * shape / belief.shape).naturals()
+def divisible(variable: Random | Let, naturals: Parts, n: int) -> Parts:
+    """A belief of this mean about a positive number, from which 1 / x^n has a mean and a variance."""
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, DivisorFamily)
+    return belief.divisible(n).naturals()
 
 
-def placeholder(variable: Random | Let, scope: Scope) -> Any:
-    """Any moments of the right shape: what a gradient starts from where it does not depend on them."""
-    shape, k = shape_of(variable, scope), event_size(variable, scope) or 1
-    zeros, ones = jnp.zeros(shape), jnp.ones(shape)
-    match BY_KIND[variable.domain.kind]:
-        case t if t is Real:
-            return Real(zeros, ones)
-        case t if t is Sparse:
-            return Sparse(0.5 * ones, zeros, ones)
-        case t if t is Positive:
-            return Positive(ones, zeros)
-        case t if t is Unit:
-            return Unit(zeros + jnp.log(0.5), zeros + jnp.log(0.5))
-        case t if t is Boolean:
-            return Boolean(0.5 * ones)
-        case t if t is Category:
-            return Category(jnp.full((*shape, k), 1.0 / k))
-        case t if t is Simplex:
-            return Simplex(jnp.full((*shape, k), -jnp.log(1.0 * k)))
-        case t if t is Vector:
-            return Vector(jnp.zeros((*shape, k)), jnp.broadcast_to(jnp.eye(k), (*shape, k, k)))
-        case t if t is PosDef:
-            return PosDef(jnp.broadcast_to(jnp.eye(k), (*shape, k, k)), zeros)
-    return Count(ones, zeros)
+def first_moments(variable: Random | Let, scope: Scope) -> Moments:
+    """Moments of the right shape before there is a belief: what a gradient starts from that may not depend on them."""
+    found = family_of(variable).first_moments(event_size(variable, scope))
+    shape = shape_of(variable, scope)
+    return jax.tree.map(lambda moment: jnp.broadcast_to(moment, (*shape, *moment.shape)), found)
 
 
 def multiplied(graph: Plan) -> tuple[str, ...]:
@@ -185,28 +152,11 @@ def multiplied(graph: Plan) -> tuple[str, ...]:
     )
 
 
-def jittered(variable: Random | Let, naturals: tuple[Any, ...], key: Any) -> tuple[Any, ...]:
-    """The same Gaussian with its mean moved to a random draw of itself; one that EP has yet to inform stays.
-
-    One that may be zero is as likely active as not: from the prior alone most would never be.
-    """
-    if variable.domain.is_sparse:
-        slab = Gaussian(*naturals[1:])
-        linear, half = _moved(slab, key)
-        return -Gaussian(linear, half).log_partition(), linear, half
-    family = family_of(variable)
-    belief = family.from_naturals(naturals)
-    if variable.domain.is_real:
-        return _moved(belief, key)
-    draw = belief.sample(key)
-    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
-    return (jnp.einsum("...ij,...j->...i", -2.0 * naturals[1], draw), naturals[1])
-
-
-def _moved(belief: Gaussian, key: Any) -> tuple[Any, Any]:
-    draw = belief.sample(key)
-    draw = jnp.where(jnp.isfinite(draw), draw, 0.0)
-    return belief.precision * draw, belief.negative_half_precision
+def jittered(variable: Random | Let, naturals: Parts, key: Key) -> Parts:
+    """A Gaussian with its mean moved to a random draw of itself, as likely zero as not where it may be zero."""
+    belief = family_of(variable).from_naturals(naturals)
+    assert isinstance(belief, GaussianFamily)
+    return belief.jittered(key).naturals()
 
 
 def exchangeable_gates(graph: Plan) -> tuple[tuple[Random, Plate], ...]:
@@ -236,7 +186,7 @@ def _components(graph: Plan, block: Block, axis: Plate) -> bool:
     return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
 
 
-def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
+def seeds(selector: Random, scope: Scope, key: Key, data: PyTree = None) -> Boolean | Category:
     """Moments of a selector that give each case one random instance of its own and nothing else.
 
     The first update of the components from these is their posterior given a single point each: a start that is spread
@@ -255,12 +205,12 @@ def seeds(selector: Random, scope: Scope, key: Any, data: Any = None) -> Any:
     return Category(found.reshape((*shape, k)))
 
 
-def first_element(naturals: tuple[Any, ...], plates: int) -> tuple[Any, ...]:
+def first_element(naturals: Parts, plates: int) -> Parts:
     """The naturals of the first element."""
     return tuple(n[(0,) * plates] for n in naturals)
 
 
-def stats_from_moments(moments: Any) -> tuple[Any, ...]:
+def stats_from_moments(moments: Moments) -> Parts:
     """Expected statistics from moments: the same numbers, but for Gaussians, which keep variances, and counts."""
     if isinstance(moments, Real):
         return moments.mean, moments.mean**2 + moments.variance

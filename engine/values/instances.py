@@ -12,23 +12,25 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
 from ...compiler.language.nodes import Expr, Gather, Let, Random
+from ...factors.arrays import Array, Key
 from .evaluate import value
 from .plated import Placed, spread
 from .row_blocks import Rows
 from .scope import Scope
 
 
-class Layout(NamedTuple):
+class ScheduleLayout(NamedTuple):
     """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
 
     None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows.
     """
 
-    order: Any
-    present: Any
+    order: Array
+    present: Array
     blocks: int = 1
 
 
@@ -37,7 +39,7 @@ def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
     return math.prod(sizes[plate.name] for plate in owner.plates)
 
 
-def schedule_shape(plan: Layout | None, block: Block, sizes: dict[str, int]) -> tuple[int, int]:
+def schedule_shape(plan: ScheduleLayout | None, block: Block, sizes: dict[str, int]) -> tuple[int, ...]:
     """(batches, width) of everything that travels in schedule order."""
     return plan.order.shape if plan is not None else (1, count(block, sizes))
 
@@ -55,7 +57,7 @@ def root(expr: Expr) -> Any:
             return expr
 
 
-def positions(element: Expr, block: Block, scope: Scope) -> Any:
+def positions(element: Expr, block: Block, scope: Scope) -> PyTree:
     """The flat position of each instance's element in its variable; None when the variable has a single element."""
     variable = root(element)
     size = count(variable, scope.sizes)
@@ -67,7 +69,7 @@ def positions(element: Expr, block: Block, scope: Scope) -> Any:
     return jnp.broadcast_to(found, (count(block, scope.sizes),))
 
 
-def flat(placed: Placed, block: Block, scope: Scope) -> Any:
+def flat(placed: Placed, block: Block, scope: Scope) -> PyTree:
     """A value flattened over the instances of a block; a scalar that is the same for all stays a scalar."""
     if not placed.plates and jnp.ndim(placed.value) == 0:
         return placed.value
@@ -88,7 +90,7 @@ def batches(instances: int, coupled: bool) -> int:
     return int(np.clip(instances // 400, min(8, instances), 32))
 
 
-def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Layout | None:
+def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> ScheduleLayout | None:
     """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed.
 
     Where the block is cut into blocks of rows, these are permuted.
@@ -104,10 +106,10 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Any) -> Lay
     width = -(-groups // number)
     order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
     order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
-    return Layout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+    return ScheduleLayout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
 
 
-def layout_of_rows(rows: Rows, each: int, key: Any) -> Layout:
+def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:
     """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
     blocks = -(-rows.number // 32)
     number = -(-rows.number // blocks)
@@ -116,17 +118,17 @@ def layout_of_rows(rows: Rows, each: int, key: Any) -> Layout:
     row = window.first[:, None] + jnp.arange(rows.size)
     present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
     order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
-    return Layout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
+    return ScheduleLayout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
 
 
-def arranged(array: Any, plan: Layout | None) -> Any:
+def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:
     """Per-instance values in schedule order (batches, width, ...); scalars pass."""
     if array is None or jnp.ndim(array) == 0:
         return array
     return array[None] if plan is None else array[plan.order]
 
 
-def restored(array: Any, plan: Layout | None, instances: int) -> Any:
+def restored(array: Array, plan: ScheduleLayout | None, instances: int) -> Array:
     """Schedule order back to instances."""
     if plan is None:
         return array[0]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.blocks.site import LinearTerm
 from ...compiler.graph import Joint, Plan
-from ...compiler.language.nodes import Plate, Random
+from ...compiler.language.nodes import Expr, Plate, Random
 from ...compiler.passes.join import Direction, dimension
-from ...factors.families import Gaussian, VectorGaussian
+from ...factors.arrays import Array
+from ...factors.families import FOR_DOMAIN, ExponentialFamily
 from ...factors.moments import Real, Vector
 from .plated import Placed, mapped
+
+Evaluate = Callable[[Expr, dict[str, Array]], Placed]  # an expression, with extra data by name
 
 
 def joint_sizes(graph: Plan) -> dict[str, int]:
@@ -32,7 +35,9 @@ def offsets(joint: Joint, sizes: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def given_places(joint: Joint, partly: Mapping[str, Any], data: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
+def given_places(
+    joint: Joint, partly: Mapping[str, PyTree], data: Mapping[str, PyTree], sizes: Mapping[str, int]
+) -> Array | None:
     """One at the dimensions of a joint belief whose entries the data give, zero elsewhere; None where none are."""
     if not any(member.name in partly for member in joint.members):
         return None
@@ -47,7 +52,7 @@ def given_places(joint: Joint, partly: Mapping[str, Any], data: Mapping[str, Any
     return jnp.concatenate(parts, axis=-1)
 
 
-def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
+def direction_value(expr: Direction, evaluate: Evaluate, sizes: Mapping[str, int]) -> Placed:
     """The vector of a direction; `evaluate(expr, extra)` gives the value of an expression with extra data by name."""
     start, plates = offsets(expr.joint, sizes), expr.joint.variable.plates
     total = sum(dimension(member, plates, sizes) for member in expr.joint.members)
@@ -73,7 +78,7 @@ def direction_value(expr: Direction, evaluate: Any, sizes: Mapping[str, int]) ->
     return mapped(lambda *vectors: sum(vectors), *parts, order=expr.plates)
 
 
-def _position(term: LinearTerm, evaluate: Any, sizes: Mapping[str, int]) -> Placed:
+def _position(term: LinearTerm, evaluate: Evaluate, sizes: Mapping[str, int]) -> Placed:
     """Which element of its variable a term takes."""
     shape = tuple(sizes[plate.name] for plate in term.variable.plates)
     numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
@@ -96,10 +101,10 @@ def member_moments(member: Random, joint: Joint, moments: Vector, sizes: Mapping
 
 
 def together(
-    members: tuple[Any, ...],
+    members: tuple[Random, ...],
     plates: tuple[Plate, ...],
-    moments: Mapping[str, Any],
-    joints: Any,
+    moments: Mapping[str, PyTree],
+    joints: Iterable[Joint],
     sizes: Mapping[str, int],
 ) -> Placed:
     """The moments of variables as one vector over `plates`: with their covariances where they share a joint belief."""
@@ -131,14 +136,11 @@ def together(
     return Placed(Vector(mean, covariance), plates)
 
 
-def member_families(joint: Joint, family: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
+def member_families(joint: Joint, family: ExponentialFamily, sizes: Mapping[str, int]) -> dict[str, ExponentialFamily]:
     """The marginals of the members."""
     moments = family.moments()
-    found: dict[str, Any] = {}
-    for member in joint.members:
-        own = member_moments(member, joint, moments, sizes)
-        if isinstance(own, Real):
-            found[member.name] = Gaussian.from_parameters(mean=own.mean, variance=own.variance)
-        else:
-            found[member.name] = VectorGaussian.from_parameters(mean=own.mean, covariance=own.covariance)
-    return found
+    assert isinstance(moments, Vector)
+    return {
+        member.name: FOR_DOMAIN[member.domain.kind].from_moments(member_moments(member, joint, moments, sizes))
+        for member in joint.members
+    }

@@ -5,12 +5,11 @@ Not those whose outcome is missing, nor those of another case of the factor, nor
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from ...compiler.blocks.base import Block
 from ...compiler.data.keys import is_present
+from ...factors.arrays import Array
 from .evaluate import value
 from .plated import Placed, mapped
 from .scope import Scope
@@ -28,7 +27,7 @@ def present(block: Block, scope: Scope) -> Placed | None:
     return mapped(_all, *masks)
 
 
-def _all(*masks: Any) -> Any:
+def _all(*masks: Array) -> Array:
     total = jnp.ones(())
     for mask in masks:
         total = total * jnp.asarray(mask, float)

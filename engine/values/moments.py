@@ -6,8 +6,6 @@ Which rule averages an expression, the compiler says (`compiler/algebra/averagin
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from ...compiler.algebra.averages import NUMBER, POLYNOMIAL
@@ -18,6 +16,7 @@ from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
 from ...compiler.passes.join import with_directions
 from ...factors.errors import UnsupportedError
 from ...factors.families import FOR_DOMAIN
+from ...factors.families.base import Moments
 from ...factors.moments import BY_KIND, Vector
 from ...factors.scalars import READ_AS
 from .evaluate import gather, known, value
@@ -72,15 +71,16 @@ def point(kind: str, placed: Placed, size: int | None = None) -> Placed:
         return Placed(Vector(placed.value, zeros), placed.plates)
     if kind == "natural":  # parameters of a given belief, which are no values of a variable
         return placed
-    family: Any = FOR_DOMAIN[kind]
+    family = FOR_DOMAIN[kind]
     if kind == "category":
+        assert size is not None
         return Placed(family.moments_at(placed.value, size), placed.plates)
     values = placed.value if kind == "boolean" else jnp.asarray(placed.value, float)
     return Placed(family.moments_at(values), placed.plates)
 
 
-def _cast(found: Any, kind: str, expr: Expr) -> Any:
-    wanted: Any = BY_KIND.get(kind, Vector)
+def _cast(found: Moments, kind: str, expr: Expr) -> Moments:
+    wanted = BY_KIND.get(kind, Vector)
     if isinstance(found, wanted):
         return found
     if (wanted, type(found)) in READ_AS:

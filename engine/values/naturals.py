@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
-Naturals = dict[str, tuple[Any, ...]]
+from ...factors.arrays import Array, Numeric
+
+Parts = tuple[PyTree, ...]  # the natural parameters of a belief
+Naturals = dict[str, tuple[PyTree, ...]]
 
 
 class State(NamedTuple):
     """What a sweep maps to its successor."""
 
     moving: Naturals
-    messages: dict[str, Any]
+    messages: dict[str, PyTree]
 
 
 class Fixed(NamedTuple):
     """What stays during a run: the constant messages and the EP blocks' data in schedule order."""
 
     constant: Naturals
-    prepared: dict[str, Any]
+    prepared: dict[str, PyTree]
 
 
 class Sweep(NamedTuple):
@@ -33,28 +37,28 @@ class Sweep(NamedTuple):
     """
 
     state: State
-    residual: Any
-    evidence: dict[str, Any]
-    sound: Any
-    proper: Any
-    floored: dict[str, Any]
+    residual: Array
+    evidence: dict[str, PyTree]
+    sound: Array
+    proper: Array
+    floored: dict[str, PyTree]
 
 
-def spread(rate: Any, array: Any) -> Any:
+def spread(rate: Numeric, array: Array) -> Numeric:
     """A rate by element against naturals with event axes."""
     return jnp.reshape(rate, jnp.shape(rate) + (1,) * (jnp.ndim(array) - jnp.ndim(rate))) if jnp.ndim(rate) else rate
 
 
-def add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+def add(a: Parts, b: Parts) -> Parts:
     """The naturals of a product."""
     return jax.tree.map(jnp.add, tuple(a), tuple(b))
 
 
-def subtract(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+def subtract(a: Parts, b: Parts) -> Parts:
     """The naturals of a quotient."""
     return jax.tree.map(jnp.subtract, tuple(a), tuple(b))
 
 
-def all_finite(tree: Any) -> Any:
+def all_finite(tree: PyTree) -> Array:
     """Whether every number of a tree is finite."""
     return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))

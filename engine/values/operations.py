@@ -8,10 +8,10 @@ parts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.algebra import averages as rules
 from ...compiler.language.nodes import Apply
@@ -27,7 +27,7 @@ from .scope import Scope
 
 # Values ---------------------------------------------------------------------------------------------------------------
 
-VALUES: dict[str, Callable[..., Any]] = {
+VALUES: dict[str, Callable[..., PyTree]] = {
     "add": jnp.add,
     "subtract": jnp.subtract,
     "negate": jnp.negative,
@@ -48,7 +48,7 @@ VALUES: dict[str, Callable[..., Any]] = {
     **{name: link.value for name, link in LINKS.items() if name not in VECTOR_LINKS},
 }
 """Of one instance of the operands."""
-ALONG: dict[str, Callable[..., Any]] = {
+ALONG: dict[str, Callable[..., PyTree]] = {
     "sum": jnp.sum,
     "all": jnp.all,
     "any": jnp.any,
@@ -56,7 +56,7 @@ ALONG: dict[str, Callable[..., Any]] = {
     **{name: LINKS[name].value for name in VECTOR_LINKS},
 }
 """Of all elements along the plate `over`, the first axis."""
-REPEATED: dict[str, Callable[..., Any]] = {
+REPEATED: dict[str, Callable[..., PyTree]] = {
     "sum": lambda x, times: times * x,
     "all": lambda x, _: x,
     "any": lambda x, _: x,
@@ -65,7 +65,7 @@ REPEATED: dict[str, Callable[..., Any]] = {
 VALUELESS = {"together": "its members are read from their beliefs, and have no value as one vector"}
 
 
-def point_function(expr: Apply) -> Callable[..., Any]:
+def point_function(expr: Apply) -> Callable[..., PyTree]:
     """The function of one scalar instance that `expr` applies."""
     function, options = VALUES[expr.op], dict(expr.options)
     if expr.domain.is_category:  # truth values are added as 0 and 1
@@ -93,7 +93,8 @@ def along(expr: Apply, found: Placed, scope: Scope) -> Placed:
 # Moments --------------------------------------------------------------------------------------------------------------
 
 
-def _linked(rule: Any, scope: Scope, argument: Placed) -> Placed:
+def _linked(rule: rules.Linked, scope: Scope, argument: Placed) -> Placed:
+    assert isinstance(rule.expr, Apply)
     link = LINKS[rule.expr.op]
     bound = scope.bound if scope.bound in link.bounds else next(iter(link.bounds))
     if rule.expr.op in VECTOR_LINKS:
@@ -101,7 +102,7 @@ def _linked(rule: Any, scope: Scope, argument: Placed) -> Placed:
     return Placed(link.moments(argument.value, bound), argument.plates)
 
 
-PROBABILITIES: dict[str, Callable[..., Any]] = {
+PROBABILITIES: dict[str, Callable[..., PyTree]] = {
     "not": lambda p: 1 - p,
     "and": lambda p, q: p * q,
     "or": lambda p, q: 1 - (1 - p) * (1 - q),
@@ -111,21 +112,23 @@ PROBABILITIES: dict[str, Callable[..., Any]] = {
 """Of a logical operation, from those of independent operands."""
 
 
-def _logical(rule: Any, *operands: Boolean) -> Boolean:
+def _logical(rule: rules.Logical, *operands: Boolean) -> Boolean:
+    assert isinstance(rule.expr, Apply)
     return Boolean(PROBABILITIES[rule.expr.op](*(operand.probability for operand in operands)))
 
 
-def _quotient(rule: Any, above: Positive, below: Positive) -> Positive:
+def _quotient(rule: rules.Quotient, above: Positive, below: Positive) -> Positive:
     inverse = power_of(below, rule.exponent)
     return Positive(above.mean * inverse.mean, above.log + inverse.log)
 
 
-def _scaled(rule: Any, v: Vector, s: Real) -> Vector:
+def _scaled(rule: rules.Scaled, v: Vector, s: Real) -> Vector:
     second = v.covariance + outer(v.mean, v.mean)
     return Vector(s.mean * v.mean, s.mean**2 * v.covariance + s.variance * second)
 
 
-def _stacked(rule: Any, *found: Real) -> Vector:
+def _stacked(rule: rules.Stacked, *found: Real) -> Vector:
+    assert isinstance(rule.expr, Apply)
     count = len(rule.expr.args)
     numbers, both = found[:count], found[count:]
     covariance = jnp.diag(jnp.stack([number.variance for number in numbers]))
@@ -135,25 +138,25 @@ def _stacked(rule: Any, *found: Real) -> Vector:
     return Vector(jnp.stack([number.mean for number in numbers]), covariance)
 
 
-def _inner_product(rule: Any, a: Vector, b: Vector) -> Real:
+def _inner_product(rule: rules.InnerProduct, a: Vector, b: Vector) -> Real:
     # One inner product of concatenated parts: over plates a single matrix product.
     left = jnp.concatenate([(a.covariance + outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
     right = jnp.concatenate([b.covariance.ravel(), outer(b.mean, b.mean).ravel()])
     return Real(jnp.dot(a.mean, b.mean), jnp.dot(left, right))
 
 
-def _squared_length(rule: Any, a: Vector) -> Real:
+def _squared_length(rule: rules.SquaredLength, a: Vector) -> Real:
     """a . a of a Gaussian vector."""
     spread = a.covariance @ (a.covariance + 2.0 * outer(a.mean, a.mean))
     return Real(jnp.dot(a.mean, a.mean) + jnp.trace(a.covariance), 2.0 * jnp.trace(spread))
 
 
-def _along(function: Callable[[Any], Any]) -> Callable[..., Placed]:
+def _along(function: Callable[[PyTree], PyTree]) -> Callable[..., Placed]:
     """The formula that applies a function to all elements along a plate."""
     return lambda rule, scope, found: mapped(function, along(rule.expr, found, scope), order=rule.expr.plates)
 
 
-EACH: dict[type[rules.Average], Callable[..., Any]] = {
+EACH: dict[type[rules.Average], Callable[..., PyTree]] = {
     rules.Logical: _logical,
     rules.Product: lambda rule, a, b: Positive(a.mean * b.mean, a.log + b.log),
     rules.KnownQuotient: lambda rule, a, b: Positive(a.mean / b.mean, a.log - b.log),

@@ -7,19 +7,22 @@ matrix product.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
-Plates = tuple[Any, ...]
+from ...compiler.language.nodes import Plate
+
+Plates = tuple[Plate, ...]
 
 
 class Placed(NamedTuple):
     """`value` (an array or a tuple of arrays) with one leading axis for each of `plates`."""
 
-    value: Any
+    value: PyTree
     plates: Plates
 
 
@@ -46,7 +49,7 @@ def arrange(placed: Placed, plates: Plates) -> Placed:
     return Placed(jax.tree.map(transpose, placed.value), target)
 
 
-def mapped(function: Callable[..., Any], *operands: Placed, order: Plates = ()) -> Placed:
+def mapped(function: Callable[..., PyTree], *operands: Placed, order: Plates = ()) -> Placed:
     """`function`, written for one scalar instance, over all plates of its operands (in `order` where given)."""
     plates = union(*(operand.plates for operand in operands))
     plates = ordered(plates, order)
@@ -57,7 +60,7 @@ def mapped(function: Callable[..., Any], *operands: Placed, order: Plates = ()) 
     return Placed(function(*(operand.value for operand in placed)), plates)
 
 
-def to_event(placed: Placed, plate: Any) -> Placed:
+def to_event(placed: Placed, plate: Plate) -> Placed:
     """Moves a plate axis to the first event axis."""
     position = placed.plates.index(plate)
     last = len(placed.plates) - 1
@@ -65,7 +68,7 @@ def to_event(placed: Placed, plate: Any) -> Placed:
     return Placed(value, placed.plates[:position] + placed.plates[position + 1 :])
 
 
-def spread(placed: Placed, plates: Plates, sizes: dict[Any, int]) -> Any:
+def spread(placed: Placed, plates: Plates, sizes: Mapping[str, int]) -> PyTree:
     """The value broadcast over all of `plates`, in that order."""
     placed = arrange(placed, plates)
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.algebra.averages import Polynomial
+from ...factors.arrays import Array
 from ...factors.moments import Real
 from ...factors.scalars import covariance, expectation
 
 Powers = dict[tuple, int]  # atoms by key, with their exponents
 
 
-def polynomial(rule: Polynomial, *found: Any) -> Real:
+def polynomial(rule: Polynomial, *found: PyTree) -> Real:
     """Mean and variance in one instance, from the data of the polynomial and then its numbers."""
     count = len(rule.data)
     values, numbers = iter(found[:count]), dict(zip(rule.keys, found[count:], strict=True))
     products = {frozenset(product.items()): product for product in rule.products}
-    scales: dict[Any, Any] = dict.fromkeys(products, 0.0)  # like terms are one
+    scales: dict[frozenset, Array | float] = dict.fromkeys(products, 0.0)  # like terms are one
     for size, product in zip(rule.factors, rule.products, strict=True):
         scales[frozenset(product.items())] += math.prod(itertools.islice(values, size), start=1.0)
     mean = sum((scales[p] * _mean(numbers, product) for p, product in products.items()), start=jnp.zeros(()))
@@ -29,6 +30,7 @@ def polynomial(rule: Polynomial, *found: Any) -> Real:
         (1.0 if p == q else 2.0) * scales[p] * scales[q] * _covariance(numbers, products[p], products[q])
         for p, q in _sharing(products)
     )
+    mean = jnp.asarray(mean)
     return Real(mean, variance + jnp.zeros_like(mean))
 
 
@@ -44,14 +46,14 @@ def _sharing(products: dict[frozenset, Powers]) -> Iterator[tuple[frozenset, fro
             holders.setdefault(key, []).append(p)
 
 
-def _mean(numbers: dict, product: Powers) -> Any:
+def _mean(numbers: dict, product: Powers) -> Array | float:
     total = 1.0
     for key, exponent in product.items():
         total = total * expectation(numbers[key], exponent)
     return total
 
 
-def _covariance(numbers: dict, left: Powers, right: Powers) -> Any:
+def _covariance(numbers: dict, left: Powers, right: Powers) -> Array | float:
     """Cov of two products of independent numbers, of which they share some."""
     apart, together = 1.0, 0.0  # E l E r and Cov(l, r) of the factors so far
     for key in dict.fromkeys([*left, *right]):

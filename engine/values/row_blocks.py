@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Gather, Input, Plate, inside, parents
+from ...factors.arrays import Array
 from .plated import Placed
 
 LARGE = 1 << 21  # numbers that a factor may hold at once; one with more is cut into blocks
@@ -37,7 +39,7 @@ class Rows(NamedTuple):
     def number(self) -> int:
         return -(-self.total // self.size)
 
-    def window(self, number: Any) -> Window:
+    def window(self, number: Array) -> Window:
         """One block; `number` may be traced."""
         fresh = number * self.size
         return Window(self, jnp.minimum(fresh, self.total - self.size), fresh)
@@ -47,8 +49,8 @@ class Window(NamedTuple):
     """The rows from `first` on that an expression sees, of which those before `fresh` have been counted already."""
 
     rows: Rows
-    first: Any
-    fresh: Any
+    first: Array
+    fresh: Array
 
     def seen(self, placed: Placed) -> Placed:
         """The part of a value that is inside."""
@@ -160,13 +162,15 @@ def _dimension(node: Expr, sizes: Mapping[str, int]) -> int:
     return sizes[size.name] if isinstance(size, Plate) else int(size or 1)
 
 
-def summed(energy: Callable[[Any], Any], rows: Rows, scope: Any) -> Any:
+def summed(energy: Callable[[PyTree], PyTree], rows: Rows, scope: Any) -> Array:
     """The sum of a function of windowed scopes over all blocks; its gradient too holds one block at a time."""
     one = jax.checkpoint(lambda number: energy(within(scope, rows, number)), prevent_cse=False)
     return jnp.sum(jax.lax.map(one, jnp.arange(rows.number)))
 
 
-def summed_with_gradient(energy: Callable[[Any, Any], Any], rows: Rows, scope: Any, here: Any) -> tuple[Any, Any]:
+def summed_with_gradient(
+    energy: Callable[[PyTree, PyTree], PyTree], rows: Rows, scope: Any, here: PyTree
+) -> tuple[Array, PyTree]:
     """The sum of `energy(scope, moments)` over all blocks, and its gradient in the moments: one pass over the rows."""
 
     def one(total, number):
@@ -177,7 +181,7 @@ def summed_with_gradient(energy: Callable[[Any, Any], Any], rows: Rows, scope: A
     return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), start, jnp.arange(rows.number))[0]
 
 
-def joined(blocks: Any, axis: int, rows: Rows) -> Any:
+def joined(blocks: PyTree, axis: int, rows: Rows) -> PyTree:
     """Blocks of rows stacked along a first axis, as one array with all rows along `axis`."""
     array = jnp.moveaxis(blocks, 0, axis)
     array = array.reshape((*array.shape[:axis], -1, *array.shape[axis + 2 :]))
@@ -188,12 +192,12 @@ def joined(blocks: Any, axis: int, rows: Rows) -> Any:
     return jnp.concatenate([whole, jax.lax.slice_in_dim(last, again, None, axis=axis)], axis)
 
 
-def within(scope: Any, rows: Rows, number: Any) -> Any:
+def within(scope: Any, rows: Rows, number: Array) -> Any:
     """The scope that sees one block of rows, and counts those that no block before has had."""
     return _windowed(scope, rows.window(number))
 
 
-def beginning_at(scope: Any, rows: Rows, first: Any) -> Any:
+def beginning_at(scope: Any, rows: Rows, first: Array) -> Any:
     """The scope that sees the block of rows that begins with row `first`."""
     return _windowed(scope, Window(rows, first, first))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+
+from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Joint
-from ...compiler.language.nodes import Plate
+from ...compiler.language.nodes import Expr, Plate
 from .plated import Placed
 from .row_blocks import Rows, Window
 from .sparse_rows import Pages
@@ -22,33 +23,33 @@ class Scope:
     """
 
     sizes: dict[str, int]
-    data: dict[str, Any]
-    moments: dict[str, Any]
+    data: dict[str, PyTree]
+    moments: dict[str, PyTree]
     bound: str | None = None
     joints: tuple[Joint, ...] = ()
     rows: Mapping[Block, Rows] = dataclasses.field(default_factory=dict)
     window: Window | None = None
 
-    def seen(self, found: Any, plates: tuple[Plate, ...]) -> Placed:
+    def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""
         if isinstance(found, Pages):
             return found.seen(self.window, plates)
         placed = found if isinstance(found, Placed) else Placed(found, plates)
         return placed if self.window is None else self.window.seen(placed)
 
-    def with_data(self, extra: dict[str, Any]) -> Scope:
+    def with_data(self, extra: dict[str, PyTree]) -> Scope:
         """The same scope with more data."""
         return dataclasses.replace(self, data={**self.data, **extra})
 
-    def with_moments(self, moments: dict[str, Any]) -> Scope:
+    def with_moments(self, moments: dict[str, PyTree]) -> Scope:
         """The same scope with other moments."""
         return dataclasses.replace(self, moments=moments)
 
-    def joint_of(self, variable: Any) -> Joint | None:
+    def joint_of(self, variable: Expr) -> Joint | None:
         """The joint belief that a variable is a member of, if its moments are there."""
         held = (joint for joint in self.joints if joint.variable.name in self.moments)
         return next((joint for joint in held if variable in set(joint.members)), None)
 
-    def size(self, size: Any) -> int:
+    def size(self, size: int | Plate) -> int:
         """A number of classes, where it may be a plate."""
         return self.sizes[size.name] if isinstance(size, Plate) else size

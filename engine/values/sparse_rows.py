@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...factors.arrays import Array
 from ...factors.errors import DataError
-from .plated import Placed
+from .plated import Placed, Plates
 from .row_blocks import Rows, Window, joined
 
 LARGEST = 1 << 28  # numbers of the dense matrix that stands for a sparse one where it cannot be cut
@@ -26,8 +27,8 @@ LARGEST = 1 << 28  # numbers of the dense matrix that stands for a sparse one wh
 class Pages:
     """`values[p, i]` stands at `places[p, i]`, row * columns + column, of block p; padding stands behind its end."""
 
-    values: Any
-    places: Any
+    values: Array
+    places: Array
     rows: Rows = dataclasses.field(metadata={"static": True})
     columns: int = dataclasses.field(metadata={"static": True})
 
@@ -36,7 +37,7 @@ class Pages:
         """Number of entries, padding included."""
         return int(np.size(self.values))
 
-    def seen(self, window: Window | None, plates: Any) -> Placed:
+    def seen(self, window: Window | None, plates: Plates) -> Placed:
         """The dense rows inside the window, or all of them."""
         if window is not None and window.rows == self.rows:
             page = -(-window.first // self.rows.size)
@@ -44,7 +45,7 @@ class Pages:
         whole = Placed(joined(jax.vmap(self._dense)(self.values, self.places), 0, self.rows), plates)
         return whole if window is None else window.seen(whole)
 
-    def _dense(self, values: Any, places: Any) -> Any:
+    def _dense(self, values: Array, places: Array) -> Array:
         size = self.rows.size * self.columns
         flat = jnp.zeros(size, values.dtype).at[places].set(values, mode="drop", indices_are_sorted=True)
         return flat.reshape(self.rows.size, self.columns)

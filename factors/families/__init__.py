@@ -9,6 +9,7 @@ import pkgutil
 from .base import ExponentialFamily, Family
 from .bernoulli import Bernoulli
 from .beta import Beta
+from .capabilities import DiscreteFamily, DivisorFamily, GaussianFamily, TwoMomentFamily
 from .categorical import Categorical
 from .dirichlet import Dirichlet
 from .gamma import Gamma
@@ -40,13 +41,17 @@ __all__ = [
     "Beta",
     "Categorical",
     "Dirichlet",
+    "DiscreteFamily",
+    "DivisorFamily",
     "ExponentialFamily",
     "Family",
     "Gamma",
     "Gaussian",
+    "GaussianFamily",
     "Point",
     "Poisson",
     "SpikeAndSlab",
+    "TwoMomentFamily",
     "VectorGaussian",
     "Wishart",
 ]

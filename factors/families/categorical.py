@@ -9,54 +9,85 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
+from ..arrays import Array, Key, Numeric
 from ..errors import UnsupportedError
 from ..moments import Category
-from .base import Array, ExponentialFamily, Naturals
+from .base import Arrays, Levels, Vectors
+from .capabilities import DiscreteFamily
 
 
 @final
-class Categorical(ExponentialFamily):
+class Categorical(DiscreteFamily):
     """P(x = k) = exp(logits_k) / sum_j exp(logits_j), with the statistics 1[x = k].
 
     `logits` is shaped plates + (K,) and identified up to a constant; minus infinity excludes a class, plus infinity
     chooses one. All classes excluded is a contradiction: probabilities NaN, not proper.
     """
 
-    logits: Array
+    logits: Vectors
     kind: ClassVar[str] = "category"
     natural_ndims: ClassVar[tuple[int, ...]] = (1,)
 
     @property
-    def probability(self) -> Array:
+    def probability(self) -> Vectors:
         """The class probabilities, shaped plates + (K,)."""
         odds = jnp.exp(self._shifted())
         return odds / jnp.sum(odds, axis=-1, keepdims=True)
 
     @classmethod
-    def from_parameters(cls, *, probability: Array) -> Self:
+    def from_parameters(cls, *, probability: Vectors) -> Self:
         return cls(jnp.log(probability))
 
     def parameters(self) -> dict[str, Array]:
         return {"probability": self.probability}
 
-    def mean(self) -> Array:
+    def mean(self) -> Vectors:
         return self.probability
 
-    def variance(self) -> Array:
+    def variance(self) -> Vectors:
         return self.probability * (1.0 - self.probability)
 
     def log_partition(self) -> Array:
         return logsumexp(self.logits, axis=-1)
 
-    def expected_stats(self) -> Naturals:
+    def expected_stats(self) -> Arrays:
         return (self.probability,)
 
     @classmethod
-    def from_stats(cls, stats: Naturals) -> Self:
+    def from_stats(cls, stats: Arrays) -> Self:
         return cls.from_parameters(probability=stats[0])
 
     @classmethod
-    def stats_of(cls, value: Array, size: int) -> Naturals:
+    def from_moments(cls, moments: Category) -> Self:
+        return cls.from_parameters(probability=moments.probability)
+
+    @classmethod
+    def from_logits(cls, logits: Array) -> Self:
+        return cls(logits)
+
+    @classmethod
+    def anchor(cls, event: int | None = None) -> Self:
+        """All classes alike."""
+        return cls.uniform((), event)
+
+    @classmethod
+    def placeholder(cls, event: int | None = None) -> Self:
+        return cls.anchor(event)
+
+    @classmethod
+    def first_moments(cls, event: int | None = None) -> Category:
+        return Category(jnp.full((event or 1,), 1.0 / (event or 1)))
+
+    @classmethod
+    def legal_value(cls, event: int | None = None) -> float | int:
+        return 0
+
+    @classmethod
+    def bijection(cls, event: int | None = None) -> None:
+        return None
+
+    @classmethod
+    def stats_of(cls, value: Array, size: int) -> Arrays:
         """The indicator of the class among `size` classes."""
         return (jax.nn.one_hot(value, size, dtype=float),)
 
@@ -64,7 +95,7 @@ class Categorical(ExponentialFamily):
     def log_base(cls, value: Array) -> Array:
         return jnp.zeros(jnp.shape(value))
 
-    def fisher_solve(self, tangent: Naturals) -> Naturals:
+    def fisher_solve(self, tangent: Arrays) -> Arrays:
         """The solution of least norm: the tangent is centred, and so is what is returned."""
         probability = self.probability
         excluded = probability == 0.0
@@ -96,16 +127,19 @@ class Categorical(ExponentialFamily):
         return Category(*cls.stats_of(value, size))
 
     @staticmethod
-    def pull(moments: Category, gradient: Category) -> Naturals:
+    def pull(moments: Category, gradient: Category) -> Arrays:
         return (gradient.probability,)
 
-    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+    def sharpened(self, times: Numeric) -> Self:
+        return self
+
+    def quantile(self, level: Levels) -> np.ndarray:
         raise UnsupportedError(
             "Asked for a quantile of a category: its classes have no order, so none is below another. "
             "Use the probabilities, `mean()`."
         )
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.categorical(key, self._log_probability(), shape=(*shape, *self.plates))
 
     def _shifted(self) -> Array:

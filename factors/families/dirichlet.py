@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from ..arrays import Array, Key, Numeric
 from ..moments import Simplex
 from ..special import digamma, lgamma
-from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+from .base import Arrays, ExponentialFamily, Levels, Vectors, floating, host, levels
+from .bijections import Bijection, broken_stick
 from .dirichlet_functions import dirichlet_entropy, dirichlet_fisher_solve, solve_concentration
 
 
@@ -22,26 +24,26 @@ class Dirichlet(ExponentialFamily):
     `concentration_minus_one` is c - 1, shaped plates + (K,).
     """
 
-    concentration_minus_one: Array
+    concentration_minus_one: Vectors
     kind: ClassVar[str] = "simplex"
     natural_ndims: ClassVar[tuple[int, ...]] = (1,)
 
     @property
-    def concentration(self) -> Array:
+    def concentration(self) -> Vectors:
         """The concentration, shaped plates + (K,)."""
         return 1.0 + self.concentration_minus_one
 
     @classmethod
-    def from_parameters(cls, *, concentration: Array) -> Self:
+    def from_parameters(cls, *, concentration: Vectors) -> Self:
         return cls(concentration - 1.0)
 
     def parameters(self) -> dict[str, Array]:
         return {"concentration": self.concentration}
 
-    def mean(self) -> Array:
+    def mean(self) -> Vectors:
         return self.concentration / jnp.sum(self.concentration, axis=-1, keepdims=True)
 
-    def variance(self) -> Array:
+    def variance(self) -> Vectors:
         mean = self.mean()
         return mean * (1.0 - mean) / (1.0 + jnp.sum(self.concentration, axis=-1, keepdims=True))
 
@@ -49,17 +51,42 @@ class Dirichlet(ExponentialFamily):
         concentration = self.concentration
         return jnp.sum(lgamma(concentration), axis=-1) - lgamma(jnp.sum(concentration, axis=-1))
 
-    def expected_stats(self) -> Naturals:
+    def expected_stats(self) -> Arrays:
         concentration = self.concentration
         return (digamma(concentration) - digamma(jnp.sum(concentration, axis=-1, keepdims=True)),)
 
     @classmethod
-    def from_stats(cls, stats: Naturals) -> Self:
+    def from_stats(cls, stats: Arrays) -> Self:
         """Newton's iteration with the matrix inversion lemma; source minka2000dirichlet."""
         return cls.from_parameters(concentration=solve_concentration(stats[0]))
 
     @classmethod
-    def stats_of(cls, value: Array) -> Naturals:
+    def from_moments(cls, moments: Simplex) -> Self:
+        return cls.from_stats((moments.log,))
+
+    @classmethod
+    def anchor(cls, event: int | None = None) -> Self:
+        """The uniform distribution."""
+        return cls.uniform((), event)
+
+    @classmethod
+    def placeholder(cls, event: int | None = None) -> Self:
+        return cls.anchor(event)
+
+    @classmethod
+    def first_moments(cls, event: int | None = None) -> Simplex:
+        return Simplex(jnp.full((event or 1,), -jnp.log(1.0 * (event or 1))))
+
+    @classmethod
+    def legal_value(cls, event: int | None = None) -> np.ndarray:
+        return np.full(event or 1, 1.0 / (event or 1))
+
+    @classmethod
+    def bijection(cls, event: int | None = None) -> Bijection:
+        return broken_stick(event or 1)
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Arrays:
         """log x."""
         return (jnp.log(floating(value)),)
 
@@ -67,7 +94,7 @@ class Dirichlet(ExponentialFamily):
     def log_base(cls, value: Array) -> Array:
         return jnp.zeros_like(floating(value)[..., 0])
 
-    def fisher_solve(self, tangent: Naturals) -> Naturals:
+    def fisher_solve(self, tangent: Arrays) -> Arrays:
         return (dirichlet_fisher_solve(self.concentration, tangent[0]),)
 
     def log_density(self, value: Array) -> Array:
@@ -88,10 +115,13 @@ class Dirichlet(ExponentialFamily):
         return Simplex(*cls.stats_of(value))
 
     @staticmethod
-    def pull(moments: Simplex, gradient: Simplex) -> Naturals:
+    def pull(moments: Simplex, gradient: Simplex) -> Arrays:
         return (gradient.log,)
 
-    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+    def sharpened(self, times: Numeric) -> Self:
+        return self
+
+    def quantile(self, level: Levels) -> np.ndarray:
         """The quantile of each coordinate (its marginal is a Beta), shaped as the levels, then plates + (K,)."""
         import scipy.special  # here: it takes a third of a second to import
 
@@ -99,6 +129,6 @@ class Dirichlet(ExponentialFamily):
         rest = concentration.sum(axis=-1, keepdims=True) - concentration
         return scipy.special.betaincinv(concentration, rest, levels(level, len(self.plates) + 1))
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.concentration)
         return jax.random.dirichlet(key, own, (*shape, *self.plates), own.dtype)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 
+from ..arrays import Array
 from ..special import digamma, trigamma
 from .gamma_functions import gamma_entropy, trigamma_minus_reciprocal
-
-Array = Any
 
 _NEWTON_STEPS = 28
 

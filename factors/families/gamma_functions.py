@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax.numpy as jnp
 
+from ..arrays import Array, Numeric
 from ..special import lgamma
-
-Array = Any
 
 _SHIFT = 8
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -24,21 +22,21 @@ _TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 _LGAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
-def log_minus_digamma(a: Array) -> Array:
+def log_minus_digamma(a: Numeric) -> Numeric:
     """log a - digamma(a), about 1 / (2 a) for large a."""
     z = a + _SHIFT
     poles = sum(1.0 / (a + i) for i in range(_SHIFT))
     return poles - jnp.log1p(_SHIFT / a) + 0.5 / z + _series(_DIGAMMA, z) / z
 
 
-def trigamma_minus_reciprocal(a: Array) -> Array:
+def trigamma_minus_reciprocal(a: Numeric) -> Numeric:
     """trigamma(a) - 1 / a, about 1 / (2 a^2) for large a; minus the derivative of `log_minus_digamma`."""
     z = a + _SHIFT
     poles = sum(1.0 / (a + i) ** 2 for i in range(_SHIFT))
     return poles - _SHIFT / (a * z) + (0.5 + _series(_TRIGAMMA, z)) / z**2
 
 
-def gamma_entropy(a: Array) -> Array:
+def gamma_entropy(a: Numeric) -> Array:
     """Entropy of a Gamma variable of shape `a` and rate 1: lgamma(a) - (a - 1) digamma(a) + a."""
     large = jnp.maximum(a, _SHIFT)
     small = jnp.minimum(a, _SHIFT)
@@ -50,7 +48,7 @@ def gamma_entropy(a: Array) -> Array:
     return 0.5 * jnp.log(a) + _HALF_LOG_TWO_PI + remainder + (a - 1.0) * log_minus_digamma(a)
 
 
-def _series(coefficients: Sequence[float], z: Array) -> Array:
+def _series(coefficients: Sequence[float], z: Numeric) -> Numeric:
     """sum_n c_n / z^(2 n + 1)."""
     square = 1.0 / z**2
     total = coefficients[-1]

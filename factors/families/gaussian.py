@@ -9,40 +9,43 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array, Key, Numeric
 from ..moments import Real
-from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+from .base import Levels, Naturals, Number, Scalars, floating, host, levels
+from .bijections import Bijection, line
+from .capabilities import GaussianFamily, TwoMomentFamily, finite
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
 
 @final
-class Gaussian(ExponentialFamily):
+class Gaussian(TwoMomentFamily, GaussianFamily):
     """N(x; mean, variance) = exp(precision_mean x - precision x^2 / 2 - A), with statistics x and x^2.
 
     `precision_mean` is mean / variance, `negative_half_precision` is -1 / (2 variance); both shaped plates.
     """
 
-    precision_mean: Array
-    negative_half_precision: Array
+    precision_mean: Scalars
+    negative_half_precision: Scalars
     kind: ClassVar[str] = "real"
     natural_ndims: ClassVar[tuple[int, ...]] = (0, 0)
 
     @property
-    def precision(self) -> Array:
+    def precision(self) -> Scalars:
         """1 / variance; zero for the uniform message, negative in some improper ones."""
         return -2.0 * self.negative_half_precision
 
     @classmethod
-    def from_parameters(cls, *, mean: Array, variance: Array) -> Self:
+    def from_parameters(cls, *, mean: Scalars, variance: Scalars) -> Self:
         return cls(mean / variance, -0.5 / variance)
 
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Scalars]:
         return {"mean": self.mean(), "variance": self.variance()}
 
-    def mean(self) -> Array:
+    def mean(self) -> Scalars:
         return self.precision_mean / self.precision
 
-    def variance(self) -> Array:
+    def variance(self) -> Scalars:
         return 1.0 / self.precision
 
     def log_partition(self) -> Array:
@@ -58,13 +61,43 @@ class Gaussian(ExponentialFamily):
         return cls.from_parameters(mean=mean, variance=square - mean**2)
 
     @classmethod
-    def stats_of(cls, value: Array) -> Naturals:
+    def from_moments(cls, moments: Real) -> Self:
+        return cls.from_parameters(mean=moments.mean, variance=moments.variance)
+
+    @classmethod
+    def from_mean_and_variance(cls, mean: Scalars, variance: Scalars) -> Self:
+        return cls.from_parameters(mean=mean, variance=variance)
+
+    @classmethod
+    def anchor(cls, event: int | None = None) -> Self:
+        """Of mean 0 and variance 1."""
+        linear, half = cls.uniform().naturals()
+        return cls(linear, half - 0.5)
+
+    @classmethod
+    def placeholder(cls, event: int | None = None) -> Self:
+        return cls.anchor()
+
+    @classmethod
+    def first_moments(cls, event: int | None = None) -> Real:
+        return Real(jnp.zeros(()), jnp.ones(()))
+
+    @classmethod
+    def legal_value(cls, event: int | None = None) -> float | int:
+        return 0
+
+    @classmethod
+    def bijection(cls, event: int | None = None) -> Bijection:
+        return line()
+
+    @classmethod
+    def stats_of(cls, value: Numeric) -> Naturals:
         """x and x^2."""
         value = floating(value)
         return value, value**2
 
     @classmethod
-    def log_base(cls, value: Array) -> Array:
+    def log_base(cls, value: Numeric) -> Array:
         return jnp.zeros_like(floating(value))
 
     def fisher_solve(self, tangent: Naturals) -> Naturals:
@@ -72,7 +105,7 @@ class Gaussian(ExponentialFamily):
         half = 0.5 * precision**2 * (tangent[1] - 2.0 * mean * tangent[0])
         return precision * tangent[0] - 2.0 * mean * half, half
 
-    def log_density(self, value: Array) -> Array:
+    def log_density(self, value: Number) -> Array:
         # Not eta t - A: that loses all digits when |mean| is many standard deviations.
         return 0.5 * (jnp.log(self.precision) - _LOG_TWO_PI - self.precision * (value - self.mean()) ** 2)
 
@@ -83,10 +116,10 @@ class Gaussian(ExponentialFamily):
         return (self.precision > 0.0) & jnp.isfinite(self.precision_mean)
 
     def moments(self) -> Real:
-        return Real(self.mean(), self.variance())
+        return Real(jnp.asarray(self.mean()), jnp.asarray(self.variance()))
 
     @classmethod
-    def moments_at(cls, value: Array) -> Real:
+    def moments_at(cls, value: Numeric) -> Real:
         """The moments of a point."""
         value = floating(value)
         return Real(value, jnp.zeros_like(value))
@@ -95,13 +128,22 @@ class Gaussian(ExponentialFamily):
     def pull(moments: Real, gradient: Real) -> Naturals:
         return gradient.mean - 2.0 * moments.mean * gradient.variance, gradient.variance
 
-    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+    def sharpened(self, times: Numeric) -> Self:
+        return type(self)(times * self.precision_mean, times * self.negative_half_precision)
+
+    def moved(self, mean: Array) -> Self:
+        return type(self)(self.precision * mean, self.negative_half_precision)
+
+    def jittered(self, key: Key) -> Self:
+        return self.moved(finite(self.sample(key)))
+
+    def quantile(self, level: Levels) -> np.ndarray:
         import scipy.special  # here: it takes a third of a second to import
 
         linear, quadratic = host(*self.naturals())
         score = scipy.special.ndtri(levels(level, len(self.plates)))
         return -0.5 * linear / quadratic + score / np.sqrt(-2.0 * quadratic)
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         mean = floating(self.mean())
         return mean + jnp.sqrt(self.variance()) * jax.random.normal(key, (*shape, *self.plates), mean.dtype)

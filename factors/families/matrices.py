@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-Array = Any
+from ..arrays import Array
+
 WRITTEN_OUT = 4  # rows
 BY_COLUMN = 16  # rows up to which a loop over columns serves; every step of it is one operation on all matrices
 
@@ -46,7 +47,7 @@ def cholesky(matrix: Array) -> Array:
     if size > WRITTEN_OUT:
         return _cholesky_by_column(matrix)
     zero = jnp.zeros_like(matrix[..., 0, 0])
-    root: Any = [[None] * size for _ in range(size)]
+    root: list[list[Any]] = [[None] * size for _ in range(size)]
     for i in range(size):
         for j in range(i + 1):
             rest = matrix[..., i, j] - sum(root[i][k] * root[j][k] for k in range(j))
@@ -139,7 +140,7 @@ def inverse_root(matrix: Array) -> Array:
     size = root.shape[-1]
     if size <= WRITTEN_OUT:
         zero = jnp.zeros_like(root[..., 0, 0])
-        w: Any = [[None] * size for _ in range(size)]
+        w: list[list[Any]] = [[None] * size for _ in range(size)]
         for i in range(size):
             w[i][i] = 1.0 / root[..., i, i]
             for j in range(i):

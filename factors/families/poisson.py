@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array, Key, Numeric
 from ..moments import Count
 from ..special import lgamma
-from .base import Array, ExponentialFamily, Naturals, floating, host, levels
+from .base import ExponentialFamily, Levels, Naturals, Scalars, floating, host, levels
 
 _NODES = 400
 _CUT = 38.0
@@ -24,7 +25,7 @@ class Poisson(ExponentialFamily):
     message from the one factor that generates the count leaves its 1 / x! out, because the family has it.
     """
 
-    log_rate: Array
+    log_rate: Scalars
     kind: ClassVar[str] = "count"
     natural_ndims: ClassVar[tuple[int, ...]] = (0,)
 
@@ -34,7 +35,7 @@ class Poisson(ExponentialFamily):
         return jnp.exp(self.log_rate)
 
     @classmethod
-    def from_parameters(cls, *, rate: Array) -> Self:
+    def from_parameters(cls, *, rate: Scalars) -> Self:
         return cls(jnp.log(rate))
 
     def parameters(self) -> dict[str, Array]:
@@ -57,18 +58,43 @@ class Poisson(ExponentialFamily):
         return cls.from_parameters(rate=stats[0])
 
     @classmethod
-    def stats_of(cls, value: Array) -> Naturals:
+    def from_moments(cls, moments: Count) -> Self:
+        return cls.from_parameters(rate=moments.mean)
+
+    @classmethod
+    def anchor(cls, event: int | None = None) -> Self:
+        """Of rate 1."""
+        return cls.uniform()
+
+    @classmethod
+    def placeholder(cls, event: int | None = None) -> Self:
+        return cls.anchor()
+
+    @classmethod
+    def first_moments(cls, event: int | None = None) -> Count:
+        return Count(jnp.ones(()), jnp.zeros(()))
+
+    @classmethod
+    def legal_value(cls, event: int | None = None) -> float | int:
+        return 0
+
+    @classmethod
+    def bijection(cls, event: int | None = None) -> None:
+        return None
+
+    @classmethod
+    def stats_of(cls, value: Numeric) -> Naturals:
         """x."""
         return (floating(value),)
 
     @classmethod
-    def log_base(cls, value: Array) -> Array:
+    def log_base(cls, value: Numeric) -> Array:
         return -lgamma(floating(value) + 1.0)
 
     def fisher_solve(self, tangent: Naturals) -> Naturals:
         return (tangent[0] / self.rate,)
 
-    def log_density(self, value: Array) -> Array:
+    def log_density(self, value: Numeric) -> Array:
         value = jnp.asarray(value).astype(floating(self.log_rate).dtype)
         return jnp.where(value == 0.0, 0.0, value * self.log_rate) - self.rate + self.log_base(value)
 
@@ -77,14 +103,14 @@ class Poisson(ExponentialFamily):
         empty = self.log_rate == -jnp.inf
         return self.rate * (1.0 - jnp.where(empty, 0.0, self.log_rate)) + _expected_log_factorial(self.rate)
 
-    def is_proper(self) -> Array:
+    def is_proper(self) -> Array | np.bool_ | bool:
         return self.log_rate < jnp.inf
 
     def moments(self) -> Count:
         return Count(self.rate, _expected_log_factorial(self.rate))
 
     @classmethod
-    def moments_at(cls, value: Array) -> Count:
+    def moments_at(cls, value: Numeric) -> Count:
         """The moments of a point."""
         value = floating(value)
         return Count(value, lgamma(value + 1.0))
@@ -94,7 +120,10 @@ class Poisson(ExponentialFamily):
         """The gradient in the mean; that in E log x! is dropped, as the base measure holds the 1 / x! it comes from."""
         return (gradient.mean,)
 
-    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+    def sharpened(self, times: Numeric) -> Self:
+        return self
+
+    def quantile(self, level: Levels) -> np.ndarray:
         import scipy.special  # here: it takes a third of a second to import
 
         rate = np.exp(host(self.log_rate)[0])
@@ -103,11 +132,11 @@ class Poisson(ExponentialFamily):
         below = np.maximum(count - 1.0, 0.0)
         return np.where(scipy.special.pdtr(below, rate) >= level, below, count)
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.poisson(key, self.rate, (*shape, *self.plates))
 
 
-def _expected_log_factorial(rate: Array) -> Array:
+def _expected_log_factorial(rate: Numeric) -> Array:
     """E log x! of a Poisson variable.
 
     Malmsten's integral of log x! averages to the integral over z in (0, 1) of (rate - (1 - exp(-rate z)) / z) divided

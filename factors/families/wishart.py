@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, Self, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import Array, Key, Numeric
 from ..errors import UnsupportedError
 from ..moments import PosDef
 from ..special import digamma, lgamma
-from .base import Array, ExponentialFamily, Naturals, floating
+from .base import Arrays, ExponentialFamily, Levels, Matrices, Scalars, floating
+from .bijections import Bijection, cholesky_factor
 from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
 from .matrices import diagonal, inverse, is_positive_definite, log_det, outer, symmetric, trace_product
 
@@ -29,32 +31,32 @@ class Wishart(ExponentialFamily):
     `log_det_coefficient` is (dof - D - 1) / 2, shaped plates. E X = dof * scale; proper for dof > D - 1.
     """
 
-    negative_half_inverse_scale: Array
-    log_det_coefficient: Array
+    negative_half_inverse_scale: Matrices
+    log_det_coefficient: Scalars
     kind: ClassVar[str] = "posdef"
     natural_ndims: ClassVar[tuple[int, ...]] = (2, 0)
 
     @property
-    def dof(self) -> Array:
+    def dof(self) -> Scalars:
         """The degrees of freedom."""
         return 2.0 * self.log_det_coefficient + self._dimension + 1
 
     @property
-    def scale(self) -> Array:
+    def scale(self) -> Matrices:
         """The scale matrix: the mean divided by the degrees of freedom."""
         return inverse(self._inverse_scale)
 
     @classmethod
-    def from_parameters(cls, *, dof: Array, scale: Array) -> Self:
+    def from_parameters(cls, *, dof: Scalars, scale: Matrices) -> Self:
         return cls(-0.5 * inverse(scale), 0.5 * (dof - jnp.shape(scale)[-1] - 1.0))
 
-    def parameters(self) -> dict[str, Array]:
+    def parameters(self) -> dict[str, Scalars]:
         return {"dof": self.dof, "scale": self.scale}
 
-    def mean(self) -> Array:
+    def mean(self) -> Matrices:
         return jnp.asarray(self.dof)[..., None, None] * self.scale
 
-    def variance(self) -> Array:
+    def variance(self) -> Matrices:
         """dof (scale_ij^2 + scale_ii scale_jj), by element."""
         scale = self.scale
         return jnp.asarray(self.dof)[..., None, None] * (scale**2 + outer(diagonal(scale), diagonal(scale)))
@@ -64,12 +66,12 @@ class Wishart(ExponentialFamily):
         gammas = jnp.sum(lgamma(_shapes(half, self._dimension)), axis=-1)
         return gammas + _quarter_pairs(self._dimension) * _LOG_PI + half * self._log_det_twice_scale
 
-    def expected_stats(self) -> Naturals:
+    def expected_stats(self) -> Arrays:
         digammas = jnp.sum(digamma(_shapes(0.5 * self.dof, self._dimension)), axis=-1)
         return self.mean(), digammas + self._log_det_twice_scale
 
     @classmethod
-    def from_stats(cls, stats: Naturals) -> Self:
+    def from_stats(cls, stats: Arrays) -> Self:
         """The scale is mean / dof; dof solves log det E X - E log det X = its value under the family, by Newton."""
         mean, log = stats
         dimension = mean.shape[-1]
@@ -77,7 +79,36 @@ class Wishart(ExponentialFamily):
         return cls(-0.5 * dof[..., None, None] * inverse(mean), 0.5 * (dof - dimension - 1.0))
 
     @classmethod
-    def stats_of(cls, value: Array) -> Naturals:
+    def from_moments(cls, moments: PosDef) -> Self:
+        return cls.from_stats((moments.mean, moments.log_det))
+
+    @classmethod
+    def anchor(cls, event: int | None = None) -> Self:
+        """Proportional to exp(-tr X / 2)."""
+        uniform = cls.uniform((), event)
+        half = uniform.negative_half_inverse_scale - 0.5 * jnp.eye(event or 1)
+        return cls(half, uniform.log_det_coefficient)
+
+    @classmethod
+    def placeholder(cls, event: int | None = None) -> Self:
+        """Of mean I, narrow, so that its inverse has moments."""
+        dof = jnp.asarray(100.0 + (event or 1))
+        return cls.from_parameters(dof=dof, scale=jnp.eye(event or 1) / dof)
+
+    @classmethod
+    def first_moments(cls, event: int | None = None) -> PosDef:
+        return PosDef(jnp.eye(event or 1), jnp.zeros(()))
+
+    @classmethod
+    def legal_value(cls, event: int | None = None) -> np.ndarray:
+        return np.eye(event or 1)
+
+    @classmethod
+    def bijection(cls, event: int | None = None) -> Bijection:
+        return cholesky_factor(event or 1)
+
+    @classmethod
+    def stats_of(cls, value: Array) -> Arrays:
         """X and log det X."""
         value = floating(value)
         return value, log_det(value)
@@ -86,9 +117,9 @@ class Wishart(ExponentialFamily):
     def log_base(cls, value: Array) -> Array:
         return jnp.zeros_like(floating(value)[..., 0, 0])
 
-    def fisher_solve(self, tangent: Naturals) -> Naturals:
+    def fisher_solve(self, tangent: Arrays) -> Arrays:
         dof, inverse_scale = self.dof, self._inverse_scale
-        curvature = 0.5 * _gap_slope(0.5 * dof, self._dimension)
+        curvature = 0.5 * _gap_slope(jnp.asarray(0.5 * dof), self._dimension)
         change = (tangent[1] - trace_product(inverse_scale, tangent[0]) / dof) / curvature
         by_matrix = inverse_scale @ tangent[0] @ inverse_scale - change[..., None, None] * inverse_scale
         return 0.5 * by_matrix / jnp.asarray(dof)[..., None, None], 0.5 * change
@@ -117,16 +148,19 @@ class Wishart(ExponentialFamily):
         return PosDef(*cls.stats_of(value))
 
     @staticmethod
-    def pull(moments: PosDef, gradient: PosDef) -> Naturals:
+    def pull(moments: PosDef, gradient: PosDef) -> Arrays:
         return symmetric(gradient.mean), gradient.log_det
 
-    def quantile(self, level: float | np.ndarray) -> np.ndarray:
+    def sharpened(self, times: Numeric) -> Self:
+        return self
+
+    def quantile(self, level: Levels) -> np.ndarray:
         raise UnsupportedError(
             "Asked for a quantile of a Wishart: the off-diagonal elements have no closed distribution function. "
             "Use quantiles of draws, `sample(key, shape)`."
         )
 
-    def sample(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
+    def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         """Bartlett: X = R A A' R', R R' = scale, A lower triangular: chi variables on the diagonal, Gaussian below."""
         dimension = self._dimension
         root = jnp.linalg.cholesky(self.scale)
@@ -156,12 +190,12 @@ def _quarter_pairs(dimension: int) -> float:
     return 0.25 * dimension * (dimension - 1)
 
 
-def _halves(dimension: int, dtype: Any) -> Array:
+def _halves(dimension: int, dtype: np.dtype) -> Array:
     """0, 1/2, ..., (d - 1) / 2."""
     return 0.5 * jnp.arange(dimension, dtype=dtype)
 
 
-def _shapes(half_dof: Array, dimension: int) -> Array:
+def _shapes(half_dof: Numeric, dimension: int) -> Array:
     """The shapes of the Gamma variables on Bartlett's diagonal, on a new last axis."""
     half_dof = floating(half_dof)[..., None]
     return half_dof - _halves(dimension, half_dof.dtype)

@@ -130,7 +130,7 @@ def gamma_rule(moments: Positive) -> tuple[Values, Values, Scalar]:
     """log(x r / a) at the points of Gamma(a, rate r) with these moments, the weights, and log(a / r)."""
     log = jnp.minimum(moments.log, jnp.log(moments.mean) - _CLOSEST)
     belief = Gamma.from_stats((moments.mean, log))
-    v, weights = gamma_points(belief.shape)
+    v, weights = gamma_points(jnp.asarray(belief.shape))
     return v, weights, jnp.log(moments.mean)
 
 
@@ -157,7 +157,7 @@ def _positive(moments: Positive) -> Found:
 
 def _unit(moments: Unit) -> Found:
     belief = Beta.from_stats((moments.log, moments.log_complement))
-    a, b = belief.a, belief.b
+    a, b = jnp.asarray(belief.a), jnp.asarray(belief.b)
     peak = jnp.log(a) - jnp.log(b)
     u, weights = beta_points(a, b)
     share, delta = a / (a + b), u - peak

@@ -61,7 +61,7 @@ def _real(mean: Array, variance: Array) -> Line:
 
 def _positive(negative_rate: Array, shape_minus_one: Array) -> Line:
     belief = Gamma(negative_rate, shape_minus_one)
-    shape, rate = belief.shape[..., None], belief.rate[..., None]
+    shape, rate = (jnp.asarray(part)[..., None] for part in (belief.shape, belief.rate))
     partition = belief.log_partition()[..., None]
     reach = 8.0 / jnp.sqrt(belief.shape) + 10.0
     return Line(
@@ -75,7 +75,7 @@ def _positive(negative_rate: Array, shape_minus_one: Array) -> Line:
 
 def _unit(a_minus_one: Array, b_minus_one: Array) -> Line:
     belief = Beta(a_minus_one, b_minus_one)
-    a, b = belief.a[..., None], belief.b[..., None]
+    a, b = (jnp.asarray(part)[..., None] for part in (belief.a, belief.b))
     partition = belief.log_partition()[..., None]
     reach = 8.0 / jnp.sqrt(jnp.minimum(belief.a, belief.b)) + 10.0
     return Line(

@@ -73,7 +73,7 @@ def _closed(arguments: Mapping[str, Formula]) -> Closed | None:
     else:
 
         def freedom(q: Wishart) -> Array:
-            return q.dof - q.scale.shape[-1] + 1.0
+            return jnp.asarray(q.dof) - q.scale.shape[-1] + 1.0
 
         mixing = wishart.random(lambda q: Gamma.from_parameters(shape=0.5 * freedom(q), rate=0.5 * freedom(q)))
         covariance = wishart.given(lambda q: jnp.linalg.inv(q.scale) / freedom(q)) / mixing

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 
 from ....compiler.blocks.whole import ChainBlock
 from ....compiler.language.nodes import Random
-from ....factors.families import FOR_DOMAIN, Bernoulli, Categorical, Gaussian, VectorGaussian
+from ....factors.families import DiscreteFamily
+from ....factors.moments import Real, Vector
 from ...values.evaluate import value
-from ...values.first_beliefs import event_size
+from ...values.first_beliefs import event_size, family_of
 from ...values.plated import Placed, mapped
 from ...values.scope import Scope
 from ..discrete import tables
@@ -31,7 +32,7 @@ def prepare(block: ChainBlock, scope: Scope, key: Any, apart: bool = False) -> P
     """The structure of a tree, and the shapes of the messages."""
     node, silent = block.out, {}
     if node.name in block.latent:
-        flat = FOR_DOMAIN[node.domain.kind].uniform((_elements(node, scope),), event_size(node, scope))
+        flat = family_of(node).uniform((_elements(node, scope),), event_size(node, scope))
         silent = {node.name: flat.naturals()}
     return Prepared(silent, _tree(node, scope))
 
@@ -50,7 +51,7 @@ def _tree(node: Random, scope: Scope) -> trees.Tree | None:
 
 def family(block: ChainBlock, name: str) -> Any:
     """The family of the elements."""
-    return FOR_DOMAIN[block.out.domain.kind]
+    return family_of(block.out)
 
 
 def solve(block: ChainBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope) -> tuple[Any, dict[str, Any]]:
@@ -203,14 +204,14 @@ def prior(node: Random, scope: Scope, probability: Any) -> Placed:
     outside = jnp.zeros((scope.sizes[axes.order[0].name], *terms.first.shape))
     logits = axes.to_flat(_summed(*terms, tree, outside).message)
     logits = logits.reshape((*(scope.sizes[plate.name] for plate in node.plates), logits.shape[-1]))
-    found = Bernoulli(logits[..., 1] - logits[..., 0]) if node.domain.is_boolean else Categorical(logits)
-    return Placed(found, node.plates)
+    states = family_of(node)
+    assert issubclass(states, DiscreteFamily)
+    return Placed(states.from_logits(logits), node.plates)
 
 
 def _placed_gaussian(axes: Axes, node: Random, mean: Any, covariance: Any) -> Placed:
     shape = tuple(axes.sizes[plate.name] for plate in node.plates)
     mean, covariance = (axes.to_flat(array) for array in (mean, covariance))
     mean, covariance = (array.reshape((*shape, *array.shape[1:])) for array in (mean, covariance))
-    if node.domain.is_real:
-        return Placed(Gaussian.from_parameters(mean=mean[..., 0], variance=covariance[..., 0, 0]), node.plates)
-    return Placed(VectorGaussian.from_parameters(mean=mean, covariance=covariance), node.plates)
+    found = Real(mean[..., 0], covariance[..., 0, 0]) if node.domain.is_real else Vector(mean, covariance)
+    return Placed(family_of(node).from_moments(found), node.plates)

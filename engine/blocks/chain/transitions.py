@@ -14,10 +14,10 @@ import jax.numpy as jnp
 
 from ....compiler.language.nodes import Expr, Gather, Plate, Random, parents
 from ....factors.factor import Chain, Term
-from ....factors.families import Gamma
 from ....factors.moments import Boolean, Category, Real, Vector
 from ....factors.quadrature import HALF_LOG_2PI
 from ....factors.roles import gaussian_arguments
+from ...values.first_beliefs import family_of
 from ...values.moments import moments
 from ...values.plated import Placed, arrange, mapped, spread
 from ...values.scope import Scope
@@ -103,10 +103,11 @@ def _ordinary_at(root: Any, chain: Chain, scope: Scope) -> Scope:
     number, also in a gradient. So it is replaced before anything is made of it.
     """
     used, gathered = _positive_parameters(chain)
-    usual, moments_of = Gamma.from_parameters(shape=jnp.asarray(100.0), rate=jnp.asarray(100.0)).moments(), {}
+    moments_of = {}
     for variable in used - gathered:
         if (found := scope.moments.get(variable.name)) is not None:
             flags = root.reshape((-1,) + (1,) * (len(variable.plates) - 1 - variable.plates.index(chain.over)))
+            usual = family_of(variable).placeholder().moments()
             moments_of[variable.name] = jax.tree.map(lambda u, own, f=flags: jnp.where(f, u, own), usual, found)
     return scope.with_moments({**scope.moments, **moments_of})
 

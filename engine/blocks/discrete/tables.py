@@ -17,7 +17,7 @@ from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random
 from ....compiler.rules.logic import TRUE
 from ....factors.special import log_sigmoid
 from ...values.evaluate import gather, value
-from ...values.instances import Layout, arranged, count, layout, positions, root, schedule_shape
+from ...values.instances import ScheduleLayout, arranged, count, layout, positions, root, schedule_shape
 from ...values.masks import present
 from ...values.operations import point_function
 from ...values.plated import Placed, arrange, mapped, spread
@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
     table: Any
     positions: tuple[Any, ...]
     present: Any
-    plan: Layout | None
+    plan: ScheduleLayout | None
 
 
 def states(expr: Expr, scope: Scope) -> int:

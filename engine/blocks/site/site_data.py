@@ -16,7 +16,7 @@ from ....compiler.language.nodes import Expr, Gather, Input, Random
 from ....compiler.rules.logic import TRUE
 from ....factors.arrays import Array, Key
 from ...values.evaluate import value
-from ...values.instances import Layout, arranged, count, flat, layout, positions
+from ...values.instances import ScheduleLayout, arranged, count, flat, layout, positions
 from ...values.masks import present
 from ...values.plated import Placed, mapped
 from ...values.row_blocks import Rows, beginning_at
@@ -44,7 +44,7 @@ class Prepared(NamedTuple):
     out: Float[Array, "*rows"] | None
     out_position: Int[Array, "*rows"] | None
     present: Bool[Array, "*rows"] | None
-    plan: Layout | None
+    plan: ScheduleLayout | None
     row: Int[Array, "*rows"] | None = None
     directions: Callable[[Int[Array, ""]], list[Float[Array, "row dim"] | None]] | None = None
 

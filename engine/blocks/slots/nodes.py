@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from ....compiler.blocks.slots import Branch, Edge, Quantity, SlotsBlock
 from ....factors.arrays import Array
 from ....factors.factor import Site
-from ....factors.families import Poisson
+from ....factors.families import FOR_DOMAIN
 from ....factors.links.probit import positive_site
 from ....factors.quadrature.tilted import Tilted, tilted
 from ....factors.real.gaussian import gaussian_site
@@ -140,7 +140,7 @@ class Reading:
 
         def log_density(out: Array, *args: Array) -> Array:
             own = branch.factor.log_density(out, **dict(zip(edges, args, strict=True)))
-            return own - Poisson.log_base(out) if latent_count else own
+            return own - FOR_DOMAIN["count"].log_base(out) if latent_count else own
 
         return self.formula(log_density, branch_arguments(branch), at, self.lift)
 

@@ -20,7 +20,7 @@ from ....compiler.rules.slot_finder import discrete_key, given_states
 from ....factors.arrays import Array, Key
 from ....factors.special import TINY
 from ...values.evaluate import gather, known, value
-from ...values.instances import Layout, arranged, count, layout, positions
+from ...values.instances import ScheduleLayout, arranged, count, layout, positions
 from ...values.masks import present
 from ...values.operations import point_function
 from ...values.plated import Placed, mapped, spread
@@ -36,7 +36,7 @@ class Prepared(NamedTuple):
 
     scanned: dict[str, Shaped[Array, "batch row ..."]]
     fixed: dict[str, Array]
-    plan: Layout | None
+    plan: ScheduleLayout | None
 
 
 def axes_of(block: SlotsBlock, scope: Scope) -> tuple[Plate, ...]:

@@ -15,6 +15,7 @@ from ....compiler.blocks.slots import Edge, SlotsBlock
 from ....factors.arrays import Array, Numeric
 from ....factors.factor import Site
 from ....factors.families.matrices import regular_inverse
+from ....factors.moments import Count
 from ....factors.special import log_sigmoid
 from ...values.first_beliefs import family_of
 from ...values.instances import root, schedule_shape
@@ -261,7 +262,9 @@ def evidence(
             belief = tuple(c + power * m for c, m in zip(values, message, strict=True))
             part = family.from_naturals(values).log_partition() - family.from_naturals(belief).log_partition()
             if generates(block, edge):  # the entropy of the belief has its 1 / x! as well
-                part = part - power * family.from_naturals(belief).moments().log_factorial
+                counts = family.from_naturals(belief).moments()
+                assert isinstance(counts, Count)
+                part = part - power * counts.log_factorial
         total = total + part.reshape(width, -1).sum(-1)
     for atom, log, message in zip(block.atoms, logs[len(logs) - len(block.atoms) :], flat.states, strict=True):
         lift = power * message

@@ -8,7 +8,6 @@ import scipy.stats as st
 from scipy.special import logsumexp
 
 import cavity as cv
-from cavity.engine.density.bijections import bijection, interval
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(20)
@@ -174,40 +173,6 @@ def test_chain():
     wanted = st.norm(0, 2).logpdf(x[0]) + st.norm(0.9 * x[:-1], 0.5**0.5).logpdf(x[1:]).sum()
     wanted += st.norm(x, 2**0.5).logpdf(y).sum()
     close(cv.log_density(m, {"y": y})({"state": x}), wanted, rtol=1e-12)
-
-
-DOMAINS = {
-    "positive": bijection(cv.positive, None, "x"),
-    "unit": bijection(cv.unit, None, "x"),
-    "between": interval(-2.0, 3.0),
-    "below": interval(-np.inf, 3.0),
-}
-
-
-@pytest.mark.parametrize("name", DOMAINS)
-def test_scalar_bijections(name):
-    with jax.enable_x64(True):
-        b, z = DOMAINS[name], jnp.array([0.37])
-        close(b.backward(b.forward(z)), z, rtol=1e-12)
-        close(b.log_jacobian(z), jnp.log(jnp.abs(jax.jacobian(b.forward)(z)[0])), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["simplex", "posdef"])
-def test_constrained_bijections(kind):
-    """The Jacobian of the coordinates that determine the rest: all but the last, or the lower triangle."""
-    with jax.enable_x64(True):
-        b = bijection(cv.simplex(4) if kind == "simplex" else cv.posdef(3), 4 if kind == "simplex" else 3, "x")
-        z = jax.random.normal(jax.random.key(1), (b.size,))
-        rows = jnp.tril_indices(3)
-
-        def free(z):
-            return b.forward(z)[:-1] if kind == "simplex" else b.forward(z)[rows]
-
-        close(b.backward(b.forward(z)), z, rtol=0, atol=1e-12)
-        close(b.log_jacobian(z), jnp.linalg.slogdet(jax.jacobian(free)(z))[1], rtol=1e-11)
-        if kind == "simplex":
-            close(b.forward(z).sum(), 1.0, rtol=1e-14)
-            close(b.forward(jnp.zeros(3)), 0.25 * np.ones(4), rtol=1e-14)
 
 
 def test_it_is_jitted_and_differentiated():
