@@ -104,7 +104,7 @@ def _scanned(block: Instanced, prepared: Any) -> dict[str, Any]:
         case SlotsBlock():
             return prepared.scanned
         case TableBlock():
-            return tables._scanned(block, prepared)
+            return tables.scanned_parts(block, prepared)
 
 
 def _of_site(source: Source, block: SiteBlock, keys: dict[Key, int], rows: Any) -> Cloud:
@@ -147,8 +147,8 @@ def _of_site(source: Source, block: SiteBlock, keys: dict[Key, int], rows: Any) 
 def _of_table(source: Source, block: TableBlock, keys: dict[Key, int], rows: Any) -> Cloud:
     """All states of the variables of a truth table or a table of probabilities."""
     data, messages = source.at(rows)
-    local = tables._local(source.prepared, data)
-    table, placed = tables._joint(block, local, tables._cavities(block, local, source.naturals, messages))
+    local = tables.local_part(source.prepared, data)
+    table, placed = tables.joint_logs(block, local, tables.cavities_of(block, local, source.naturals, messages))
     sizes = [log.shape[1 + j] for j, log in enumerate(placed)]
     joint = jnp.broadcast_to(table + sum(placed), (jnp.shape(rows)[0], *sizes))
     return _over_states(joint, keys)
