@@ -135,7 +135,8 @@ def _updated(machine: Machine, block: EnergyBlock, end: EndOfRun, scope: Scope, 
     Those of the run lag behind these by the last sweep, which is much beside what is left without a sharp message. The
     run itself updates one variable after the other, elements of inner products in turn, and damps what is not
     conjugate: only where it has converged is this its own next update. So a cavity of a run that has stopped before is
-    no part of any state of the run, and what is read from it says so (`marginal_of.BEFORE`).
+    no part of any state of the run, and what is read from it says so (`marginal_of.BEFORE`). Where no other message to
+    the variables changes the cavities are their priors, in any state.
     """
     fixed = prepare(machine, arrays, jax.random.wrap_key_data(end["key"]))
     found = dict(end["beliefs"]) | {name: fixed.constant[name] for name in block.latent}

@@ -222,7 +222,7 @@ def _names(reader: Reader, atom: Expr) -> tuple[str, ...]:
 
 def _but_for(reader: Reader, parts: Parts, meetings: list[Meeting]) -> str:
     """Which numbers are taken together through one instance of a factor of VMP, while others may tie them too."""
-    found = []
+    found, before = [], False
     for meeting in meetings:
         if meeting.alone is None:
             continue
@@ -231,10 +231,16 @@ def _but_for(reader: Reader, parts: Parts, meetings: list[Meeting]) -> str:
         shared = count(meeting.alone, reader.run.scope.sizes) > 1 and not one_to_one(meeting.alone, elements)
         if shared or tied(reader.run.graph, [{name} for name in names], meeting.alone):
             found.append(f"{', '.join(names)} taken as independent but for {meeting.alone.name}")
-    apart = any(meeting.alone is not None for meeting in meetings)
-    if apart and isinstance(reader.run, Run) and not reader.run.converged:  # see `cavities._updated`
+        before = before or shared or _seen_elsewhere(reader.run.graph, names, meeting.alone)
+    if before and not reader.inferred.converged:  # where nothing else moves, the cavities stay: see `cavities._updated`
         found.append(BEFORE)
     return "; ".join(found)
+
+
+def _seen_elsewhere(graph: Plan, names: list[str], without: Block) -> bool:
+    """Whether another block sends some of these variables messages that change in the course of a run."""
+    others = (block for block in graph.blocks if block is not without and not block.constant)
+    return any(set(names) & set(block.latent) for block in others)
 
 
 def _remark(graph: Plan, groups: list[set[str]]) -> str:
