@@ -28,7 +28,7 @@ Parameters: TypeAlias = dict[str, Array]  # of a kernel, by name
 Axes: TypeAlias = dict[str, int | None]  # of the functions, by name of a parameter; None where all share it
 
 
-class Observed(NamedTuple):
+class ObservedProcess(NamedTuple):
     """What is observed of a process: its values minus the prior mean, zero where `present` is."""
 
     values: Float[Array, "functions points"]
@@ -43,7 +43,7 @@ class PreparedProcess(NamedTuple):
     prior: Prior
     mean: Float[Array, "functions points"]
     initial: Naturals
-    observed: Observed | None
+    observed: ObservedProcess | None
 
 
 class Anchor(NamedTuple):
@@ -175,7 +175,7 @@ def prepare(block: ProcessBlock, scope: Scope, key: Key | None, apart: bool) -> 
         observed = _laid_out(value(node, scope), node, process, scope)
         present = scope.data.get(is_present(node.name), jnp.ones(()))
         present = _laid_out(Placed(present, node.plates if jnp.ndim(present) else ()), node, process, scope)
-        return PreparedProcess(prior, mean, {}, Observed(jnp.where(present, observed - mean, 0.0), present))
+        return PreparedProcess(prior, mean, {}, ObservedProcess(jnp.where(present, observed - mean, 0.0), present))
     nothing = jnp.zeros_like(mean)
     _, marginals = _solved(node, process, prior, mean, axes, nothing, nothing, scope)
     return PreparedProcess(prior, mean, {node.name: marginals}, None)
