@@ -20,7 +20,7 @@ from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
 from ..expressions.after import Run
 from ..expressions.cavities import Cavities
-from ..expressions.marginal_of import Answer, Shape, check_finite, marginal
+from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, marginal
 from ..options import Request
 from ..run.machine import Machine
 from ..run.result import Result
@@ -55,7 +55,7 @@ class Outcome(Inferred):
     ) -> None:
         super().__init__(request, machine, arrays, binding)
         self.result, self.predictors = result, predictors
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, ExpressionMarginal] = {}
 
     # how the run went -------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ class Outcome(Inferred):
             found = self._together(node)
             return found.note, found.shape
 
-    def _together(self, node: Let) -> Answer:
+    def _together(self, node: Let) -> ExpressionMarginal:
         """The marginal of an expression from the joint distribution of its variables, where that says more."""
         if node.name in self._answers:
             return self._answers[node.name]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ...compiler.blocks.base import Gate
 from ...compiler.blocks.energy import EnergyBlock
+from ...factors.arrays import Array
 from ...factors.roles import ClassTable
 from ..values.evaluate import known, value
 from ..values.masks import present
@@ -24,23 +25,28 @@ from ..values.row_blocks import summed, summed_with_gradient
 from ..values.scope import Scope
 from .inner_product import bilinear_energy
 
+Moments = tuple[Array, ...]  # of one of the classes of `factors/moments.py`, each a tuple of arrays
 
-def block_energy(block: EnergyBlock, scope: Scope) -> Any:
-    """Sum over all instances of gate probability * E log f."""
+
+def block_energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
+    """The sum over all instances of gate probability * E log f, under the moments and the data of `scope`."""
     rows = scope.rows.get(block)
     return _energy(block, scope) if rows is None else summed(lambda inside: _energy(block, inside), rows, scope)
 
 
-def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, here: Any) -> tuple[Any, Any]:
-    """The same sum, and its gradient in the moments of one variable, by blocks of rows."""
+def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, at: Moments) -> tuple[Float[Array, ""], Moments]:
+    """The same sum, and its gradient in the moments of the variable `name` where these are `at`, by blocks of rows.
 
-    def energy(inside: Scope, own: Any) -> Any:
+    The gradient is shaped as `at`.
+    """
+
+    def energy(inside: Scope, own: Moments) -> Float[Array, ""]:
         return _energy(block, inside.with_moments({**scope.moments, name: own}))
 
-    return summed_with_gradient(energy, scope.rows[block], scope, here)
+    return summed_with_gradient(energy, scope.rows[block], scope, at)
 
 
-def _energy(block: EnergyBlock, scope: Scope) -> Any:
+def _energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
     scope = dataclasses.replace(scope, bound=block.method.bound)
     if (total := bilinear_energy(block, scope)) is not None:
         return total
@@ -48,7 +54,7 @@ def _energy(block: EnergyBlock, scope: Scope) -> Any:
     weights = [gate_weight(gate, scope) for gate in block.gates]
     if (mask := present(block, scope)) is not None:
         # What stands in for a missing value may be where the density is zero, such as beyond the bounds of its row.
-        density = mapped(lambda log, here: jnp.where(here > 0, log, 0.0), density, mask, order=block.plates)
+        density = mapped(lambda log, counts: jnp.where(counts > 0, log, 0.0), density, mask, order=block.plates)
         weights.append(mask)
     # A case without weight costs nothing, even where its density is minus infinity, as only that of a discrete outcome
     # can be.
@@ -68,17 +74,17 @@ def _density(block: EnergyBlock, scope: Scope) -> Placed:
             logs = Placed(args[0].value.log, args[0].plates)
             return mapped(lambda log, seen: log[seen], logs, classes, order=block.plates)
 
-    def expected_log(out, *args):
+    def expected_log(out: Moments, *args: Moments) -> Float[Array, ""]:
         return block.factor.expected_log(out, **dict(zip(edges, args, strict=True)))
 
     return mapped(expected_log, moments(block.out, scope), *args, order=block.plates)
 
 
-def _weighted(density, *weights):
+def _weighted(density: Float[Array, ""], *weights: Float[Array, ""]) -> Float[Array, ""]:
     return math.prod(weights[1:], start=weights[0]) * density
 
 
-def _weighted_if_any(density, *weights):
+def _weighted_if_any(density: Float[Array, ""], *weights: Float[Array, ""]) -> Float[Array, ""]:
     weight = math.prod(weights[1:], start=weights[0])
     return jnp.where(weight == 0.0, 0.0, density) * weight
 
@@ -88,9 +94,9 @@ def _kind(block: EnergyBlock, edge: str) -> str:
 
 
 def gate_weight(gate: Gate, scope: Scope) -> Placed:
-    """The probability that the gate is open, over the plates of the selector.
+    """The probability that a gate is open, one number for each element of its selector.
 
-    For an index, also over the plate it chooses from.
+    Placed on the plates of the selector; for an index, also on the plate that it chooses from.
     """
     belief = moments(gate.selector, scope)
     if gate.selector.domain.is_boolean:

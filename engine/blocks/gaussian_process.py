@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.whole import Process, ProcessBlock
 from ...compiler.data.keys import is_present, learned_process
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.rules.gaussian_process import check_size, process_of
+from ...factors.arrays import Array, Key
+from ...factors.families import ExponentialFamily
 from ...factors.kernels import covariance, variance
 from ...factors.moments import Real
 from ...factors.real.gaussian_process import JITTER, Dense, Sparse, half_cross, lower_factor, spread_out
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of
+from ..values.naturals import Naturals
 from ..values.plated import Placed, arrange, mapped, spread
 from ..values.scope import Scope
 
+Prior: TypeAlias = Dense | Sparse
+Parameters: TypeAlias = dict[str, Array]  # of a kernel, by name
+Axes: TypeAlias = dict[str, int | None]  # of the functions, by name of a parameter; None where all share it
 
-class Prepared(NamedTuple):
-    """What depends on data only: the prior (one for all functions where their kernels agree), its mean (functions,
-    points), the marginals that it begins with, and what is observed of it: values and where they are, or None.
+
+class ObservedProcess(NamedTuple):
+    """What is observed of a process: its values minus the prior mean, zero where `present` is."""
+
+    values: Float[Array, "functions points"]
+    present: Float[Array, "functions points"]
+
+
+class PreparedProcess(NamedTuple):
+    """What depends on data only: the prior (one for all functions where their kernels agree), its mean, the messages
+    that it begins with, which are the prior's marginals, and what is observed of it, None where it is latent.
     """
 
-    prior: Any
-    mean: Any
-    silent: dict[str, Any]
-    observed: Any
+    prior: Prior
+    mean: Float[Array, "functions points"]
+    initial: Naturals
+    observed: ObservedProcess | None
 
 
 class Anchor(NamedTuple):
@@ -39,9 +54,9 @@ class Anchor(NamedTuple):
     `shift` and `precision` (functions, points) are those of the messages to f - mean.
     """
 
-    points: Any
-    shift: Any
-    precision: Any
+    points: Float[Array, "points dimension"]
+    shift: Float[Array, "functions points"]
+    precision: Float[Array, "functions points"]
 
 
 # Layout: a variable has its plates in any order; here functions come first, then points ------------------------------
@@ -52,72 +67,82 @@ def _functions(node: Random, process: Process) -> tuple[Plate, ...]:
     return tuple(plate for plate in node.plates if plate not in set(process.over))
 
 
-def _laid_out(placed: Placed, node: Random, process: Process, scope: Scope) -> Any:
+def _laid_out(placed: Placed, node: Random, process: Process, scope: Scope) -> Float[Array, "functions points"]:
     """A value by (functions, points)."""
     full = spread(placed, (*_functions(node, process), *process.over), scope.sizes)
     return full.reshape((-1, process.points(scope.sizes)))
 
 
-def _from_flat(array: Any, node: Random, process: Process, scope: Scope) -> Any:
+def _from_flat(
+    array: Float[Array, " elements"], node: Random, process: Process, scope: Scope
+) -> Float[Array, "functions points"]:
     """A flat array over the variable's plates by (functions, points)."""
     shape = [scope.sizes[plate.name] for plate in node.plates]
     return _laid_out(Placed(array.reshape(shape), node.plates), node, process, scope)
 
 
-def _placed(array: Any, node: Random, process: Process, scope: Scope) -> Placed:
+def _placed(array: Float[Array, "functions points"], node: Random, process: Process, scope: Scope) -> Placed:
     """An array by (functions, points), placed on the variable's plates."""
     plates = (*_functions(node, process), *process.over)
     return arrange(Placed(array.reshape([scope.sizes[plate.name] for plate in plates]), plates), node.plates)
 
 
-def _points(process: Process, scope: Scope) -> Any:
+def _points(process: Process, scope: Scope) -> Float[Array, "points dimension"]:
     """The inputs in rows."""
-    found = value(process.inputs, scope)
-    dimension = found.value.shape[len(found.plates) :]
-    return jnp.asarray(spread(found, process.over, scope.sizes), float).reshape((-1, *(dimension or (1,))))
+    inputs = value(process.inputs, scope)
+    dimension = inputs.value.shape[len(inputs.plates) :]
+    return jnp.asarray(spread(inputs, process.over, scope.sizes), float).reshape((-1, *(dimension or (1,))))
 
 
-def _parameters(node: Random, process: Process, scope: Scope) -> tuple[dict[str, Any], dict[str, int | None]]:
+def _parameters(node: Random, process: Process, scope: Scope) -> tuple[Parameters, Axes]:
     """The kernel's parameters by name, and for each the axis of the functions, None where all share it."""
     over = _functions(node, process)
-    values, axes = {}, {}
+    values: Parameters = {}
+    axes: Axes = {}
     for name, expr in process.parameters.items():
-        found = value(expr, scope)
-        own = bool(found.plates)
-        full = spread(found, over, scope.sizes) if own else found.value
-        values[name] = jnp.asarray(full, float).reshape((-1, *full.shape[len(over) :])) if own else full
-        axes[name] = 0 if own else None
+        parameter = value(expr, scope)
+        by_function = bool(parameter.plates)
+        full = spread(parameter, over, scope.sizes) if by_function else parameter.value
+        values[name] = jnp.asarray(full, float).reshape((-1, *full.shape[len(over) :])) if by_function else full
+        axes[name] = 0 if by_function else None
     return values, axes
 
 
 # The prior ------------------------------------------------------------------------------------------------------------
 
 
-def _prior(process: Process, values: dict[str, Any], x: Any) -> Any:
+def _prior(process: Process, values: Parameters, x: Float[Array, "points dimension"]) -> Prior:
     """The prior of one function at the points x."""
     kernel = process.kernel
-    own = variance(kernel, values, x)
-    least = JITTER * jnp.mean(own)  # a point where the function is certain keeps a proper belief
+    diagonal = variance(kernel, values, x)
+    least = JITTER * jnp.mean(diagonal)  # a point where the function is certain keeps a proper belief
     if process.inducing is None:
-        return Dense(covariance(kernel, values, x, x, True) + jnp.diag(jnp.maximum(least - own, 0.0)))
+        return Dense(covariance(kernel, values, x, x, True) + jnp.diag(jnp.maximum(least - diagonal, 0.0)))
     factor = _half(process, values, x, x).T
-    return Sparse(factor, jnp.maximum(own - jnp.sum(factor * factor, axis=1), least))
+    return Sparse(factor, jnp.maximum(diagonal - jnp.sum(factor * factor, axis=1), least))
 
 
-def _cross(process: Process, values: dict[str, Any], x: Any, new: Any) -> Any:
-    """What `predict` of the prior at x needs to know of new points."""
+def _cross(
+    process: Process, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
+) -> Float[Array, "rank new"]:
+    """What `predict` of the prior at x needs to know of new points: its covariances with these, or its factor there."""
     if process.inducing is None:
         return covariance(process.kernel, values, x, new)
     return _half(process, values, x, new)
 
 
-def _half(process: Process, values: dict[str, Any], x: Any, new: Any) -> Any:
+def _half(
+    process: Process, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
+) -> Float[Array, "inducing new"]:
+    """The factor of the sparse prior at x, at new points."""
     z = _inducing(process, values, x)
     lower = lower_factor(covariance(process.kernel, values, z, z))
     return half_cross(lower, covariance(process.kernel, values, z, new))
 
 
-def _inducing(process: Process, values: dict[str, Any], x: Any) -> Any:
+def _inducing(
+    process: Process, values: Parameters, x: Float[Array, "points dimension"]
+) -> Float[Array, "inducing dimension"]:
     """The inducing inputs: as given, or as many of the points as asked for."""
     if not isinstance(process.inducing, int):
         return jnp.asarray(process.inducing)
@@ -133,59 +158,74 @@ def _inducing(process: Process, values: dict[str, Any], x: Any) -> Any:
 # The kind of block ----------------------------------------------------------------------------------------------------
 
 
-def prepare(block: ProcessBlock, scope: Scope, key: Any, apart: bool) -> Prepared:
-    """The prior and where it begins."""
+def prepare(block: ProcessBlock, scope: Scope, key: Key | None, apart: bool) -> PreparedProcess:
+    """The prior at the inputs of the data, and where the run begins; there is nothing random in it.
+
+    Raises DataError where an exact prior would be too large.
+    """
     node, process = block.out, block.process
     check_size(node.name, process, scope.sizes)
     x = _points(process, scope)
     values, axes = _parameters(node, process, scope)
     mean = _laid_out(value(process.mean, scope), node, process, scope)
 
-    def build(values):
+    def build(values: Parameters) -> Prior:
         return _prior(process, values, x)
 
     prior = jax.vmap(build, (axes,))(values) if _differ(axes) else build(values)
     if not block.latent:
-        seen = _laid_out(value(node, scope), node, process, scope)
+        observed = _laid_out(value(node, scope), node, process, scope)
         present = scope.data.get(is_present(node.name), jnp.ones(()))
         present = _laid_out(Placed(present, node.plates if jnp.ndim(present) else ()), node, process, scope)
-        return Prepared(prior, mean, {}, (jnp.where(present, seen - mean, 0.0), present))
-    silent = _solved(node, process, prior, mean, axes, jnp.zeros_like(mean), jnp.zeros_like(mean), scope)[1]
-    return Prepared(prior, mean, {node.name: silent}, None)
+        return PreparedProcess(prior, mean, {}, ObservedProcess(jnp.where(present, observed - mean, 0.0), present))
+    nothing = jnp.zeros_like(mean)
+    _, marginals = _solved(node, process, prior, mean, axes, nothing, nothing, scope)
+    return PreparedProcess(prior, mean, {node.name: marginals}, None)
 
 
-def _differ(axes: dict[str, int | None]) -> bool:
+def _differ(axes: Axes) -> bool:
     return any(axis is not None for axis in axes.values())
 
 
 def solve(
-    block: ProcessBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope
-) -> tuple[Any, dict[str, Any]]:
-    """log Z and the marginals given the messages of all other blocks."""
+    block: ProcessBlock, prepared: PreparedProcess, cavities: Naturals, scope: Scope
+) -> tuple[Float[Array, ""], Naturals]:
+    """log Z and the naturals of the marginals given the messages of all other blocks: exact.
+
+    `cavities` has the naturals of these messages by variable, each with all plates in one axis, and so has the answer;
+    an observed process has no marginals.
+    """
     node, process = block.out, block.process
     _, axes = _parameters(node, process, scope)
     if prepared.observed is not None:
         axis = 0 if _differ(axes) else None
-        each = jax.vmap(lambda prior, r, present: prior.log_density(r, present), (axis, 0, 0))
-        return jnp.sum(each(prepared.prior, *prepared.observed)), {}
+        log_densities = jax.vmap(lambda prior, r, present: prior.log_density(r, present), (axis, 0, 0))
+        return jnp.sum(log_densities(prepared.prior, *prepared.observed)), {}
     linear, quadratic = (_from_flat(n, node, process, scope) for n in cavities[node.name])
     log_z, naturals = _solved(node, process, prepared.prior, prepared.mean, axes, linear, -2.0 * quadratic, scope)
     return log_z, {node.name: naturals}
 
 
 def _solved(
-    node: Random, process: Process, prior: Any, mean: Any, axes: Any, h: Any, p: Any, scope: Scope
-) -> tuple[Any, tuple[Any, Any]]:
+    node: Random,
+    process: Process,
+    prior: Prior,
+    mean: Float[Array, "functions points"],
+    axes: Axes,
+    h: Float[Array, "functions points"],
+    p: Float[Array, "functions points"],
+    scope: Scope,
+) -> tuple[Float[Array, ""], tuple[Float[Array, " elements"], ...]]:
     """log Z, and the marginals' naturals over the variable's plates in one axis."""
-    each = jax.vmap(lambda prior, h, p: prior.solve(h, p), (0 if _differ(axes) else None, 0, 0))
-    found = each(prior, h - p * mean, p)
-    precision = 1.0 / found.variance
-    naturals = (precision * (mean + found.mean), -0.5 * precision)
-    log_z = jnp.sum(found.log_z) + jnp.sum(h * mean - 0.5 * p * mean**2)
+    solved = jax.vmap(lambda prior, h, p: prior.solve(h, p), (0 if _differ(axes) else None, 0, 0))
+    posterior = solved(prior, h - p * mean, p)
+    precision = 1.0 / posterior.variance
+    naturals = (precision * (mean + posterior.mean), -0.5 * precision)
+    log_z = jnp.sum(posterior.log_z) + jnp.sum(h * mean - 0.5 * p * mean**2)
     return log_z, tuple(_placed(n, node, process, scope).value.ravel() for n in naturals)
 
 
-def family(block: ProcessBlock, name: str) -> Any:
+def family(block: ProcessBlock, name: str) -> type[ExponentialFamily]:
     """The family of a process's marginals."""
     return family_of(block.out)
 
@@ -195,12 +235,16 @@ def family(block: ProcessBlock, name: str) -> Any:
 
 def anchors(
     blocks: dict[str, Block],
-    outputs: Any,
-    flat: Callable[[Block, Any], Any],
+    outputs: Mapping[str, Any],
+    flat: Callable[[Block, Naturals], Naturals],
     scope: Scope,
     fresh: frozenset[str],
 ) -> dict[str, Anchor]:
-    """What is known of the processes whose points are new, the plates `fresh`; the functions must be the old ones."""
+    """What is known of the processes whose points are new, by the name of the input that holds it.
+
+    Points are new on the plates named in `fresh`; the functions must be the old ones. `outputs` are those of a run,
+    `flat(block, beliefs)` gives the naturals that a block reads, with all plates in one axis.
+    """
     found = {}
     for number, block in blocks.items():
         if not isinstance(block, ProcessBlock) or not fresh & {plate.name for plate in block.process.over}:
@@ -216,32 +260,34 @@ def anchors(
             found[learned_process(node.name)] = Anchor(x, h + 2.0 * half * mean, -2.0 * half)
         else:
             prepared = prepare(block, scope, None, False)
-            r, present = prepared.observed
-            p = present / jnp.reshape(prepared.prior.noise(), (-1, 1))
-            found[learned_process(node.name)] = Anchor(x, r * p, p)
+            assert prepared.observed is not None  # it is not latent
+            p = prepared.observed.present / jnp.reshape(prepared.prior.noise(), (-1, 1))
+            found[learned_process(node.name)] = Anchor(x, prepared.observed.values * p, p)
     return found
 
 
 def predicted(node: Random, scope: Scope) -> Placed:
-    """The marginals at the points in `scope`, given what is known of the function elsewhere."""
+    """The Gaussian marginals of a process at the inputs in `scope`, placed on its plates.
+
+    They are given what is known of the function elsewhere (an `Anchor` among the data), or those of the prior.
+    """
     process = process_of(node)
     new = _points(process, scope)
     values, axes = _parameters(node, process, scope)
     mean = _laid_out(value(process.mean, scope), node, process, scope)
-    known: Any = scope.data.get(learned_process(node.name))
+    anchor: Anchor | None = scope.data.get(learned_process(node.name))
 
-    def prior(values):
-        own = variance(process.kernel, values, new)
-        return jnp.zeros_like(own), own
+    def at_new_points(
+        values: Parameters, h: Float[Array, " points"], p: Float[Array, " points"]
+    ) -> tuple[Float[Array, " new"], Float[Array, " new"]]:
+        assert anchor is not None
+        cross, diagonal = _cross(process, values, anchor.points, new), variance(process.kernel, values, new)
+        return _prior(process, values, anchor.points).predict(h, p, cross, diagonal)
 
-    def posterior(values, h, p):
-        old = known.points
-        cross, own = _cross(process, values, old, new), variance(process.kernel, values, new)
-        return _prior(process, values, old).predict(h, p, cross, own)
-
-    if known is None:
-        found = jax.vmap(prior, (axes,), axis_size=len(mean))(values)
+    if anchor is None:
+        spreads = jax.vmap(lambda values: variance(process.kernel, values, new), (axes,), axis_size=len(mean))(values)
+        shift = jnp.zeros_like(spreads)
     else:
-        found = jax.vmap(posterior, (axes, 0, 0))(values, known.shift, known.precision)
-    placed = [_placed(part, node, process, scope) for part in (mean + found[0], found[1])]
+        shift, spreads = jax.vmap(at_new_points, (axes, 0, 0))(values, anchor.shift, anchor.precision)
+    placed = [_placed(part, node, process, scope) for part in (mean + shift, spreads)]
     return mapped(lambda m, v: family_of(node).from_moments(Real(m, v)), *placed, order=node.plates)

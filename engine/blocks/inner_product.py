@@ -9,17 +9,19 @@ over the plates of one side are by row: the Gram form (`Gram`).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, Int
 
 from ...compiler.algebra.inner_products import Side, sides
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.data.keys import is_present
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Plate, Random
+from ...compiler.language.nodes import Let, Plate, Random
+from ...factors.arrays import Array
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.roles import LinearGaussian, gaussian_arguments
 from ..values.evaluate import known
@@ -29,12 +31,15 @@ from ..values.plated import Placed, mapped, to_event
 from ..values.row_blocks import within
 from ..values.scope import Scope
 
+Operand: TypeAlias = tuple[Array, tuple[Plate, ...], str]  # a value, its plates, and the letters of its event axes
+
 
 class Gram(NamedTuple):
     """What the data say of one side of an inner product, by row: sums over the rest of w y E x, w E x x' and w y^2.
 
     The weight w is the presence of an entry, times the precision where that varies over the rest; `outside` is the
-    precision where it does not, else None. The rows may lack plates that nothing varies over.
+    precision where it does not, else None. The rows may lack plates that nothing varies over. Event axes: (k,) of
+    `linear`, (k, k) of `square`, none of the others.
     """
 
     linear: Placed
@@ -44,14 +49,14 @@ class Gram(NamedTuple):
 
 
 def second_moments(side: Side, scope: Scope) -> tuple[Placed, Placed]:
-    """E x and E x x' of one side, elements along a plate being independent."""
+    """E x (k,) and E x x' (k, k) of one side, elements along a plate being independent."""
     if side.over is None:
-        found = moments(side.expr, scope, "vector")
-        outer = mapped(lambda x: x.covariance + jnp.outer(x.mean, x.mean), found)
-        return Placed(found.value.mean, found.plates), outer
-    found = to_event(moments(side.expr, scope, "real"), side.over)
-    outer = mapped(lambda x: jnp.outer(x.mean, x.mean) + jnp.diag(x.variance), found)
-    return Placed(found.value.mean, found.plates), outer
+        vector = moments(side.expr, scope, "vector")
+        outer = mapped(lambda x: x.covariance + jnp.outer(x.mean, x.mean), vector)
+        return Placed(vector.value.mean, vector.plates), outer
+    elements = to_event(moments(side.expr, scope, "real"), side.over)
+    outer = mapped(lambda x: jnp.outer(x.mean, x.mean) + jnp.diag(x.variance), elements)
+    return Placed(elements.value.mean, elements.plates), outer
 
 
 def gram(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Gram:
@@ -60,15 +65,14 @@ def gram(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Gram:
     if rows is None:
         return _gram(block, own, other, scope)
 
-    def one(number: Any) -> Any:
-        return _gram(block, own, other, within(scope, rows, number))
+    def of_rows(number: int | Int[Array, ""]) -> Gram:
+        return _gram(block, own, other, within(scope, rows, jnp.asarray(number)))
 
-    first = one(0)
+    first = of_rows(0)
 
-    def more(total: Any, number: Any) -> Any:
-        found = one(number)
-        summed = [_added(a, b) for a, b in zip(total, found[:3], strict=True)]
-        return summed, None
+    def more(total: list[Placed], number: Int[Array, ""]) -> tuple[list[Placed], None]:
+        linear, square, constant, _ = of_rows(number)
+        return [_added(a, b) for a, b in zip(total, (linear, square, constant), strict=True)], None
 
     summed, _ = jax.lax.scan(more, list(first[:3]), jnp.arange(1, rows.number))
     linear, square, constant = summed
@@ -96,7 +100,7 @@ def _gram(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Gram:
 
 
 def _contracted(
-    block: EnergyBlock, scope: Scope, operands: list[tuple[Any, tuple, str]], kept: tuple[Plate, ...], event: str
+    block: EnergyBlock, scope: Scope, operands: list[Operand], kept: tuple[Plate, ...], event: str
 ) -> Placed:
     """The sum of a product over the plates of the block that are not kept; kept ones that nothing varies over lack."""
     letters = {plate: chr(ord("a") + i) for i, plate in enumerate(block.plates)}
@@ -108,8 +112,8 @@ def _contracted(
     return Placed(repeats * jnp.einsum(spec, *(array for array, _, _ in operands), optimize="optimal"), result)
 
 
-def bilinear_energy(block: EnergyBlock, scope: Scope) -> Any | None:
-    """The block's energy where the pattern applies, else None."""
+def bilinear_energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""] | None:
+    """The energy of a block that is the inner product of two vectors under Gaussian noise, summed; else None."""
     pair = sides(block)
     if pair is None or scope.window is not None:
         return None
@@ -122,7 +126,7 @@ def bilinear_energy(block: EnergyBlock, scope: Scope) -> Any | None:
     (left, left_square), (right, right_square) = (second_moments(side, scope) for side in pair)
     out, tau = moments(block.out, scope), moments(gaussian_arguments(block)[1], scope, "positive")
 
-    def total(*operands: tuple[Any, tuple, str]) -> Any:
+    def total(*operands: Operand) -> Float[Array, ""]:
         return _contracted(block, scope, list(operands), (), "").value
 
     weight = (tau.value.mean, tau.plates, "")
@@ -137,7 +141,7 @@ def bilinear_energy(block: EnergyBlock, scope: Scope) -> Any | None:
     return constant - 0.5 * (total(weight, square) - 2.0 * cross + seconds)
 
 
-def _by_row(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Any:
+def _by_row(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Float[Array, ""]:
     """The energy in the Gram form, in which a mask costs no more than one matrix product."""
     mean, square = second_moments(own, scope)
     tau, found = moments(gaussian_arguments(block)[1], scope, "positive"), gram(block, own, other, scope)
@@ -147,8 +151,14 @@ def _by_row(block: EnergyBlock, own: Side, other: Side, scope: Scope) -> Any:
         block, scope, [(mask.value, mask.plates, ""), (0.5 * tau.value.log - HALF_LOG_2PI, tau.plates, "")], (), ""
     )
 
-    def residual(y, b, a, m, s):
-        return y - 2.0 * jnp.dot(b, m) + jnp.sum(a * s)
+    def residual(
+        constant: Float[Array, ""],
+        linear: Float[Array, " k"],
+        square: Float[Array, "k k"],
+        mean: Float[Array, " k"],
+        second: Float[Array, "k k"],
+    ) -> Float[Array, ""]:
+        return constant - 2.0 * jnp.dot(linear, mean) + jnp.sum(square * second)
 
     total = mapped(residual, found.constant, found.linear, found.square, mean, square)
     if found.outside is not None:
@@ -174,7 +184,7 @@ def shared_precision(graph: Plan) -> frozenset[str]:
     return frozenset(found)
 
 
-def _plain(block: Block, variable: Any, graph: Plan) -> bool:
+def _plain(block: Block, variable: Random | Let, graph: Plan) -> bool:
     """A block whose message to the variable has a precision without plates."""
     if not isinstance(block, EnergyBlock):
         return False

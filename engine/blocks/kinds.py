@@ -7,10 +7,12 @@ stands in `scope.moments` instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
+import jax.numpy as jnp
+from jaxtyping import Float, Int
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
@@ -18,7 +20,9 @@ from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTable, TruthTable
 from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
-from ..values.naturals import add, subtract
+from ...factors.arrays import Array, Key, Numeric
+from ...factors.families.base import ExponentialFamily
+from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
 from . import gaussian_process, observed_product
 from .chain import chains
@@ -26,33 +30,41 @@ from .discrete import networks, tables
 from .site import site_data, sites
 from .slots import slot_data, slots
 
+OfBlock = TypeVar("OfBlock", bound=Block)
+Prepared = TypeVar("Prepared")  # what depends on data only
+Messages = TypeVar("Messages")  # a pytree of arrays
 
-class Kind(NamedTuple):
+
+class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     """The functions of one kind of block.
 
-    `prepare(block, scope, key, apart)` evaluates what depends on data only; `initial(block, prepared, scope)` gives
-    uniform messages; `update(block, prepared, naturals, messages, step, scope)` returns the naturals, the
-    messages and how many cavities were floored; `accumulate(block, prepared, messages, naturals)` adds the messages;
+    `prepare(block, scope, key, apart)` evaluates what depends on data only, `apart` where these are known to give no
+    instance one element twice; `initial(block, prepared, scope)` gives the messages that a run begins with, uniform
+    where the block does not know better; `update(block, prepared, naturals, messages, step, scope)` returns the
+    naturals, the messages and how many cavities were floored; `accumulate(block, prepared, messages, naturals)` adds
+    the messages to the naturals;
     `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
     `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
     moments is the message to them. Kinds that treat their variables jointly and exactly have `solve` too (see
     `exact_kind`).
     """
 
-    prepare: Callable[..., Any]
-    initial: Callable[..., Any]
-    update: Callable[..., Any]
-    accumulate: Callable[..., Any]
-    evidence: Callable[..., Any]
-    energy: Callable[..., Any] | None = None
-    solve: Callable[..., Any] | None = None
+    prepare: Callable[[OfBlock, Scope, Key, bool], Prepared]
+    initial: Callable[[OfBlock, Prepared, Scope], Messages]
+    update: Callable[[OfBlock, Prepared, Naturals, Messages, Numeric, Scope], tuple[Naturals, Messages, Int[Array, ""]]]
+    accumulate: Callable[[OfBlock, Prepared, Messages, Naturals], Naturals]
+    evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
+    energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
+    solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
 
 
-def _site_evidence(block: Any, prepared: Any, naturals: Any, messages: Any, scope: Scope) -> Any:
+def _site_evidence(
+    block: SiteBlock, prepared: Any, naturals: Naturals, messages: Any, scope: Scope
+) -> Float[Array, ""]:
     return sites.read(block, prepared, naturals, messages, scope)[0]
 
 
-KINDS: dict[type[Block], Kind] = {
+KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
     SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
     **dict.fromkeys(
         (TruthTable, ConditionalTable),
@@ -62,48 +74,67 @@ KINDS: dict[type[Block], Kind] = {
 }
 
 
+class WithInitial(Protocol):
+    """What a block that is solved as a whole knows of the data: among it the messages that it begins with."""
+
+    @property
+    def initial(self) -> Naturals: ...
+
+
+Whole = TypeVar("Whole", bound=WithInitial)
+
+
 def exact_kind(
-    prepare: Callable[..., Any], solve: Callable[..., tuple[Any, dict[str, Any]]], family_of: Callable[..., Any]
-) -> Kind:
+    prepare: Callable[[OfBlock, Scope, Key, bool], Whole],
+    solve: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals]],
+    family_of: Callable[[OfBlock, str], type[ExponentialFamily]],
+) -> Kind[OfBlock, Whole, Naturals]:
     """The kind of a block that treats its variables jointly and exactly, given the messages of all other blocks.
 
     `solve(block, prepared, cavities, scope)` takes the cavities' naturals by variable and returns log Z, the logarithm
     of the integral of f * prod_j exp(eta_j . t_j), and the naturals of the marginals by variable. Its log Z must be
     differentiable in `scope.moments`. Its messages are the marginals minus the cavities: one update is exact.
+    `family_of(block, name)` is the family of the marginals of a variable.
     """
 
-    def cavities(naturals, messages):
+    def cavities(naturals: Naturals, messages: Naturals) -> Naturals:
         return {name: subtract(naturals[name], messages[name]) for name in messages}
 
-    def initial(block, prepared, scope):
-        return {name: prepared.silent[name] for name in prepared.silent}
+    def initial(block: OfBlock, prepared: Whole, scope: Scope) -> Naturals:
+        return dict(prepared.initial)
 
-    def update(block, prepared, naturals, messages, step, scope):
+    def update(
+        block: OfBlock, prepared: Whole, naturals: Naturals, messages: Naturals, step: Numeric, scope: Scope
+    ) -> tuple[Naturals, Naturals, Int[Array, ""]]:
         outside = cavities(naturals, messages)
-        _, found = solve(block, prepared, outside, scope)
+        _, marginals = solve(block, prepared, outside, scope)
         change = {
-            name: jax.tree.map(lambda a: step * a, subtract(subtract(found[name], outside[name]), messages[name]))
+            name: jax.tree.map(lambda a: step * a, subtract(subtract(marginals[name], outside[name]), messages[name]))
             for name in messages
         }
         naturals = {**naturals, **{name: add(naturals[name], change[name]) for name in messages}}
-        return naturals, {name: add(messages[name], change[name]) for name in messages}, jax.numpy.zeros((), int)
+        return naturals, {name: add(messages[name], change[name]) for name in messages}, jnp.zeros((), int)
 
-    def accumulate(block, prepared, messages, naturals):
+    def accumulate(block: OfBlock, prepared: Whole, messages: Naturals, naturals: Naturals) -> Naturals:
         return {**naturals, **{name: add(naturals[name], messages[name]) for name in messages}}
 
-    def evidence(block, prepared, naturals, messages, scope):
+    def evidence(
+        block: OfBlock, prepared: Whole, naturals: Naturals, messages: Naturals, scope: Scope
+    ) -> Float[Array, ""]:
         log_z, _ = solve(block, prepared, cavities(naturals, messages), scope)
         return log_z - partitions({name: family_of(block, name).from_naturals(naturals[name]) for name in messages})
 
-    def energy(block, prepared, naturals, messages, scope):
+    def energy(
+        block: OfBlock, prepared: Whole, naturals: Naturals, messages: Naturals, scope: Scope
+    ) -> Float[Array, ""]:
         outside = jax.lax.stop_gradient(cavities(naturals, messages))
         return solve(block, prepared, outside, scope)[0]
 
     return Kind(prepare, initial, update, accumulate, evidence, energy, solve)
 
 
-def partitions(families: dict[str, Any]) -> Any:
-    """The sum of the log normalisers of beliefs."""
+def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:
+    """The sum of the log normalisers A of beliefs, over all variables and their elements; zero of none."""
     return sum(family.log_partition().sum() for family in families.values())
 
 

@@ -7,17 +7,21 @@ The tilted means and mean logarithms of both variables are matched, as EP does.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.blocks.whole import ProductBlock
+from ...factors.arrays import Array, Key
+from ...factors.families.base import ExponentialFamily
 from ...factors.quadrature import bracketed_newton
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of, uniform
 from ..values.instances import count, flat
+from ..values.naturals import Naturals
 from ..values.scope import Scope
 from .site.site_data import product
 
@@ -26,49 +30,50 @@ _NODES, _WEIGHTS = np.sinh(_T), np.cosh(_T) * (_T[1] - _T[0])
 _REACH = 600.0  # of log a, where the mode is looked for
 
 
-class Prepared(NamedTuple):
-    """log of the observed value over the coefficient by instance, the log of the value, and messages of nothing."""
+class PreparedProduct(NamedTuple):
+    """log of the observed value over the coefficient by instance, the log of the value, and uniform messages."""
 
-    level: Any
-    seen: Any
-    silent: dict[str, Any]
+    level: Float[Array, " instances"]
+    observed: Float[Array, " instances"]
+    initial: Naturals
 
 
-def prepare(block: ProductBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
-    """Evaluates the data."""
+def prepare(block: ProductBlock, scope: Scope, key: Key, apart: bool = False) -> PreparedProduct:
+    """The data by instance; there is nothing random in it."""
     coefficients, powers = block.coefficients, block.powers
     size = count(block, scope.sizes)
-    seen = jnp.log(jnp.broadcast_to(flat(value(block.out, scope), block, scope), (size,)))
+    observed = jnp.log(jnp.broadcast_to(flat(value(block.out, scope), block, scope), (size,)))
     scale = jnp.log(jnp.broadcast_to(flat(product(coefficients, scope), block, scope), (size,)))
-    silent = {
+    initial = {
         variable.name: tuple(part.reshape((size, *part.shape[len(variable.plates) :])) for part in naturals)
         for variable, naturals in ((variable, uniform(variable, scope)) for variable, _ in powers)
     }
-    return Prepared(seen - scale, seen, silent)
+    return PreparedProduct(observed - scale, observed, initial)
 
 
 def solve(
-    block: ProductBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope
-) -> tuple[Any, dict[str, Any]]:
-    """log Z and the naturals of the matched marginals."""
+    block: ProductBlock, prepared: PreparedProduct, cavities: Naturals, scope: Scope
+) -> tuple[Float[Array, ""], Naturals]:
+    """log Z, summed over the instances, and the naturals of the matched marginals, by instance as the cavities."""
     (first, p), (second, q) = block.powers
     families = [family_of(first), family_of(second)]
     naturals = [cavities[first.name], cavities[second.name]]
 
-    def logs(u):
+    def logs(u: Float[Array, "*nodes instances"]) -> tuple[Array, Array]:
         return u, q * (prepared.level - p * u)  # log a, log b on the curve
 
-    def height(u):
-        total = u + logs(u)[1] - prepared.seen
-        for family, own, log in zip(families, naturals, logs(u), strict=True):
+    def height(u: Float[Array, " instances"]) -> Float[Array, " instances"]:
+        total = u + logs(u)[1] - prepared.observed
+        for family, natural, log in zip(families, naturals, logs(u), strict=True):
             x = jnp.exp(log)
-            total = total + sum(n * s for n, s in zip(own, family.stats_of(x), strict=True)) + family.log_base(x)
+            total = total + sum(n * s for n, s in zip(natural, family.stats_of(x), strict=True)) + family.log_base(x)
         return total
 
-    one = jnp.ones_like(prepared.level)
+    ones = jnp.ones_like(prepared.level)
 
-    def slopes(u):
-        return jax.jvp(lambda x: jax.jvp(height, (x,), (one,))[1], (u,), (one,))
+    def slopes(u: Float[Array, " instances"]) -> tuple[Array, Array]:
+        """The first and the second derivative of the height."""
+        return jax.jvp(lambda x: jax.jvp(height, (x,), (ones,))[1], (u,), (ones,))
 
     centre = 0.5 * prepared.level
     mode = jax.lax.stop_gradient(bracketed_newton(slopes, centre - _REACH, centre + _REACH, 90))
@@ -77,13 +82,13 @@ def solve(
     weight = jax.vmap(height)(nodes) + jnp.log(jnp.asarray(_WEIGHTS))[:, None] + jnp.log(spread)
     log_z = jax.scipy.special.logsumexp(weight, axis=0)
     share = jnp.exp(weight - log_z)
-    found = {}
+    marginals = {}
     for family, variable, log in zip(families, (first, second), logs(nodes), strict=True):
         stats = tuple(jnp.sum(jnp.where(share > 0, share * s, 0.0), axis=0) for s in family.stats_of(jnp.exp(log)))
-        found[variable.name] = family.from_stats(stats).naturals()
-    return jnp.sum(log_z), found
+        marginals[variable.name] = family.from_stats(stats).naturals()
+    return jnp.sum(log_z), marginals
 
 
-def family(block: ProductBlock, name: str) -> Any:
+def family(block: ProductBlock, name: str) -> type[ExponentialFamily]:
     """The family of one of the two variables."""
     return family_of(next(variable for variable, _ in block.powers if variable.name == name))

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
@@ -16,10 +17,13 @@ from ...compiler.graph import Plan
 from ..blocks.kinds import KINDS
 from ..run.machine import Machine
 from ..run.result import Outputs
+from ..run.result_codes import CONVERGED
+from ..values.naturals import Naturals
 from ..values.scope import Scope
 from .cavities import Cavities
+from .parts import Families
 from .tilted_clouds import FOR_MOMENTS, Instanced, Levels, Source
-from .whole_clouds import Whole
+from .whole_clouds import WholeBlock
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,8 +32,8 @@ class Run:
 
     machine: Machine
     outputs: Outputs
-    arrays: dict[str, Any]
-    families: Mapping[str, Any]
+    arrays: dict[str, Any]  # data, each as its domain wants them
+    families: Families
     cavities: Cavities
 
     @cached_property
@@ -37,6 +41,11 @@ class Run:
         """What expressions may look up."""
         moments = {name: family.moments() for name, family in self.families.items()}
         return self.machine.scope(self.arrays, moments)
+
+    @cached_property
+    def converged(self) -> bool:
+        """Whether the run ended in a fixed point, to its tolerance."""
+        return int(np.asarray(self.outputs["code"])) == CONVERGED
 
     @property
     def graph(self) -> Plan:
@@ -66,11 +75,12 @@ class Run:
         prepared = kind.prepare(tilted, self.scope, jax.random.key(0), True)  # rows that share nothing have no order
         return Source(tilted, prepared, left, kind.initial(tilted, prepared, self.scope), self.scope, levels)
 
-    def whole(self, number: str) -> Whole:
+    def whole(self, number: str) -> WholeBlock:
         """The messages of a block that is solved as a whole."""
-        return Whole(*self._state(number), self.scope)
+        return WholeBlock(*self._state(number), self.scope)
 
-    def _state(self, number: str) -> tuple[Block, Any, Any, Any]:
+    def _state(self, number: str) -> tuple[Block, Any, Naturals, Any]:
+        """A block by number, its data, the naturals that it reads and its messages: as its kind of block has them."""
         block = self.machine.ep_blocks[number]
         key = jax.random.wrap_key_data(jnp.asarray(self.outputs["key"]))
         prepared = self.machine.prepare_block(block, self.scope, jax.random.fold_in(key, int(number)))
@@ -85,6 +95,6 @@ class Carried:
 
     graph: Plan
     scope: Scope
-    families: Mapping[str, Any]
+    families: Families
     blocks: Mapping[str, Block] = dataclasses.field(default_factory=dict)
     energies: tuple[EnergyBlock, ...] = ()

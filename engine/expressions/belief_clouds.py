@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
-from ...factors.families import ExponentialFamily
+from ...factors.arrays import Array
+from ...factors.domains import Domain
+from ...factors.families import ExponentialFamily, Family
 from ...factors.moments import Vector
 from ...factors.quadrature.tilted import tilted
 from ..distributions.belief_points import on_counts, rule
 from ..distributions.cases import Cases
 from ..distributions.count_table import CountTable
+from ..distributions.shown import Shown
 from . import clouds
-from .clouds import Cloud, Key
-from .parts import NoCloud
+from .clouds import Cloud, NumberKey
+from .parts import Belief, NoCloud
 
 _COUNTS = 600  # points of a count: a narrow one has all its numbers, so that comparisons are exact
 _TILTED = 400  # points; more of them are those of a rule
 
 
-def of_number(key: Key, family: Any, number: int) -> Cloud:
-    """The cases of Gaussians, the numbers that a count may be, or about `number` points over any other belief."""
+def of_number(key: NumberKey, family: ExponentialFamily | Shown, number: int) -> Cloud:
+    """The cases of Gaussians, the numbers that a count may be, or about `number` points over any other belief.
+
+    The belief has an axis of instances.
+    """
     if isinstance(family, Cases) and all(_is_own(part, "real") for part in family.parts):
         mean, variance = _joined(family, lambda part: part.mean()), _joined(family, lambda part: part.variance())
         return Cloud(_log_weights(family), {}, (key,), mean[..., None], variance[..., None, None])
     if isinstance(family, CountTable):
         return clouds.of_points({key: family.values()}, family.log_probabilities)
-    if family.kind == "count":  # by element: the counts of a plate may lie orders of magnitude apart
+    if Domain(family.kind).is_count:  # by element: the counts of a plate may lie orders of magnitude apart
         points = max(number, _COUNTS) if _is_own(family, "count") else _COUNTS  # the density of a mixture is dear
         values, weights = jax.vmap(lambda one: on_counts(one, points))(family)
         return clouds.of_points({key: values}, jnp.log(weights))
@@ -40,8 +48,8 @@ def of_number(key: Key, family: Any, number: int) -> Cloud:
     return clouds.of_points({key: values}, jnp.log(weights))
 
 
-def of_directions(keys: tuple[Key, ...], family: Any, directions: Any) -> Cloud:
-    """The inner products of a vector with `directions` (instances, keys, D); NoCloud if it is no mixture of Gaussians.
+def of_directions(keys: tuple[NumberKey, ...], family: Belief, directions: Float[Array, "instances keys D"]) -> Cloud:
+    """The inner products of a vector with `directions`; NoCloud if it is no mixture of Gaussians.
 
     The belief has an axis of instances.
     """
@@ -66,9 +74,9 @@ def _is_own(family: Any, *kinds: str) -> TypeGuard[ExponentialFamily]:
     return isinstance(family, ExponentialFamily) and family.kind in kinds
 
 
-def _joined(family: Cases, function: Any) -> Any:
+def _joined(family: Cases, function: Callable[[Family], Array]) -> Float[Array, "instances cases"]:
     return jnp.concatenate([function(part) for part in family.parts], axis=-1)
 
 
-def _log_weights(family: Cases) -> Any:
+def _log_weights(family: Cases) -> Float[Array, "instances cases"]:
     return jnp.log(jnp.concatenate(family.weights, axis=-1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,9 @@ import jax.numpy as jnp
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.slots import Edge, SlotsBlock
 from ...compiler.rules.apart import Apart, apart
+from ...factors.arrays import Array, Key
 from ...factors.families import FOR_DOMAIN
+from ...factors.families.base import Moments
 from ..blocks.energy import block_energy
 from ..run.machine import Machine
 from ..run.result import Outputs
@@ -27,7 +29,16 @@ from ..values.moments import moments
 from ..values.naturals import Naturals, add, subtract
 from ..values.plated import Placed, spread
 from ..values.scope import Scope
-from .parts import Key, element_at, number_key
+from .clouds import NumberKey
+from .parts import element_at, number_key
+
+
+class EndOfRun(TypedDict):
+    """Where a run ended: its beliefs, the messages of each block by number, and its random key."""
+
+    beliefs: Naturals
+    messages: dict[str, Any]  # as each kind of block has them
+    key: Key
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,37 +47,39 @@ class Cavities:
 
     machine: Machine
     outputs: Outputs
-    arrays: dict[str, Any]
+    arrays: dict[str, Any]  # data, each as its domain wants them
 
-    def keys(self, block: EnergyBlock) -> dict[Key, int]:
+    def keys(self, block: EnergyBlock) -> dict[NumberKey, int]:
         """The numbers that meet in an instance of a block, with their places in what EP makes of it; perhaps none."""
-        if (own := self._apart(block)) is None:
+        if (numbers := self._apart(block)) is None:
             return {}
-        places = {edge.variable: place for place, edge in enumerate(own.tilted.edges)}
-        return {number_key(edge): places[number] for number, edge in own.edges.items() if number in places}
+        places = {edge.variable: place for place, edge in enumerate(numbers.tilted.edges)}
+        return {number_key(edge): places[number] for number, edge in numbers.edges.items() if number in places}
 
     def tilted(self, block: EnergyBlock) -> SlotsBlock:
         """What EP makes of a block with such numbers, over variables that have the names of its cavities."""
-        own = self._apart(block)
-        assert own is not None
-        return own.tilted
+        numbers = self._apart(block)
+        assert numbers is not None
+        return numbers.tilted
 
     def proper(self, block: EnergyBlock) -> bool:
         """Whether all cavities of a block with such numbers can be normalised."""
-        found = self.of(block)
+        naturals = self.of(block)
         families = (
-            family_of(edge.variable).from_naturals(found[edge.variable.name]) for edge in self.tilted(block).edges
+            family_of(edge.variable).from_naturals(naturals[edge.variable.name]) for edge in self.tilted(block).edges
         )
         return all(bool(jnp.all(family.is_proper())) for family in families)
 
     def of(self, block: EnergyBlock) -> Naturals:
         """The naturals of the cavities of all instances, flat over the plates of the block, by name."""
         if block not in self._found:
-            own = self._apart(block)
-            assert own is not None
-            held = {name: self.outputs[name] for name in ("beliefs", "messages", "key")}
-            find = jax.jit(lambda held, arrays: _cavities(self.machine, block, own, held, arrays))
-            self._found[block] = find(held, self.arrays)
+            numbers = self._apart(block)
+            assert numbers is not None
+            end = EndOfRun(
+                beliefs=self.outputs["beliefs"], messages=self.outputs["messages"], key=jnp.asarray(self.outputs["key"])
+            )
+            find = jax.jit(lambda end, arrays: _cavities(self.machine, block, numbers, end, arrays))
+            self._found[block] = find(end, self.arrays)
         return self._found[block]
 
     def _apart(self, block: EnergyBlock) -> Apart | None:
@@ -83,56 +96,56 @@ class Cavities:
         return {}
 
 
-def _cavities(
-    machine: Machine, block: EnergyBlock, own: Apart, held: dict[str, Any], arrays: dict[str, Any]
-) -> Naturals:
-    seen = {name: machine.moments_of(name, naturals) for name, naturals in held["beliefs"].items()}
+def _cavities(machine: Machine, block: EnergyBlock, apart: Apart, end: EndOfRun, arrays: dict[str, Any]) -> Naturals:
+    seen = {name: machine.moments_of(name, naturals) for name, naturals in end["beliefs"].items()}
     scope = machine.scope(arrays, seen)
-    updated = _updated(machine, block, held, scope, arrays)
+    updated = _updated(machine, block, end, scope, arrays)
     after = scope.with_moments({name: machine.moments_of(name, naturals) for name, naturals in updated.items()})
-    numbers = {number.name: _moments(block, edge, scope) for number, edge in own.edges.items()}
+    numbers = {number.name: _moments(block, edge, scope) for number, edge in apart.edges.items()}
 
-    def energy(numbers: dict[str, Any]) -> Any:
-        return block_energy(own.energy, scope.with_moments({**seen, **numbers}))
+    def energy(numbers: dict[str, Moments]) -> Array:
+        return block_energy(apart.energy, scope.with_moments({**seen, **numbers}))
 
     messages = jax.grad(energy)(numbers)
-    found = {}
-    for number, edge in own.edges.items():
+    cavities = {}
+    for number, edge in apart.edges.items():
         message = family_of(number).pull(numbers[number.name], messages[number.name])
         left = subtract(_naturals(block, edge, updated, after), message)
-        found[number.name] = tuple(natural.reshape(count(block, scope.sizes)) for natural in left)
-    return found
+        cavities[number.name] = tuple(natural.reshape(count(block, scope.sizes)) for natural in left)
+    return cavities
 
 
-def _moments(block: EnergyBlock, edge: Edge, scope: Scope) -> Any:
-    """The moments of a number in all instances."""
+def _moments(block: EnergyBlock, edge: Edge, scope: Scope) -> Moments:
+    """The moments of a number in all instances; a number of a vector is an inner product with it."""
     kind = "real" if edge.variable.domain.is_vector else edge.variable.domain.kind
     return spread(moments(edge.expr, scope, kind), block.plates, scope.sizes)
 
 
-def _naturals(block: EnergyBlock, edge: Edge, beliefs: Naturals, scope: Scope) -> tuple[Any, ...]:
+def _naturals(block: EnergyBlock, edge: Edge, beliefs: Naturals, scope: Scope) -> tuple[Array, ...]:
     """The naturals of the belief of a number in all instances; `scope` has the moments of `beliefs`."""
     variable = edge.variable
     if variable.domain.is_gaussian:  # perhaps a part of a vector, or of a belief that several share
-        found = _moments(block, edge, scope)
-        return FOR_DOMAIN["real"].from_moments(found).naturals()
+        found = FOR_DOMAIN["real"].from_moments(_moments(block, edge, scope))
+        return tuple(map(jnp.asarray, found.naturals()))
     placed = element_at(edge.element, Placed(beliefs[variable.name], variable.plates), scope)
     return spread(placed, block.plates, scope.sizes)
 
 
-def _updated(
-    machine: Machine, block: EnergyBlock, held: dict[str, Any], scope: Scope, arrays: dict[str, Any]
-) -> Naturals:
-    """The beliefs that one more update of the block's variables, all from the same moments, would make.
+def _updated(machine: Machine, block: EnergyBlock, end: EndOfRun, scope: Scope, arrays: dict[str, Any]) -> Naturals:
+    """The beliefs that one more update of the block's variables, undamped and all from the same moments, would make.
 
-    Those of the run lag behind these by the last sweep, which is much beside what is left without a sharp message.
+    Those of the run lag behind these by the last sweep, which is much beside what is left without a sharp message. The
+    run itself updates one variable after the other, elements of inner products in turn, and damps what is not
+    conjugate: only where it has converged is this its own next update. So a cavity of a run that has stopped before is
+    no part of any state of the run, and what is read from it says so (`marginal_of.BEFORE`). Where no other message to
+    the variables changes the cavities are their priors, in any state.
     """
-    fixed = prepare(machine, arrays, jax.random.wrap_key_data(held["key"]))
-    found = dict(held["beliefs"]) | {name: fixed.constant[name] for name in block.latent}
+    fixed = prepare(machine, arrays, jax.random.wrap_key_data(end["key"]))
+    found = dict(end["beliefs"]) | {name: fixed.constant[name] for name in block.latent}
     for name in block.latent:
         mine = tuple(other for other in machine.energies if name in other.latent)
-        others = machine.partner_energies(name, fixed, held["beliefs"], held["messages"])
+        others = machine.partner_energies(name, fixed, end["beliefs"], end["messages"])
         pulled = machine.pull(name, mine, scope, scope.moments, scope.moments[name], others)
         found[name] = add(found[name], pulled)
-    with_messages = machine.with_messages(fixed, held["messages"], found)
-    return held["beliefs"] | {name: with_messages[name] for name in block.latent}
+    with_messages = machine.with_messages(fixed, end["messages"], found)
+    return end["beliefs"] | {name: with_messages[name] for name in block.latent}

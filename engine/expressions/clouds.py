@@ -2,22 +2,28 @@
 
 This is the one form in which an expression reads the joint distribution of what it is made of: the states and the
 quadrature nodes of a tilted distribution are cases, what is Gaussian given these keeps its covariances, and a Gaussian
-with all covariances is a single case. Numbers go by a key (see `meetings.py`); arrays begin with an axis of instances.
+with all covariances is a single case. Numbers go by a key (see `parts.py`); arrays begin with an axis of instances.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-Array = Any
-Key = str
+from ...factors.arrays import Array
+
+NumberKey: TypeAlias = str  # of a scalar random number: the same for every way to write it
+Weights: TypeAlias = Float[Array, "instances cases"]  # of cases or values of a number in these, or the logarithms
+Means: TypeAlias = Float[Array, "instances cases k"]
+Covariances: TypeAlias = Float[Array, "instances cases k k"]
 
 _HERMITE = {0: 1, 1: 61, 2: 21, 3: 11}  # nodes by dimension; above these a rule of degree three
 SCATTERED = 4181  # points of a lattice in two dimensions or more
@@ -31,16 +37,13 @@ _LATTICE = {0: 1, 1: 2001, 2: SCATTERED}  # points for what jumps, by dimension;
 )
 @dataclasses.dataclass(frozen=True)
 class Cloud:
-    """`log_weights` (instances, cases), `points` by key of the same shape, and the numbers `names` that are Gaussian.
+    """Cases with weights: in each a point for the numbers in `points`, and a Gaussian of the k numbers in `names`."""
 
-    `mean` is (instances, cases, k), `covariance` (instances, cases, k, k) for the k names.
-    """
-
-    log_weights: Array
-    points: dict[Key, Array]
-    names: tuple[Key, ...]
-    mean: Array
-    covariance: Array
+    log_weights: Weights
+    points: dict[NumberKey, Weights]
+    names: tuple[NumberKey, ...]
+    mean: Means
+    covariance: Covariances
 
     @property
     def cases(self) -> int:
@@ -48,19 +51,26 @@ class Cloud:
         return self.log_weights.shape[1]
 
 
-def of_points(points: dict[Key, Array], log_weights: Array) -> Cloud:
-    """A cloud of points alone."""
+def of_points(points: dict[NumberKey, Weights], log_weights: Weights) -> Cloud:
+    """A cloud of points alone; their arrays may lack what they do not vary over."""
     shape = log_weights.shape
     points = {key: jnp.broadcast_to(values, shape) for key, values in points.items()}
     return Cloud(log_weights, points, (), jnp.zeros((*shape, 0)), jnp.zeros((*shape, 0, 0)))
 
 
-def of_gaussian(names: tuple[Key, ...], mean: Array, covariance: Array) -> Cloud:
-    """One Gaussian: `mean` (instances, k), `covariance` (instances, k, k)."""
+def of_gaussian(
+    names: tuple[NumberKey, ...], mean: Float[Array, "instances k"], covariance: Float[Array, "instances k k"]
+) -> Cloud:
+    """One Gaussian over the k numbers `names`: a single case."""
     return Cloud(jnp.zeros((mean.shape[0], 1)), {}, names, mean[:, None], covariance[:, None])
 
 
-def along_a_line(names: tuple[Key, ...], mean: Array, covariance: Array, line: Cloud) -> Cloud:
+def along_a_line(
+    names: tuple[NumberKey, ...],
+    mean: Float[Array, "instances k_and_last"],
+    covariance: Float[Array, "instances k_and_last k_and_last"],
+    line: Cloud,
+) -> Cloud:
     """One Gaussian over `names` and a last number, which has the distribution of `line` in place of its own."""
     variance = covariance[:, -1, -1, None]
     gain = covariance[:, :-1, -1] / variance
@@ -88,7 +98,7 @@ def product(first: Cloud, second: Cloud) -> Cloud:
     covariance = jnp.zeros((instances, cases, k + m, k + m))
     covariance = covariance.at[..., :k, :k].set(upper).at[..., k:, k:].set(lower)
     return Cloud(
-        sum(pair(first.log_weights, second.log_weights)),  # type: ignore[arg-type]
+        operator.add(*pair(first.log_weights, second.log_weights)),
         points,
         (*first.names, *second.names),
         jnp.concatenate(pair(first.mean, second.mean), axis=-1),
@@ -108,7 +118,7 @@ def joined(parts: list[Cloud]) -> Cloud:
     )
 
 
-def gaussian_of(cloud: Cloud) -> tuple[Array, Array]:
+def gaussian_of(cloud: Cloud) -> tuple[Float[Array, "instances k"], Float[Array, "instances k k"]]:
     """Mean and covariance of a cloud without points over its cases."""
     weights = jax.nn.softmax(cloud.log_weights, axis=1)
     mean = jnp.einsum("nc,nci->ni", weights, cloud.mean)
@@ -117,7 +127,7 @@ def gaussian_of(cloud: Cloud) -> tuple[Array, Array]:
     return mean, jnp.einsum("nc,ncij->nij", weights, second)
 
 
-def multiplied(cloud: Cloud, shift: Array, precision: Array) -> Cloud:
+def multiplied(cloud: Cloud, shift: Float[Array, "instances k"], precision: Float[Array, "instances k k"]) -> Cloud:
     """The cloud times exp(shift . x - x . precision . x / 2) of its Gaussian numbers; itself where that is improper."""
     k = len(cloud.names)
     inner = jnp.eye(k) + jnp.einsum("nij,ncjk->ncik", precision, cloud.covariance)
@@ -136,10 +146,10 @@ def multiplied(cloud: Cloud, shift: Array, precision: Array) -> Cloud:
 
 
 class Values(NamedTuple):
-    """Values of the numbers by key, and weights that sum to one: (instances, cases, nodes within a case)."""
+    """Values of the numbers by key, and weights that sum to one for each instance; there are nodes within a case."""
 
-    weights: Array
-    at: dict[Key, Array]
+    weights: Float[Array, "instances cases nodes"]
+    at: dict[NumberKey, Float[Array, "instances cases nodes"]]
 
 
 def spread(cloud: Cloud, jumps: bool = False) -> Values:
@@ -161,7 +171,7 @@ def scattered(cloud: Cloud) -> Values:
     case = jnp.minimum(case, cloud.cases - 1)
 
     def chosen(array: Array) -> Array:
-        return jax.vmap(lambda own, at: own[at])(array, case)
+        return jax.vmap(lambda cases, at: cases[at])(array, case)
 
     inside = nodes[:, : len(cloud.names)]
     values = chosen(cloud.mean) + jnp.einsum("nqij,qj->nqi", chosen(root_of(cloud.covariance)), inside)
@@ -201,13 +211,13 @@ def _lattice(k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _golden(k: int) -> float:
     """The positive root of x^(k + 1) = x + 1: its inverse powers are steps that fill k dimensions evenly."""
-    found = 2.0
+    root = 2.0
     for _ in range(64):
-        found = (1.0 + found) ** (1.0 / (k + 1))
-    return found
+        root = (1.0 + root) ** (1.0 / (k + 1))
+    return root
 
 
-def root_of(covariance: Array) -> Array:
+def root_of(covariance: Float[Array, "... k k"]) -> Float[Array, "... k k"]:
     """A lower triangular root of covariances, of which some numbers may have none: they are what the others say."""
     k = covariance.shape[-1]
     scale = jnp.diagonal(covariance, axis1=-2, axis2=-1)
@@ -224,11 +234,13 @@ def root_of(covariance: Array) -> Array:
     return jnp.stack(columns, axis=-1) if columns else covariance
 
 
-def expectation(values: Values, function: Callable[[dict[Key, Array]], Array]) -> tuple[Array, Array]:
+def expectation(
+    values: Values, function: Callable[[dict[NumberKey, Array]], Array]
+) -> tuple[Float[Array, " instances"], Float[Array, " instances"]]:
     """Mean and variance of a function of the numbers, by instance."""
-    found = jnp.broadcast_to(jnp.asarray(function(values.at), float), values.weights.shape)
+    image = jnp.broadcast_to(jnp.asarray(function(values.at), float), values.weights.shape)
     live = values.weights > 0.0
-    found = jnp.where(live, found, 0.0)
-    mean = jnp.sum(values.weights * found, axis=(1, 2))
-    away = jnp.where(live, found - mean[:, None, None], 0.0)
+    image = jnp.where(live, image, 0.0)
+    mean = jnp.sum(values.weights * image, axis=(1, 2))
+    away = jnp.where(live, image - mean[:, None, None], 0.0)
     return mean, jnp.sum(values.weights * away**2, axis=(1, 2))

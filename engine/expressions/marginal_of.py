@@ -12,18 +12,20 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
+from jaxtyping import Int
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.algebra.linear import element_of, linear_term
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Expr, Let, Random
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Family
 from ..distributions.arguments import Arguments
@@ -33,16 +35,16 @@ from ..values.instances import count, one_to_one
 from ..values.plated import Placed
 from . import clouds
 from .after import Carried, Run
-from .clouds import Cloud
+from .clouds import Cloud, NumberKey
 from .discrete_expressions import distribution
 from .meetings import CELLS, Built, Meeting, Reader, in_parts
-from .parts import Key, NoCloud, Parts, element_at, name_of, parts_of, table_of
+from .parts import NoCloud, Parts, element_at, name_of, parts_of, table_of
 from .shapes import FINE, of_cloud, of_table, origin_of
-from .statistics import beside, family_with, statistics
+from .statistics import Statistics, beside, family_with, statistics
 from .tilted_clouds import FOR_SHAPES
 
 
-class Answer(NamedTuple):
+class ExpressionMarginal(NamedTuple):
     """The family of an expression over its plates, None where other rules give it, and a remark on how it was made.
 
     `exact` is false where the family has no more than the mean and the variance of the distribution; `shape`, where
@@ -55,14 +57,18 @@ class Answer(NamedTuple):
     shape: Shape | None = None
 
 
-Shape = Callable[[Any], "Tabulated | None"]
-OfCloud = Callable[[Cloud, dict[int, Any]], Any]
+Shape: TypeAlias = Callable[[Family | None], Tabulated | None]
+Image = TypeVar("Image", Array, Statistics)
+OfCloud: TypeAlias = Callable[[Cloud, dict[int, Array]], Image]  # from the values of parts that are data, by identity
 OF_A_CLASS = "mean probabilities; sd and draws are those of a class that has them"
-_TABULATED = ("real", "positive", "unit", "count")
+BEFORE = "from a run that has not converged"
 
 
-def marginal(node: Let, run: Run | Carried) -> Answer:
-    """The marginal of an expression; none where other rules are exact, or where it is no function of a few numbers."""
+def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
+    """The marginal of an expression; none where other rules are exact, or where it is no function of a few numbers.
+
+    Raises UnsupportedError for a difference of classes that may be negative.
+    """
     reader, found, shape, but = Reader(node, run), None, None, ""
     groups = [{name} for name in latent_names(run.graph, [node.expression])]
     exact = _stays(node, run)
@@ -72,7 +78,7 @@ def marginal(node: Let, run: Run | Carried) -> Answer:
         apart = reader.meetings(parts.atoms, apart=True)
         groups = _groups(reader, parts, apart)
         elsewhere = reader.exact_elsewhere(parts.atoms, meetings)
-        if not (exact and elsewhere) and meetings and node.domain.kind in _TABULATED:
+        if not (exact and elsewhere) and meetings and node.domain.is_numeric and not node.domain.is_sparse:
             shape = functools.partial(_shape, reader, parts, meetings)
         if meetings and not elsewhere:
             reader.check_divisors(meetings)
@@ -90,12 +96,12 @@ def marginal(node: Let, run: Run | Carried) -> Answer:
     remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but]))
     if found is None:
         _check_classes(node, run)
-        return Answer(None, remark, exact or node.domain.is_simplex, shape)
-    family = family_with(node.domain.kind, jax.tree.map(functools.partial(_placed, reader), found))
-    return Answer(family, remark, exact, shape)
+        return ExpressionMarginal(None, remark, exact or node.domain.is_simplex, shape)
+    family = family_with(node.domain, jax.tree.map(functools.partial(_placed, reader), found))
+    return ExpressionMarginal(family, remark, exact, shape)
 
 
-def _placed(reader: Reader, array: Any) -> Any:
+def _placed(reader: Reader, array: Array) -> Array:
     """An array by element of the expression with the axes of its plates."""
     plates = (reader.run.scope.sizes[plate.name] for plate in reader.node.plates)
     return array.reshape((*plates, *array.shape[1:]))
@@ -110,7 +116,7 @@ def _stays(node: Let, run: Run | Carried) -> bool:
     return Arguments(run.scope, run.families).degree(node.expression) <= 1
 
 
-def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Any) -> Tabulated | None:
+def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Family | None) -> Tabulated | None:
     """The distribution of an expression; none where that of a part of it is not known as such."""
     expr = reader.node.expression
     with jax.enable_x64(True):
@@ -141,7 +147,7 @@ def _variable(atom: Expr, reader: Reader) -> Random | None:
     return element_of(atom, reader.known) if term is None else term.variable
 
 
-def _alone(reader: Reader, parts: Parts, meetings: list[Meeting]) -> tuple[Key, Expr] | None:
+def _alone(reader: Reader, parts: Parts, meetings: list[Meeting]) -> tuple[NumberKey, Expr] | None:
     """The number of an expression that has no other, if its belief is no Gaussian and no factor has seen it."""
     if len(meetings) > 1 or len(parts.atoms) > 1 or meetings[0].in_block:
         return None
@@ -153,34 +159,35 @@ def _alone(reader: Reader, parts: Parts, meetings: list[Meeting]) -> tuple[Key, 
     return None if belief is None or gaussian else (key, atom)
 
 
-def _of_alone(reader: Reader, parts: Parts, key: Key, atom: Expr) -> Any:
-    """The table of a function of one number from that of the number."""
-    variable: Any = _variable(atom, reader)
+def _of_alone(reader: Reader, parts: Parts, key: NumberKey, atom: Expr) -> Array:
+    """The table of a function of one number from that of the number: by element the values at the `SCORES`."""
+    variable = _variable(atom, reader)
+    assert variable is not None
     family = reader.run.families[variable.name]
     quantiles = np.moveaxis(family.quantile(scipy.special.ndtr(SCORES)), 0, -1)
     table = reader.flat(element_at(atom, Placed(Tabulated(quantiles, None, ""), variable.plates), reader.run.scope))
     expr, data = reader.node.expression, _data(reader, parts)
 
-    def one(at: Any) -> Any:
-        here = {number: beside(array[at]) for number, array in data.items()}
-        return of_table(expr, key, jax.tree.map(lambda a: a[at], table), here, reader.known)
+    def at_elements(at: Int[Array, " elements"]) -> Array:
+        data_there = {number: beside(array[at]) for number, array in data.items()}
+        return of_table(expr, key, jax.tree.map(lambda a: a[at], table), data_there, reader.known)
 
-    return in_parts(one, reader.size, max(1, CELLS // len(FINE)))
+    return in_parts(at_elements, reader.size, max(1, CELLS // len(FINE)))
 
 
-def _by_meeting(reader: Reader, parts: Parts, built: list[Built], function: OfCloud, least: int = 0) -> Any:
+def _by_meeting(reader: Reader, parts: Parts, built: list[Built], function: OfCloud[Image], least: int = 0) -> Image:
     """A function of the cloud of each element; of the marginals, for elements whose numbers do not meet."""
-    found = _by_element(reader, parts, built, function, least)
-    masks = [one.here for one in built if one.here is not None]
+    together = _by_element(reader, parts, built, function, least)
+    masks = [joint.meet for joint in built if joint.meet is not None]
     if all(bool(jnp.all(mask)) for mask in masks):
-        return found
+        return together
     alone = [meeting.build() for meeting in reader.meetings(parts.atoms, apart=True)]
     apart = _by_element(reader, parts, alone, function, least)
-    here = functools.reduce(jnp.logical_and, masks)
-    return jax.tree.map(lambda a, b: jnp.where(here.reshape(-1, *[1] * (a.ndim - 1)), a, b), found, apart)
+    meet = functools.reduce(jnp.logical_and, masks)
+    return jax.tree.map(lambda a, b: jnp.where(meet.reshape(-1, *[1] * (a.ndim - 1)), a, b), together, apart)
 
 
-def check_finite(node: Let, family: Any) -> None:
+def check_finite(node: Let, family: Family) -> None:
     """Raises UnsupportedError for an expression without a mean."""
     if not bool(jnp.all(jnp.isfinite(family.mean()))):
         raise UnsupportedError(
@@ -215,7 +222,7 @@ def _names(reader: Reader, atom: Expr) -> tuple[str, ...]:
 
 def _but_for(reader: Reader, parts: Parts, meetings: list[Meeting]) -> str:
     """Which numbers are taken together through one instance of a factor of VMP, while others may tie them too."""
-    found = []
+    found, before = [], False
     for meeting in meetings:
         if meeting.alone is None:
             continue
@@ -224,7 +231,16 @@ def _but_for(reader: Reader, parts: Parts, meetings: list[Meeting]) -> str:
         shared = count(meeting.alone, reader.run.scope.sizes) > 1 and not one_to_one(meeting.alone, elements)
         if shared or tied(reader.run.graph, [{name} for name in names], meeting.alone):
             found.append(f"{', '.join(names)} taken as independent but for {meeting.alone.name}")
+        before = before or shared or _seen_elsewhere(reader.run.graph, names, meeting.alone)
+    if before and not reader.inferred.converged:  # where nothing else moves, the cavities stay: see `cavities._updated`
+        found.append(BEFORE)
     return "; ".join(found)
+
+
+def _seen_elsewhere(graph: Plan, names: list[str], without: Block) -> bool:
+    """Whether another block sends some of these variables messages that change in the course of a run."""
+    others = (block for block in graph.blocks if block is not without and not block.constant)
+    return any(set(names) & set(block.latent) for block in others)
 
 
 def _remark(graph: Plan, groups: list[set[str]]) -> str:
@@ -255,14 +271,12 @@ def tied(graph: Plan, groups: list[set[str]], without: Block | None = None) -> l
     return sorted(found)
 
 
-def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCloud, least: int) -> Any:
+def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCloud[Image], least: int) -> Image:
     """A function of the cloud of all elements and of the data there, by parts that fit into memory.
 
     `least` is how many points the function makes of a cloud, at least.
     """
-    data = {
-        number: reader.flat(table_of(e, reader.node.expression, reader.run.scope)) for number, e in parts.data.items()
-    }
+    data = _data(reader, parts)
     layout = _layout(built)
     k = len(layout.names)
     nodes = 1 if least else clouds.nodes_in(k, reader.node.domain.is_discrete)
@@ -270,21 +284,21 @@ def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCl
     if each > CELLS:
         raise NoCloud
 
-    def one(at: Any) -> Any:
+    def at_elements(at: Int[Array, " elements"]) -> Image:
         return function(_cloud(built, at), {number: beside(array[at]) for number, array in data.items()})
 
-    return in_parts(one, reader.size, max(1, CELLS // each))
+    return in_parts(at_elements, reader.size, max(1, CELLS // each))
 
 
-def _data(reader: Reader, parts: Parts) -> dict[int, Any]:
+def _data(reader: Reader, parts: Parts) -> dict[int, Array]:
     """The parts of an expression that are data, by element."""
     expr, scope = reader.node.expression, reader.run.scope
     return {number: reader.flat(table_of(part, expr, scope)) for number, part in parts.data.items()}
 
 
-def _cloud(built: list[Built], at: Any) -> Cloud:
+def _cloud(built: list[Built], at: Int[Array, " elements"]) -> Cloud:
     """What meets in different places is independent."""
-    return functools.reduce(clouds.product, [one.cloud(at) for one in built])
+    return functools.reduce(clouds.product, [joint.cloud(at) for joint in built])
 
 
 def _layout(built: list[Built]) -> Cloud:

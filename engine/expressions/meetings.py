@@ -6,10 +6,11 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from ...compiler.algebra.linear import element_of, linear_form, linear_term
 from ...compiler.algebra.polynomial import monomials
@@ -17,10 +18,12 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.site import LinearTerm, SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
+from ...compiler.graph import Joint
 from ...compiler.language.atoms import atom_key, powers
 from ...compiler.language.nodes import Apply, Expr, Let, inside, unnamed
 from ...compiler.passes.join import Direction, joint_term
 from ...compiler.rules.logic import TRUE
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily
 from ..blocks.discrete.tables import states
@@ -32,10 +35,11 @@ from ..values.instances import count, root
 from ..values.moments import moments
 from ..values.plated import Placed, mapped, spread
 from . import clouds
+from .after import Carried, Run
 from .belief_clouds import of_directions, of_number
-from .clouds import Cloud
+from .clouds import Cloud, NumberKey
 from .discrete_expressions import distribution
-from .parts import DISCRETE, SCALAR, Key, NoCloud, element_at, keys_of, number_key, parts_of
+from .parts import NoCloud, element_at, has_line_of_its_own, keys_of, number_key, parts_of
 from .statistics import of_classes
 from .tilted_clouds import FOR_MOMENTS, FOR_SHAPES, Instanced, Levels, Source
 from .whole_clouds import affordable
@@ -50,11 +54,11 @@ _BY_MOMENTS = ("real", "vector", "positive", "unit", "count")
 class Meeting(NamedTuple):
     """Numbers that are taken together; `build` does the work, once it is known to be needed.
 
-    `jointly` is true where this says more than their own marginals do, `in_block` where a factor has seen them;
+    `jointly` is true where more is known of them than their own marginals, `in_block` where a factor has seen them;
     `alone` is a block of VMP that is the only factor through which they are seen together.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[NumberKey, ...]
     build: Callable[[], Built]
     jointly: bool = False
     in_block: bool = False
@@ -65,15 +69,25 @@ class Held(NamedTuple):
     """A block and the numbers that it holds, with their places in it; `alone` where it is one of VMP."""
 
     source: Callable[[], Source]
-    places: dict[Key, int]
+    places: dict[NumberKey, int]
     alone: EnergyBlock | None = None
 
 
 class Built(NamedTuple):
-    """The cloud of some elements of the expression, given by their numbers; and which do meet, None for all."""
+    """The cloud of some elements of the expression, given by their numbers; and of which they meet, None for all."""
 
-    cloud: Callable[[Any], Cloud]
-    here: Any = None
+    cloud: Callable[[Int[Array, " some"]], Cloud]
+    meet: Bool[Array, " elements"] | None = None
+
+
+class Tilt(NamedTuple):
+    """By element of the expression a factor exp(shift . x - x . precision . x / 2) of its numbers x."""
+
+    shift: Float[Array, "elements k"]
+    precision: Float[Array, "elements k k"]
+
+
+Image = TypeVar("Image")  # a pytree of arrays by element
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,8 +95,14 @@ class Reader:
     """One expression over the plates of its node."""
 
     node: Let
-    run: Any  # a Run, or Carried, which has no blocks
+    run: Run | Carried  # the latter has no blocks
     levels: Levels = FOR_MOMENTS
+
+    @property
+    def inferred(self) -> Run:
+        """The run, for what only its blocks need."""
+        assert isinstance(self.run, Run), "new rows have no blocks with messages"
+        return self.run
 
     @property
     def size(self) -> int:
@@ -90,7 +110,7 @@ class Reader:
         return count(self.node, self.run.scope.sizes)
 
     def flat(self, placed: Placed) -> Any:
-        """A value by element of the expression."""
+        """A value, or a pytree of these, by element of the expression: (elements, *event)."""
         full = spread(placed, self.node.plates, self.run.scope.sizes)
         return jax.tree.map(lambda a: a.reshape((self.size, *a.shape[len(self.node.plates) :])), full)
 
@@ -98,7 +118,7 @@ class Reader:
         """Whether an expression is data."""
         return known(expr, self.run.scope)
 
-    def meetings(self, atoms: dict[Key, Expr], apart: bool = False) -> list[Meeting]:
+    def meetings(self, atoms: dict[NumberKey, Expr], apart: bool = False) -> list[Meeting]:
         """Where the numbers meet: joint beliefs, then the factors that hold most of them, then each alone."""
         left = dict(atoms)
         found = [meeting for meeting in self._joints(left, apart) if meeting.jointly]
@@ -119,7 +139,7 @@ class Reader:
         for meeting in self._joints(left, apart):
             found.append(meeting)
             left = {key: expr for key, expr in left.items() if key not in meeting.keys}
-        alone = [key for key, expr in left.items() if expr.domain.kind in SCALAR or not self.by_moments(expr)]
+        alone = [key for key, expr in left.items() if has_line_of_its_own(expr.domain) or not self.by_moments(expr)]
         jumps = self.node.domain.is_discrete
         nodes = {0: 1, 1: 4000 if jumps else 400, 2: 300}.get(len(alone), 60)
         apart_from_all = [
@@ -127,19 +147,19 @@ class Reader:
         ]
         return [*found, *apart_from_all]
 
-    def _joints(self, atoms: dict[Key, Expr], apart: bool) -> list[Meeting]:
+    def _joints(self, atoms: dict[NumberKey, Expr], apart: bool) -> list[Meeting]:
         """The joint beliefs that hold some of these numbers, with a constraint on these."""
         found = []
         for joint in self.run.scope.joints:
             members = set(joint.members)
-            own = {k: t for k, e in atoms.items() if (t := linear_term(e, (), self.known)) and t.variable in members}
-            if own:
-                stated = None if apart else self._stated(joint, own)
-                build = functools.partial(self._in_joint, joint, own, stated)
-                found.append(Meeting(tuple(own), build, len(own) > 1 or stated is not None, stated is not None))
+            terms = {k: t for k, e in atoms.items() if (t := linear_term(e, (), self.known)) and t.variable in members}
+            if terms:
+                stated = None if apart else self._stated(joint, terms)
+                build = functools.partial(self._in_joint, joint, terms, stated)
+                found.append(Meeting(tuple(terms), build, len(terms) > 1 or stated is not None, stated is not None))
         return found
 
-    def _stated(self, joint: Any, own: dict[Key, Any]) -> str | None:
+    def _stated(self, joint: Joint, terms: dict[NumberKey, LinearTerm]) -> str | None:
         """The constraint that reads most numbers of a joint belief, among those that read no others, by its number."""
         found = {}
         for number, block in self.run.blocks.items():
@@ -150,12 +170,12 @@ class Reader:
                 or block.method.alpha != 1.0
             ):
                 continue
-            if len(block.form.terms) != 1 or not self._one_instance(block) or self.run.machine.rows.get(block):
+            if len(block.form.terms) != 1 or not self._one_instance(block) or self.inferred.machine.rows.get(block):
                 continue
             direction = block.form.terms[0].direction
             if isinstance(direction, Direction) and direction.joint is joint:
                 keys = {number_key(term) for term in direction.terms}
-                found |= {number: len(keys)} if keys <= set(own) else {}
+                found |= {number: len(keys)} if keys <= set(terms) else {}
         return max(found, key=lambda number: found[number], default=None)
 
     def _one_instance(self, block: Block) -> bool:
@@ -163,7 +183,7 @@ class Reader:
         sizes = self.run.scope.sizes
         return all(sizes[plate.name] == 1 for plate in block.plates if plate not in set(self.node.plates))
 
-    def _blocks(self, atoms: dict[Key, Expr]) -> list[Held]:
+    def _blocks(self, atoms: dict[NumberKey, Expr]) -> list[Held]:
         """The blocks that say more of these numbers than their marginals do, with the numbers that they hold."""
         found = []
         for number, block in self.run.blocks.items():
@@ -171,24 +191,24 @@ class Reader:
                 continue
             if isinstance(block, SlotsBlock) and any(branch.link == "vector" for branch in block.branches):
                 continue
-            if self.run.machine.rows.get(block) is not None:
+            if self.inferred.machine.rows.get(block) is not None:
                 continue
-            held = keys_of(block)
-            own = {key: held[key] for key in atoms if key in held}
-            if len(own) > 1 or (own and isinstance(block, SlotsBlock) and not self._summed(atoms[next(iter(own))])):
-                found.append(Held(functools.partial(self.run.source, number, self._levels(block)), own))
+            places = _among(atoms, keys_of(block))
+            lone = isinstance(block, SlotsBlock) and not self._summed(atoms[next(iter(places))]) if places else False
+            if len(places) > 1 or lone:
+                found.append(Held(functools.partial(self.inferred.source, number, self._levels(block)), places))
         return [*found, *self._blocks_apart(atoms)]
 
-    def _blocks_apart(self, atoms: dict[Key, Expr]) -> list[Held]:
+    def _blocks_apart(self, atoms: dict[NumberKey, Expr]) -> list[Held]:
         """Those of VMP, where an element of the expression reads one instance: of several none knows the others."""
         found = []
         for block in self.run.energies:
             if not self._one_instance(block):
                 continue
-            held = self.run.cavities.keys(block)
-            own = {key: held[key] for key in atoms if key in held}
-            if len(own) > 1 and self.run.cavities.proper(block):
-                found.append(Held(functools.partial(self.run.source_apart, block, self.levels), own, block))
+            cavities = self.inferred.cavities
+            places = _among(atoms, cavities.keys(block))
+            if len(places) > 1 and cavities.proper(block):
+                found.append(Held(functools.partial(self.inferred.source_apart, block, self.levels), places, block))
         return found
 
     def _levels(self, block: Block) -> Levels:
@@ -203,16 +223,16 @@ class Reader:
         variable = element_of(expr, self.known)
         return variable is not None and isinstance(self.run.families.get(variable.name), CountTable)
 
-    def exact_elsewhere(self, atoms: dict[Key, Expr], meetings: list[Meeting]) -> bool:
+    def exact_elsewhere(self, atoms: dict[NumberKey, Expr], meetings: list[Meeting]) -> bool:
         """Whether the rules for independent numbers, and for sums in a joint belief, are exact for this expression."""
-        expr, kind = unnamed(self.node.expression), self.node.domain.kind
+        expr, domain = unnamed(self.node.expression), self.node.domain
         blocks = [meeting for meeting in meetings if meeting.in_block]
         shaped = not all(self.by_moments(atom) for atom in atoms.values())
-        if kind == "real" and linear_form(expr, self.known) is not None:
+        if domain.is_real and linear_form(expr, self.known) is not None:
             return all(len(meeting.keys) == 1 for meeting in blocks)  # its own belief has the moments
-        if blocks or shaped or kind == "count" or any(atom.domain.is_count for atom in atoms.values()):
+        if blocks or shaped or domain.is_count or any(atom.domain.is_count for atom in atoms.values()):
             return False
-        if kind in DISCRETE:
+        if domain.is_discrete:
             if all(atom.domain.is_discrete for atom in atoms.values()):
                 return True
             if not (isinstance(expr, Apply) and expr.op == "greater") or of_classes(expr):
@@ -220,7 +240,7 @@ class Reader:
             return linear_form(expr.args[0] - expr.args[1], self.known) is not None
         if isinstance(expr, Apply) and expr.op in ("exp", "logistic", "probit"):
             return linear_form(expr.args[0], self.known) is not None
-        if kind == "unit":
+        if domain.is_unit:
             return False
         return not any(meeting.jointly for meeting in meetings) and self._plain(expr)
 
@@ -234,8 +254,8 @@ class Reader:
                 continue
             below = node.args[-1]
             if (below.domain.is_real or below.domain.is_count) and not self.known(below):
-                own = parts_of(below, self.run.scope, self.run.families).atoms
-                if not set(own) <= seen:
+                divisors = parts_of(below, self.run.scope, self.run.families).atoms
+                if not set(divisors) <= seen:
                     raise NoCloud
 
     def _plain(self, expr: Expr) -> bool:
@@ -253,14 +273,12 @@ class Reader:
             return all(linear_form(arg, self.known) is not None for arg in atom.args)
         return atom.op == "log" and element_of(atom.args[0], self.known) is not None
 
-    def _in_joint(self, joint: Any, own: dict[Key, Any], stated: str | None) -> Built:
-        line = () if stated is None else self.run.blocks[stated].form.terms
-        terms = [*(joint_term(joint, (term,)) for term in own.values()), *line]
+    def _in_joint(self, joint: Joint, own: dict[NumberKey, LinearTerm], stated: str | None) -> Built:
+        terms = [*(joint_term(joint, (term,)) for term in own.values()), *self._line(stated)]
         scope = self.run.scope
-        family = scope.moments[joint.variable.name]
         means, rows = [], []
-        directions = [value(term.direction, scope) for term in terms]  # type: ignore[arg-type]
-        belief = Placed(family, joint.variable.plates)
+        directions = [value(_direction(term), scope) for term in terms]
+        belief = Placed(scope.moments[joint.variable.name], joint.variable.plates)
         elements = [element_at(term.element, belief, scope) for term in terms]
         for a, element in zip(directions, elements, strict=True):
             means.append(self.flat(mapped(lambda d, b: d @ b.mean, a, element)))
@@ -270,15 +288,23 @@ class Reader:
         keys = tuple(own)
         if stated is None:
             return Built(lambda at: clouds.of_gaussian(keys, mean[at], covariance[at]))
-        source = self.run.source(stated, self._levels(self.run.blocks[stated]))
-        rows = self._rows(source.block)[:, 0]
+        source = self.inferred.source(stated, self._levels(self.run.blocks[stated]))
+        instances = self._rows(source.block)[:, 0]
 
-        def make(at: Any) -> Cloud:
-            return clouds.along_a_line(keys, mean[at], covariance[at], source.cloud({"line": 0}, rows[at]))
+        def make(at: Int[Array, " some"]) -> Cloud:
+            return clouds.along_a_line(keys, mean[at], covariance[at], source.cloud({"line": 0}, instances[at]))
 
-        return Built(make, source.present(rows))
+        return Built(make, source.present(instances))
 
-    def _rows(self, block: Block) -> Any:
+    def _line(self, stated: str | None) -> tuple[LinearTerm, ...]:
+        """The only term of a constraint on a joint belief, by the number of its block."""
+        if stated is None:
+            return ()
+        block = self.run.blocks[stated]
+        assert isinstance(block, SiteBlock)
+        return block.form.terms
+
+    def _rows(self, block: Block) -> Int[Array, "elements instances"]:
         """The numbers of the instances of a block that each element of the expression reads."""
         sizes = self.run.scope.sizes
         shared = [plate for plate in block.plates if plate in set(self.node.plates)]
@@ -289,50 +315,56 @@ class Reader:
         numbers = numbers.reshape((-1, *(sizes[plate.name] for plate in shared)))
         return jnp.stack([self.flat(Placed(each, tuple(shared))) for each in numbers], axis=-1)
 
-    def _in_block(self, make_source: Callable[[], Source], own: dict[Key, int]) -> Built:
+    def _in_block(self, make_source: Callable[[], Source], own: dict[NumberKey, int]) -> Built:
         source = make_source()
         rows = self._rows(source.block)
-        here = source.present(rows)
-        first = rows[jnp.arange(self.size), jnp.argmax(here, axis=1)]
-        rest = self._others(source, own, rows, here & (rows != first[:, None])) if rows.shape[1] > 1 else None
+        counts = source.present(rows)
+        first = rows[jnp.arange(self.size), jnp.argmax(counts, axis=1)]
+        rest = self._others(source, own, rows, counts & (rows != first[:, None])) if rows.shape[1] > 1 else None
 
-        def make(at: Any) -> Cloud:
+        def make(at: Int[Array, " some"]) -> Cloud:
             cloud = source.cloud(own, first[at], rest is None)
-            return cloud if rest is None else clouds.multiplied(cloud, rest[0][at], rest[1][at])
+            return cloud if rest is None else clouds.multiplied(cloud, rest.shift[at], rest.precision[at])
 
-        return Built(make, jnp.any(here, axis=1))
+        return Built(make, jnp.any(counts, axis=1))
 
-    def _whole(self, atoms: dict[Key, Expr]) -> Meeting | None:
+    def _whole(self, atoms: dict[NumberKey, Expr]) -> Meeting | None:
         """Several elements of variables that one block treats jointly: a network, a chain, a tree, a process."""
         roots = {key: root(expr) for key, expr in atoms.items()}
         for number, block in self.run.blocks.items():
-            messages = self.run.outputs["messages"][number]
+            messages = self.inferred.outputs["messages"][number]
             if KINDS[type(block)].solve is None or not isinstance(messages, dict):
                 continue
             wanted = {key: v for key, v in roots.items() if v.domain.is_real or v.domain.is_discrete}
-            own = {key: v for key, v in wanted.items() if v.name in messages}
-            kinds = {variable.domain.is_real for variable in own.values()}
-            sizes = [1 if kinds == {True} else states(variable, self.run.scope) for variable in own.values()]
-            if len(own) > 1 and len(kinds) == 1 and affordable(sizes, self.size):
-                elements = {key: atoms[key] for key in own}
-                return Meeting(tuple(own), functools.partial(self._in_whole, number, elements, sizes), True, True)
+            variables = {key: v for key, v in wanted.items() if v.name in messages}
+            real = {variable.domain.is_real for variable in variables.values()}
+            sizes = [1 if real == {True} else states(variable, self.run.scope) for variable in variables.values()]
+            if len(variables) > 1 and len(real) == 1 and affordable(sizes, self.size):
+                elements = {key: atoms[key] for key in variables}
+                return Meeting(tuple(elements), functools.partial(self._in_whole, number, elements, sizes), True, True)
         return None
 
-    def _in_whole(self, number: str, own: dict[Key, Expr], sizes: list[int]) -> Built:
+    def _in_whole(self, number: str, own: dict[NumberKey, Expr], sizes: list[int]) -> Built:
         variables, scope = [root(expr) for expr in own.values()], self.run.scope
         places = []
         for variable, expr in zip(variables, own.values(), strict=True):
             shape = [scope.sizes[plate.name] for plate in variable.plates]
             numbers = Placed(jnp.arange(math.prod(shape)).reshape(shape), variable.plates)
             places.append(self.flat(element_at(expr, numbers, scope)))
-        whole, names, keys = self.run.whole(number), [variable.name for variable in variables], list(own)
+        whole, names, keys = self.inferred.whole(number), [variable.name for variable in variables], list(own)
         stacked = jnp.stack(places, axis=-1)
         if variables[0].domain.is_real:
             return Built(lambda at: whole.gaussians(names, keys, stacked[at]))
         return Built(lambda at: whole.states(names, sizes, keys, stacked[at]))
 
-    def _others(self, source: Source, own: dict[Key, int], rows: Any, live: Any) -> tuple[Any, Any] | None:
-        """What other instances of the same numbers say beyond their messages, as one Gaussian: tilted over belief."""
+    def _others(
+        self,
+        source: Source,
+        own: dict[NumberKey, int],
+        rows: Int[Array, "elements instances"],
+        live: Bool[Array, "elements instances"],
+    ) -> Tilt | None:
+        """What other instances of the same numbers add to their messages, as one Gaussian: tilted over belief."""
         flat = rows.reshape(-1)
         shapes = jax.eval_shape(lambda at: source.cloud(own, at, False), flat[:1])
         if len(shapes.names) < 2:
@@ -347,9 +379,9 @@ class Reader:
         beyond = jnp.where(live.reshape(-1, 1, 1), precision - jnp.eye(k) / variance[..., None], 0.0)
         shift = jnp.einsum("nij,nj->ni", precision, mean) - mean / variance
         shift = jnp.where(live.reshape(-1, 1), shift, 0.0)
-        return shift.reshape(*rows.shape, k).sum(1), beyond.reshape(*rows.shape, k, k).sum(1)
+        return Tilt(shift.reshape(*rows.shape, k).sum(1), beyond.reshape(*rows.shape, k, k).sum(1))
 
-    def _alone(self, key: Key, expr: Expr, nodes: int) -> Built:
+    def _alone(self, key: NumberKey, expr: Expr, nodes: int) -> Built:
         scope, families = self.run.scope, self.run.families
         if expr.domain.is_discrete:
             p = self.flat(distribution(expr, scope, families))
@@ -357,9 +389,9 @@ class Reader:
             return Built(lambda at: clouds.of_points({key: numbers}, jnp.log(p[at])))
         term = linear_term(expr, (), self.known)
         if term is not None and self.by_moments(expr):
-            found = self.flat(moments(expr, scope, "real"))
+            number = self.flat(moments(expr, scope, "real"))
             return Built(
-                lambda at: clouds.of_gaussian((key,), found.mean[at][:, None], found.variance[at][:, None, None])
+                lambda at: clouds.of_gaussian((key,), number.mean[at][:, None], number.variance[at][:, None, None])
             )
         variable = element_of(expr, self.known) if term is None else term.variable
         if variable is None or variable.name not in families:
@@ -369,18 +401,18 @@ class Reader:
         family = self.flat(element_at(expr, Placed(families[variable.name], variable.plates), scope))
         return Built(lambda at: of_number(key, jax.tree.map(lambda a: a[at], family), nodes))
 
-    def _in_vector(self, own: dict[Key, LinearTerm]) -> Built:
+    def _in_vector(self, own: dict[NumberKey, LinearTerm]) -> Built:
         """The inner products of one random vector with known ones."""
         scope, first = self.run.scope, next(iter(own.values()))
         belief = Placed(self.run.families[first.variable.name], first.variable.plates)
         family = self.flat(element_at(first.element, belief, scope))
-        directions = jnp.stack([self.flat(value(term.direction, scope)) for term in own.values()], axis=1)  # type: ignore[arg-type]
+        directions = jnp.stack([self.flat(value(_direction(term), scope)) for term in own.values()], axis=1)
         return Built(lambda at: of_directions(tuple(own), jax.tree.map(lambda a: a[at], family), directions[at]))
 
-    def _vectors(self, atoms: dict[Key, Expr]) -> list[dict[Key, LinearTerm]]:
+    def _vectors(self, atoms: dict[NumberKey, Expr]) -> list[dict[NumberKey, LinearTerm]]:
         """The numbers that are of one random vector, where no block holds all of them."""
         terms = {key: linear_term(expr, (), self.known) for key, expr in atoms.items()}
-        groups: dict[Any, dict[Key, LinearTerm]] = {}
+        groups: dict[tuple, dict[NumberKey, LinearTerm]] = {}
         for key, term in terms.items():
             if term is not None and term.direction is not None and term.variable.name in self.run.families:
                 groups.setdefault(atom_key(term.element), {})[key] = term
@@ -388,7 +420,7 @@ class Reader:
         return [own for own in groups.values() if len(own) > 1 and not any(set(own) <= keys for keys in held)]
 
     def by_moments(self, expr: Expr) -> bool:
-        """Whether the belief of a number is told by its moments: of a family of the domain, or given in part."""
+        """Whether moments say all of the belief of a number: of a family of the domain, or given in part."""
         if expr.domain.is_discrete:
             return True
         term = linear_term(expr, (), self.known)
@@ -399,8 +431,22 @@ class Reader:
         return family is None or isinstance(family, (CountTable, Completed))
 
 
-def in_parts(function: Any, size: int, most: int) -> Any:
-    """A function of the numbers of elements, over parts of them that fit into memory."""
+def _among(atoms: dict[NumberKey, Expr], places: dict[NumberKey, int]) -> dict[NumberKey, int]:
+    """The places of those of some numbers that have one, in the order of the numbers."""
+    return {key: places[key] for key in atoms if key in places}
+
+
+def _direction(term: LinearTerm) -> Expr:
+    """The known vector that a term takes the inner product with."""
+    assert term.direction is not None
+    return term.direction
+
+
+def in_parts(function: Callable[[Int[Array, " some"]], Image], size: int, most: int) -> Image:
+    """A function of the numbers 0, ..., size - 1 of elements, over parts of at most so many that fit into memory.
+
+    It returns arrays that begin with the axis of the elements which it was given.
+    """
     if size <= most:
         return jax.jit(function)(jnp.arange(size))
     number = -(-size // most)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from ...compiler.language.nodes import Apply, Expr, Let
+from ...factors.arrays import Array
 from ..distributions.tabulated import SCORES, Tabulated
 from . import clouds
-from .clouds import Cloud
-from .parts import Key, evaluated, whole_key
+from .clouds import Cloud, NumberKey
+from .parts import Data, IsKnown, evaluated, whole_key
 from .statistics import is_linear
 
 FINE = np.linspace(-8.0, 8.0, 2001)  # of one standard normal number
@@ -20,7 +20,7 @@ _WEIGHTS = np.exp(-0.5 * FINE**2)
 _DEAD = 1e-25  # the share of all probability that does not count, whatever the value there
 
 
-def gaussian_part(expr: Expr, cloud: Cloud, is_known: Any) -> Expr | None:
+def gaussian_part(expr: Expr, cloud: Cloud, is_known: IsKnown) -> Expr | None:
     """The one part of an expression through which all that is random enters, if that is Gaussian; itself if it is."""
     if cloud.cases > 1 or cloud.points:
         return None
@@ -35,10 +35,10 @@ def gaussian_part(expr: Expr, cloud: Cloud, is_known: Any) -> Expr | None:
     return expr
 
 
-def of_cloud(expr: Expr, cloud: Cloud, data: dict[int, Any], is_known: Any) -> Any:
-    """The values of an expression at the `SCORES`, one row for each instance."""
+def of_cloud(expr: Expr, cloud: Cloud, data: Data, is_known: IsKnown) -> Float[Array, "instances scores"]:
+    """The values of an expression at the `SCORES`: its quantiles where a standard normal number has these."""
 
-    def at(values: dict[Key, Any], shape: tuple[int, ...]) -> Any:
+    def at(values: dict[NumberKey, Array], shape: tuple[int, ...]) -> Array:
         return jnp.broadcast_to(jnp.asarray(evaluated(expr, values, data, is_known), float), shape)
 
     if (part := gaussian_part(expr, cloud, is_known)) is not None:
@@ -50,33 +50,36 @@ def of_cloud(expr: Expr, cloud: Cloud, data: dict[int, Any], is_known: Any) -> A
         values = {key: points[..., None] for key, points in cloud.points.items()}
         return tabled(at(values, (*cloud.log_weights.shape, 1))[..., 0], jax.nn.softmax(cloud.log_weights, axis=1))
     values = clouds.scattered(cloud)
-    found = at(values.at, values.weights.shape)[:, 0]
-    return tabled(found, values.weights[:, 0])
+    return tabled(at(values.at, values.weights.shape)[:, 0], values.weights[:, 0])
 
 
-def of_table(expr: Expr, key: Key, table: Tabulated, data: dict[int, Any], is_known: Any) -> Any:
+def of_table(
+    expr: Expr, key: NumberKey, table: Tabulated, data: Data, is_known: IsKnown
+) -> Float[Array, "instances scores"]:
     """The values at the `SCORES` of an expression of a single number, whose own table is given; rows as there."""
     points = jnp.moveaxis(table._at(jnp.asarray(FINE)[:, None]), 0, -1)[:, None]
     values = jnp.broadcast_to(jnp.asarray(evaluated(expr, {key: points}, data, is_known), float), points.shape)
     return tabled(values[:, 0], jnp.asarray(_WEIGHTS))
 
 
-def tabled(values: Any, weights: Any) -> Any:
+def tabled(
+    values: Float[Array, "instances points"], weights: Float[Array, "... points"]
+) -> Float[Array, "instances scores"]:
     """The quantiles at the `SCORES` of weighted values, one row for each instance."""
     weights = jnp.broadcast_to(weights / jnp.sum(weights, axis=-1, keepdims=True), values.shape)
     likely = jnp.take_along_axis(values, jnp.argmax(weights, axis=-1)[:, None], -1)
     values = jnp.where(weights > _DEAD, values, likely)  # where there is no weight, there need be no value
 
-    def one(values: Any, weights: Any) -> Any:
+    def quantiles(values: Float[Array, " points"], weights: Float[Array, " points"]) -> Float[Array, " scores"]:
         order = jnp.argsort(values)
         mass = weights[order]
         levels = jnp.cumsum(mass) - 0.5 * mass
         return jnp.interp(SCORES, jax.scipy.special.ndtri(jnp.clip(levels, 1e-300, 1.0 - 1e-16)), values[order])
 
-    return jax.vmap(one)(values, weights)
+    return jax.vmap(quantiles)(values, weights)
 
 
-def origin_of(expr: Expr, cloud: Cloud, is_known: Any) -> str:
+def origin_of(expr: Expr, cloud: Cloud, is_known: IsKnown) -> str:
     """What a table is made of, for a reader: nothing but one Gaussian number, or so many points."""
     if gaussian_part(expr, cloud, is_known) is not None:
         return ""

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
-from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
-from ...factors.moments import POINT_VARIANCE, Boolean, Category
+from ...factors.arrays import Array
+from ...factors.domains import Domain
+from ...factors.families import Bernoulli, Beta, Categorical, Family, Gamma, Gaussian
 from ...factors.special import ndtr
 from ..distributions.belief_points import diverges
 from . import clouds
-from .clouds import Cloud
-from .parts import Key, evaluated, key_of
-from .transformed import matching
+from .clouds import Cloud, NumberKey
+from .parts import Data, IsKnown, evaluated, key_of
+
+TINY = 1e-200  # the variance of what is certain
+Statistics = Array | tuple[Array, Array]
 
 
-def beside(array: Any) -> Any:
+def beside(array: Float[Array, "elements ..."]) -> Float[Array, "elements 1 1 ..."]:
     """Data by element beside (elements, cases, nodes)."""
     return array.reshape((array.shape[0], 1, 1, *array.shape[1:]))
 
 
-def statistics(
-    node: Let, cloud: Cloud, data: dict[int, Any], is_known: Callable[[Expr], bool], line: bool = False
-) -> Any:
-    """Mean and variance of a number, the probability of a boolean, those of a category.
+def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: bool = False) -> Statistics:
+    """Mean and variance of a number or the probability of a boolean, (instances,); of a category (instances, states).
 
     Where the cloud is a `line` of points over all of one belief, a moment may be infinite.
     """
@@ -35,8 +36,8 @@ def statistics(
     if node.domain.is_category:
         values = clouds.spread(cloud, jumps=True)
         states = jnp.arange(_states(node))
-        found = jnp.asarray(evaluated(expr, values.at, data, is_known), int)
-        shares = [clouds.expectation(values, lambda _, s=s: jnp.asarray(found == s, float))[0] for s in states]
+        outcome = jnp.asarray(evaluated(expr, values.at, data, is_known), int)
+        shares = [clouds.expectation(values, lambda _, s=s: jnp.asarray(outcome == s, float))[0] for s in states]
         return jnp.stack(shares, axis=-1)
     if node.domain.is_boolean:
         if (margin := _gaussian_margin(expr, cloud, is_known)) is not None:
@@ -63,7 +64,7 @@ def of_classes(expr: Apply) -> bool:
     return any(arg.domain.is_discrete for arg in expr.args)
 
 
-def _gaussian_margin(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool]) -> Expr | None:
+def _gaussian_margin(expr: Expr, cloud: Cloud, is_known: IsKnown) -> Expr | None:
     """left - right of a comparison that is linear in numbers that are Gaussian in every case."""
     while isinstance(expr, Let):
         expr = expr.expression
@@ -75,7 +76,7 @@ def _gaussian_margin(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool])
     return margin if is_linear(margin, cloud, is_known) else None
 
 
-def is_linear(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool]) -> bool:
+def is_linear(expr: Expr, cloud: Cloud, is_known: IsKnown) -> bool:
     """Whether an expression is linear in the numbers that are Gaussian in every case of a cloud."""
     names = set(cloud.names)
 
@@ -89,26 +90,31 @@ def is_linear(expr: Expr, cloud: Cloud, is_known: Callable[[Expr], bool]) -> boo
     return all(len(atoms) < 2 and all(key_of(a, is_known) in names for a in atoms) for _, atoms in expand(expr, fixed))
 
 
-def _above_zero(cloud: Cloud, margin: Callable[[dict[Key, Any]], Any]) -> Any:
+def _above_zero(cloud: Cloud, margin: Callable[[dict[NumberKey, Array]], Array]) -> Float[Array, " instances"]:
     """P(margin > 0), the margin Gaussian in every case."""
     values = clouds.spread(cloud)
-    found = jnp.broadcast_to(margin(values.at), values.weights.shape)
+    margins = jnp.broadcast_to(margin(values.at), values.weights.shape)
     inside = values.weights / jnp.maximum(jnp.sum(values.weights, axis=2, keepdims=True), 1e-300)
-    mean = jnp.sum(inside * found, axis=2, keepdims=True)
-    variance = jnp.sum(inside * (found - mean) ** 2, axis=2)
-    p = jnp.where(
-        variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, POINT_VARIANCE)))
-    )
+    mean = jnp.sum(inside * margins, axis=2, keepdims=True)
+    variance = jnp.sum(inside * (margins - mean) ** 2, axis=2)
+    p = jnp.where(variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, TINY))))
     return jnp.sum(jnp.sum(values.weights, axis=2) * p, axis=1)
 
 
-def family_with(kind: str, found: Any) -> Family:
-    """The family of a domain with these statistics."""
-    if kind == "boolean":
-        return FOR_DOMAIN[kind].from_moments(Boolean(jnp.clip(found, 0.0, 1.0)))
-    if kind == "category":
-        return FOR_DOMAIN[kind].from_moments(Category(jnp.maximum(found, 0.0)))
+def family_with(domain: Domain, found: Statistics) -> Family:
+    """The family of a domain with these statistics, which are those of `statistics` with the axes of plates."""
+    if domain.is_discrete:
+        assert not isinstance(found, tuple)
+        if domain.is_category:
+            return Categorical(jnp.log(jnp.maximum(found, 0.0)))
+        p = jnp.clip(found, 0.0, 1.0)
+        return Bernoulli(jnp.log(p) - jnp.log1p(-p))
     mean, variance = found
-    variance = jnp.maximum(variance, POINT_VARIANCE)
-    # The mean and the variance of a count, or of a number that may be zero, decide no member of its own family.
-    return matching(kind if issubclass(FOR_DOMAIN[kind], TwoMomentFamily) else "real", mean, variance)
+    variance = jnp.maximum(variance, TINY)
+    if domain.is_positive:
+        shape = mean**2 / variance
+        return Gamma.from_parameters(shape=shape, rate=shape / mean)
+    if domain.is_unit:
+        total = mean * (1.0 - mean) / variance - 1.0
+        return Beta.from_parameters(a=mean * total, b=(1.0 - mean) * total)
+    return Gaussian.from_parameters(mean=mean, variance=variance)

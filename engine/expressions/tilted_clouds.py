@@ -7,18 +7,21 @@ more than those of single variables.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
+from jaxtyping import Bool, Float, Int
 
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import Branch, Edge, SlotsBlock
 from ...compiler.blocks.table import TableBlock
 from ...compiler.language.atoms import atom_key
 from ...compiler.rules.logic import TRUE
+from ...factors.arrays import Array
 from ...factors.special import ndtr
 from ..blocks.discrete import tables
 from ..blocks.site import sites
@@ -28,18 +31,20 @@ from ..blocks.slots import slots
 from ..blocks.slots.closed_form import cut_of, members
 from ..blocks.slots.nodes import Cavity, Nodes, branch_nodes, gaussian
 from ..blocks.slots.tilted import at_state
-from ..values.instances import count
+from ..values.instances import count, root
 from ..values.masks import present
+from ..values.naturals import Naturals
 from ..values.plated import spread
 from ..values.scope import Scope
 from . import clouds
-from .clouds import Cloud, Key
+from .clouds import Cloud, NumberKey
 from .parts import NoCloud
 
 ndtri = jax.scipy.special.ndtri
 
 
-Instanced = SiteBlock | SlotsBlock | TableBlock  # the blocks that know how their numbers meet, instance by instance
+Rows: TypeAlias = Int[Array, " rows"]  # numbers of instances of a block
+Instanced: TypeAlias = SiteBlock | SlotsBlock | TableBlock  # how their numbers meet is known by instance
 
 
 class Levels:
@@ -56,11 +61,12 @@ FOR_MOMENTS, FOR_SHAPES = Levels(49), Levels(385)
 class Source:
     """A block's messages after a run, and which of its instances an element of an expression reads.
 
-    `rows` are numbers of instances; `keys` the numbers that are wanted, with their places in the block.
+    `rows` are numbers of instances; `keys` the numbers that are wanted, with their places in the block. `prepared` and
+    `messages` are as the kind of the block has them, `naturals` have all plates of a variable in one axis.
     """
 
     def __init__(
-        self, block: Instanced, prepared: Any, naturals: dict[str, Any], messages: Any, scope: Scope, levels: Levels
+        self, block: Instanced, prepared: Any, naturals: Naturals, messages: Any, scope: Scope, levels: Levels
     ) -> None:
         self.block, self.prepared, self.naturals, self.scope, self.levels = block, prepared, naturals, scope, levels
         scanned = _scanned(block, prepared)
@@ -72,19 +78,19 @@ class Source:
             order = jnp.where(plan.present, plan.order, instances).reshape(-1)
             self.place = jnp.zeros(instances, int).at[order].set(jnp.arange(order.size), mode="drop")
 
-    def at(self, rows: Any) -> tuple[dict[str, Any], Any]:
-        """The data and the messages of these instances."""
+    def at(self, rows: Rows) -> tuple[dict[str, Any], Any]:
+        """The data and the messages of these instances: pytrees of arrays that begin with an axis of them."""
         place = self.place[rows]
         return jax.tree.map(lambda a: a[place], (self.by_row, self.messages))
 
-    def present(self, rows: Any) -> Any:
+    def present(self, rows: Int[Array, ...]) -> Bool[Array, ...]:
         """Which of these instances count."""
         mask = present(self.block, self.scope)
         if mask is None:
             return jnp.ones(jnp.shape(rows), bool)
         return spread(mask, self.block.plates, self.scope.sizes).reshape(-1)[rows] > 0
 
-    def cloud(self, keys: dict[Key, int], rows: Any, whole: bool = True) -> Cloud:
+    def cloud(self, keys: dict[NumberKey, int], rows: Rows, whole: bool = True) -> Cloud:
         """The tilted distribution of these instances over the numbers in `keys`, given by their places in the block.
 
         As a `whole` it is what it is; as a part, to be multiplied, all that is Gaussian in its cavity has a covariance.
@@ -99,16 +105,17 @@ class Source:
 
 
 def _scanned(block: Instanced, prepared: Any) -> dict[str, Any]:
+    """What differs between the instances of a block, by name, in schedule order."""
     match block:
         case SiteBlock():
             return scanned_parts(prepared)
         case SlotsBlock():
             return prepared.scanned
         case TableBlock():
-            return tables._scanned(block, prepared)
+            return tables.scanned_parts(block, prepared)
 
 
-def _of_site(source: Source, block: SiteBlock, keys: dict[Key, int], rows: Any) -> Cloud:
+def _of_site(source: Source, block: SiteBlock, keys: dict[NumberKey, int], rows: Rows) -> Cloud:
     """Gaussians along the terms of a linear form, together by its site."""
     prepared = source.prepared
     data, messages = source.at(rows)
@@ -117,45 +124,44 @@ def _of_site(source: Source, block: SiteBlock, keys: dict[Key, int], rows: Any) 
         term.variable.name: sites.readable(term.variable, source.naturals[term.variable.name])
         for term in block.form.terms
     }
-    outcome: Any = block.atoms[0] if block.atoms else None
-    odds = None if outcome is None else source.naturals[outcome.name][0]
+    odds = source.naturals[root(block.atoms[0]).name][0] if block.atoms else None
     projections, _, _, centre, total, _, found = sites._batch(block, local, beliefs, odds, messages, source.scope.sizes)
 
-    def wide(array: Any) -> Any:
+    def wide(array: Array) -> Float[Array, " rows"]:
         return jnp.broadcast_to(array, jnp.shape(rows))
 
-    own = {key: projections[j].cavity for key, j in keys.items()}
-    mean = jnp.stack([wide(m) for m, _ in own.values()], axis=-1)
-    variance = jnp.stack([wide(v) for _, v in own.values()], axis=-1)
+    cavities = {key: projections[j].cavity for key, j in keys.items()}
+    mean = jnp.stack([wide(m) for m, _ in cavities.values()], axis=-1)
+    variance = jnp.stack([wide(v) for _, v in cavities.values()], axis=-1)
     slopes = jnp.stack([wide(local.terms[j].coefficient) for j in keys.values()], axis=-1) * variance
     score, curvature = wide(found.site.score)[:, None], wide(found.site.curvature)[:, None]
     log_weights = jnp.zeros_like(score)
     if block.link == "positive" and block.out is TRUE:
         _, score, curvature = _truncated(source.levels, {}, wide(centre)[:, None], wide(total)[:, None])
         log_weights = jnp.broadcast_to(source.levels.log_shares, score.shape)
-    covariance = variance[:, :, None] * jnp.eye(len(own))
+    covariance = variance[:, :, None] * jnp.eye(len(cavities))
     covariance = covariance - curvature[..., None] * slopes[:, :, None] * slopes[:, None, :]
     cases = score.shape[1]
     return Cloud(
         log_weights,
         {},
-        tuple(own),
+        tuple(cavities),
         mean[:, None] + slopes[:, None] * score[..., None],
         jnp.broadcast_to(covariance[:, None], (len(rows), cases, *covariance.shape[1:])),
     )
 
 
-def _of_table(source: Source, block: TableBlock, keys: dict[Key, int], rows: Any) -> Cloud:
+def _of_table(source: Source, block: TableBlock, keys: dict[NumberKey, int], rows: Rows) -> Cloud:
     """All states of the variables of a truth table or a table of probabilities."""
     data, messages = source.at(rows)
-    local = tables._local(source.prepared, data)
-    table, placed = tables._joint(block, local, tables._cavities(block, local, source.naturals, messages))
+    local = tables.local_part(source.prepared, data)
+    table, placed = tables.joint_logs(block, local, tables.cavities_of(block, local, source.naturals, messages))
     sizes = [log.shape[1 + j] for j, log in enumerate(placed)]
     joint = jnp.broadcast_to(table + sum(placed), (jnp.shape(rows)[0], *sizes))
     return _over_states(joint, keys)
 
 
-def _over_states(joint: Any, keys: dict[Key, int]) -> Cloud:
+def _over_states(joint: Float[Array, "rows ..."], keys: dict[NumberKey, int]) -> Cloud:
     grids = jnp.meshgrid(*(jnp.arange(size) for size in joint.shape[1:]), indexing="ij")
     flat = joint.reshape((joint.shape[0], -1))
     return clouds.of_points({key: grids[j].reshape(-1)[None] for key, j in keys.items()}, flat)
@@ -178,7 +184,7 @@ def _bare(block: SlotsBlock) -> frozenset[int]:
     return frozenset(set.intersection(*held))
 
 
-def _of_slots(source: Source, block: SlotsBlock, keys: dict[Key, int], rows: Any, bare: frozenset[int]) -> Cloud:
+def _of_slots(source: Source, block: SlotsBlock, keys: dict[NumberKey, int], rows: Rows, bare: frozenset[int]) -> Cloud:
     """All branches at all states and nodes; edges by their number, discrete slots by minus one minus theirs.
 
     Of the Gaussian edges those that are `bare` are points.
@@ -191,15 +197,16 @@ def _of_slots(source: Source, block: SlotsBlock, keys: dict[Key, int], rows: Any
     prior = sum(logs, jnp.zeros((1,) * (1 + len(sizes))))
     parts = []
     for state, case in enumerate(block.cases):
-        here, own = at_state(block, local, cavities, state)
+        data_there, cavities_there = at_state(block, local, cavities, state)
         shape, log_prior, states = list(sizes), prior, {}
         if block.selector is not None:
             shape[block.selector], states = 1, {block.selector: state}
             log_prior = jax.lax.slice_in_dim(prior, state, state + 1, axis=1 + block.selector)
         for branch in case:
-            nodes = branch_nodes(block, branch, scope, here, own)
+            nodes = branch_nodes(block, branch, scope, data_there, cavities_there)
             whole = (jnp.shape(rows)[0], *shape)
-            parts.append(_cases(source, block.edges, branch, nodes, own, keys, bare, whole, log_prior, states))
+            case_of = (nodes, cavities_there, keys, bare, whole, log_prior, states)
+            parts.append(_cases(source, block.edges, branch, *case_of))
     return clouds.joined(parts)
 
 
@@ -209,16 +216,16 @@ def _cases(
     branch: Branch,
     nodes: Nodes,
     cavities: list[Cavity],
-    keys: dict[Key, int],
+    keys: dict[NumberKey, int],
     bare: frozenset[int],
     shape: tuple[int, ...],
-    log_prior: Any,
+    log_prior: Float[Array, "rows ..."],
     states: dict[int, int],
 ) -> Cloud:
     """The cases of one branch: `shape` is that of instances and states; the last axis is that of a truncation."""
     lift = len(branch.slots)
 
-    def lifted(array: Any) -> Any:
+    def lifted(array: Array) -> Array:
         return array.reshape((*jnp.shape(array), *(1,) * lift))
 
     moves, truncated = _moves(source.levels, branch, nodes, cavities, lifted)
@@ -226,14 +233,14 @@ def _cases(
     shares = source.levels.log_shares if truncated else np.zeros(1)
     whole = (*shape, *logs.shape[logs.ndim - lift :], len(shares))
     # Shares that sum to one, so that branches with and without a truncation weigh what their factor says.
-    logs = logs[..., None] + shares - scipy.special.logsumexp(shares)
+    logs = logs[..., None] + shares - np.asarray(scipy.special.logsumexp(shares))
 
-    def flat(array: Any) -> Any:
+    def flat(array: Array) -> Float[Array, "rows cases"]:
         return jnp.broadcast_to(array, whole).reshape((shape[0], -1))
 
-    means: dict[Key, Any] = {}
-    variances: dict[Key, Any] = {}
-    points: dict[Key, Any] = {}
+    means: dict[NumberKey, Array] = {}
+    variances: dict[NumberKey, Array] = {}
+    points: dict[NumberKey, Array] = {}
     for key, number in keys.items():
         if number < 0:
             d = -1 - number
@@ -245,21 +252,22 @@ def _cases(
         else:
             points[key] = flat(_at_nodes(branch, nodes, number)[..., None])
 
-    def between(one: Key, other: Key) -> Any:
-        i, j = keys[one], keys[other]
+    def covariance(first: NumberKey, second: NumberKey) -> Float[Array, "rows cases"]:
+        i, j = keys[first], keys[second]
         both = [move for move in moves if i in move.slopes and j in move.slopes]
         known = sum((move.slopes[i] * move.slopes[j] * move.curvature for move in both), jnp.zeros(()))
-        return flat((variances[one] if one == other else 0.0) - known)
+        return flat((variances[first] if first == second else 0.0) - known)
 
     names, empty = tuple(means), jnp.zeros((shape[0], math.prod(whole[1:]), 0))
     if not names:
         return Cloud(flat(logs), points, (), empty, empty[..., None, :])
     mean = jnp.stack([flat(value) for value in means.values()], axis=-1)
-    rows = [jnp.stack([between(one, other) for other in names], axis=-1) for one in names]
+    rows = [jnp.stack([covariance(first, second) for second in names], axis=-1) for first in names]
     return Cloud(flat(logs), points, names, mean, jnp.stack(rows, axis=-2))
 
 
-def _along(size: int, axis: int, rank: int) -> Any:
+def _along(size: int, axis: int, rank: int) -> Int[Array, ...]:
+    """The numbers 0, ..., size - 1 on one of so many axes."""
     return jnp.arange(size).reshape([size if i == axis else 1 for i in range(rank)])
 
 
@@ -269,17 +277,17 @@ class Move(NamedTuple):
     An edge's mean moves by Cov * score, two edges' covariance by minus the product of theirs * curvature.
     """
 
-    slopes: dict[int, Any]
-    score: Any
-    curvature: Any
+    slopes: dict[int, Array]
+    score: Array
+    curvature: Array
 
 
 def _moves(
-    levels: Levels, branch: Branch, nodes: Nodes, cavities: list[Cavity], lifted: Any
+    levels: Levels, branch: Branch, nodes: Nodes, cavities: list[Cavity], lifted: Callable[[Array], Array]
 ) -> tuple[list[Move], bool]:
     """What is known at a node, one quantity after the other, each given those before; and whether one is truncated."""
 
-    def wide(array: Any) -> Any:
+    def wide(array: Array) -> Array:
         return jnp.asarray(array)[..., None]
 
     moves = []
@@ -293,27 +301,27 @@ def _moves(
         moves.append(Move(slopes, wide((value - mean) / variance), wide(1.0 / variance)))
     if nodes.whole is None:
         return moves, False
-    own, spreads = nodes.whole, {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
-    slopes = {n: wide(c * spreads[n]) for n, c in own.factors.items()}
+    whole, spreads = nodes.whole, {n: lifted(cavities[n].values[1]) for n, _ in members(branch)}
+    slopes = {n: wide(c * spreads[n]) for n, c in whole.factors.items()}
     if branch.link == "positive" and (branch.out is None or branch.out is TRUE):
-        return [*moves, _truncated(levels, slopes, wide(own.mean), wide(own.variance))], True
-    moves.append(Move(slopes, wide(own.site.score), wide(own.site.curvature)))
+        return [*moves, _truncated(levels, slopes, wide(whole.mean), wide(whole.variance))], True
+    moves.append(Move(slopes, wide(whole.site.score), wide(whole.site.curvature)))
     if nodes.side is None:
         return moves, False
-    cut = cut_of(own, nodes.side, spreads)
+    cut = cut_of(whole, nodes.side, spreads)
     slopes = {n: wide(g * spreads[n]) for n, g in cut.slopes.items()}
     return [*moves, _truncated(levels, slopes, wide(cut.mean), wide(cut.variance))], True
 
 
-def _truncated(levels: Levels, slopes: dict[int, Any], mean: Any, variance: Any) -> Move:
+def _truncated(levels: Levels, slopes: dict[int, Array], mean: Array, variance: Array) -> Move:
     """A Gaussian quantity that is positive, at its quantiles: given its value the rest is Gaussian as before."""
     sd = jnp.sqrt(variance)
     away = -ndtri(levels.at * jnp.maximum(ndtr(mean / sd), 1e-290))
     return Move(slopes, away / sd, 1.0 / variance)
 
 
-def _at_nodes(branch: Branch, nodes: Nodes, number: int) -> Any:
-    """The values of a number that is a slot by itself."""
+def _at_nodes(branch: Branch, nodes: Nodes, number: int) -> Array:
+    """The values of a number that is a slot by itself, at the nodes."""
     for slot, value in zip(branch.slots, nodes.found.values, strict=True):
         if len(slot.members) == 1 and slot.members[0][0] == number:
             return value

@@ -12,16 +12,21 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, Int
 
 from ...compiler.blocks.base import Block
+from ...factors.arrays import Array
 from ..blocks.kinds import KINDS
-from ..values.naturals import subtract
+from ..values.naturals import Naturals, subtract
 from ..values.scope import Scope
 from . import clouds
-from .clouds import Cloud, Key
+from .clouds import Cloud, NumberKey
 
 SURE = 2e5  # log odds that make a state certain, beyond those that a belief may have
 MOST = 4096  # solutions of a block for one expression
+
+
+Places = Int[Array, "instances elements"]  # the position of each element in its variable
 
 
 def affordable(kinds: list[int], elements: int) -> bool:
@@ -29,19 +34,23 @@ def affordable(kinds: list[int], elements: int) -> bool:
     return elements * math.prod(kinds) * len(kinds) <= MOST
 
 
-class Whole:
-    """A block that is solved as a whole, with what all others say to it."""
+class WholeBlock:
+    """A block that is solved as a whole, with the messages of all others.
 
-    def __init__(self, block: Block, prepared: Any, naturals: dict[str, Any], messages: Any, scope: Scope) -> None:
-        solve: Any = KINDS[type(block)].solve
+    `prepared` is what its kind knows of the data; `naturals` and `messages` are by variable, all plates in one axis.
+    """
+
+    def __init__(self, block: Block, prepared: Any, naturals: Naturals, messages: Naturals, scope: Scope) -> None:
+        solve = KINDS[type(block)].solve
+        assert solve is not None, f"{block.name} is not solved as a whole"
         self.outside = {name: subtract(naturals[name], messages[name]) for name in messages}
         self.solve = lambda outside: solve(block, prepared, outside, scope)
 
-    def states(self, names: list[str], sizes: list[int], keys: list[Key], places: Any) -> Cloud:
-        """The elements at `places` (instances, elements) of these discrete variables, in all of their states."""
+    def states(self, names: list[str], sizes: list[int], keys: list[NumberKey], places: Places) -> Cloud:
+        """The elements at `places` of these discrete variables, in all of their states: so many are `sizes`."""
         grids = jnp.stack([g.reshape(-1) for g in jnp.meshgrid(*map(jnp.arange, sizes), indexing="ij")], axis=-1)
 
-        def log_probability(place: Any, state: Any) -> Any:
+        def log_probability(place: Int[Array, " elements"], state: Int[Array, " elements"]) -> Float[Array, ""]:
             outside, offset = dict(self.outside), 0.0
             for i, name in enumerate(names):
                 (natural,) = outside[name]
@@ -56,14 +65,17 @@ class Whole:
         logs = jax.lax.map(lambda place: jax.vmap(lambda state: log_probability(place, state))(grids), places)
         return clouds.of_points({key: grids[None, :, i] for i, key in enumerate(keys)}, logs)
 
-    def gaussians(self, names: list[str], keys: list[Key], places: Any) -> Cloud:
-        """The elements at `places` (instances, elements) of these real variables."""
+    def gaussians(self, names: list[str], keys: list[NumberKey], places: Places) -> Cloud:
+        """The elements at `places` of these real variables, as one Gaussian."""
 
-        def means(shifts: dict[str, Any], place: Any) -> Any:
-            found = self.solve({**self.outside, **{n: (shift, *self.outside[n][1:]) for n, shift in shifts.items()}})[1]
-            return jnp.stack([(found[n][0] / (-2.0 * found[n][1]))[place[i]] for i, n in enumerate(names)])
+        def means(shifts: dict[str, Array], place: Int[Array, " elements"]) -> Float[Array, " elements"]:
+            outside = {**self.outside, **{n: (shift, *self.outside[n][1:]) for n, shift in shifts.items()}}
+            _, marginals = self.solve(outside)
+            return jnp.stack([(marginals[n][0] / (-2.0 * marginals[n][1]))[place[i]] for i, n in enumerate(names)])
 
-        def one(place: Any) -> tuple[Any, Any]:
+        def moments(
+            place: Int[Array, " elements"],
+        ) -> tuple[Float[Array, " elements"], Float[Array, "elements elements"]]:
             shifts = {name: self.outside[name][0] for name in names}
             rows = []
             for i, name in enumerate(names):
@@ -74,5 +86,5 @@ class Whole:
             covariance = jnp.stack(rows)
             return mean, 0.5 * (covariance + covariance.T)
 
-        mean, covariance = jax.lax.map(one, places)
+        mean, covariance = jax.lax.map(moments, places)
         return clouds.of_gaussian(tuple(keys), mean, covariance)

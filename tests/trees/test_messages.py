@@ -63,7 +63,7 @@ def by_the_engine(parent, length, shift, precision):
     tree = trees.tree_of(parent)
     one = jnp.ones((1, 1, 1)) * jnp.where(tree.root, 0.0, 1.0)[:, None, None, None]
     none = jnp.zeros_like(one)
-    links = gaussian_chain.Links(one, none[:, 0], length[:, None, None, None], none, none[:, 0])
+    links = gaussian_chain.LinearTransitions(one, none[:, 0], length[:, None, None, None], none, none[:, 0])
     known = trees.gaussian_messages(tree, links, precision[:, None, None], shift[:, None])
     above, log_z = gaussian_chain.given_parent(links, *known)
     mean, covariance = trees.gaussian_marginals(tree, above)

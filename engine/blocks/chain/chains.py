@@ -2,60 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float
 
 from ....compiler.blocks.whole import ChainBlock
-from ....compiler.language.nodes import Random
+from ....compiler.language.nodes import Expr, Random
+from ....factors.arrays import Array, Key
+from ....factors.factor import Term
 from ....factors.families import DiscreteFamily
+from ....factors.families.base import ExponentialFamily
 from ....factors.moments import Real, Vector
 from ...values.evaluate import value
 from ...values.first_beliefs import event_size, family_of
+from ...values.instances import count
+from ...values.naturals import Naturals
 from ...values.plated import Placed, mapped
 from ...values.scope import Scope
 from ..discrete import tables
 from . import discrete_chain, gaussian_chain, trees
+from .discrete_chain import LogMessages, Probabilities, SmoothedStates, Transitions
+from .gaussian_chain import LinearTransitions, Matrices, Vectors
 from .small_matrices import applied, inverse, product, symmetric
-from .transitions import Axes, axes_of, expected_log, gaussian_energy, gaussians, state_count, table_energy, table_terms
+from .transitions import (
+    Axes,
+    axes_of,
+    chain_of,
+    expected_log,
+    gaussian_energy,
+    gaussians,
+    state_count,
+    table_energy,
+    table_terms,
+)
+from .trees import RootedTree
 
 
-class Prepared(NamedTuple):
+class PreparedChain(NamedTuple):
     """What depends on data only: uniform messages, and the tree where it is one."""
 
-    silent: dict[str, Any]
-    tree: trees.Tree | None
+    initial: Naturals
+    tree: RootedTree | None
 
 
-def prepare(block: ChainBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
-    """The structure of a tree, and the shapes of the messages."""
-    node, silent = block.out, {}
+def prepare(block: ChainBlock, scope: Scope, key: Key, apart: bool = False) -> PreparedChain:
+    """The structure of a tree, and uniform messages; there is nothing random in it."""
+    node: Random = block.out
+    initial = {}
     if node.name in block.latent:
-        flat = family_of(node).uniform((_elements(node, scope),), event_size(node, scope))
-        silent = {node.name: flat.naturals()}
-    return Prepared(silent, _tree(node, scope))
+        uniform = family_of(node).uniform((count(node, scope.sizes),), event_size(node, scope))
+        initial = {node.name: uniform.naturals()}
+    return PreparedChain(initial, _tree(node, scope))
 
 
-def _elements(node: Random, scope: Scope) -> int:
-    total = 1
-    for plate in node.plates:
-        total *= scope.sizes[plate.name]
-    return total
-
-
-def _tree(node: Random, scope: Scope) -> trees.Tree | None:
-    parent = node.term.parent  # type: ignore[union-attr]
+def _tree(node: Random, scope: Scope) -> RootedTree | None:
+    parent = chain_of(node).parent
     return None if parent is None else trees.tree_of(jnp.asarray(value(parent, scope).value))
 
 
-def family(block: ChainBlock, name: str) -> Any:
+def family(block: ChainBlock, name: str) -> type[ExponentialFamily]:
     """The family of the elements."""
     return family_of(block.out)
 
 
-def solve(block: ChainBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope) -> tuple[Any, dict[str, Any]]:
+def solve(
+    block: ChainBlock, prepared: PreparedChain, cavities: Naturals, scope: Scope
+) -> tuple[Float[jax.Array, ""], Naturals]:
     """log Z and the naturals of all marginals, given the messages of the other factors: exact.
+
+    `cavities` has the naturals of these messages, by the name of the variable and with all plates in one axis, and so
+    has the answer; an observed chain has no marginals.
 
     The gradient of log Z in parameters' moments and in inputs is that of the expected log density under the pairs'
     marginals; in the cavities it is that of log Z itself.
@@ -65,40 +84,54 @@ def solve(block: ChainBlock, prepared: Prepared, cavities: dict[str, Any], scope
     if node.name not in block.latent:
         return (_observed_discrete if discrete else _observed_gaussian)(node, prepared.tree, scope), {}
     run = _discrete if discrete else _gaussian
-    log_z, energy, found = run(node, prepared.tree, cavities[node.name], scope)
-    return log_z + energy - jax.lax.stop_gradient(energy), {node.name: found}
+    log_z, energy, marginals = run(node, prepared.tree, cavities[node.name], scope)
+    return log_z + energy - jax.lax.stop_gradient(energy), {node.name: marginals}
 
 
 # Gaussian -------------------------------------------------------------------------------------------------------------
 
 
-def _roots(axes: Axes, tree: trees.Tree | None) -> Any:
+class SmoothedGaussians(NamedTuple):
+    """Means and covariances, log Z by element, and the gains from parents."""
+
+    mean: Vectors
+    covariance: Matrices
+    log_z: Float[jax.Array, "time lanes"]
+    gain: Matrices
+
+
+def _roots(axes: Axes, tree: RootedTree | None) -> Bool[jax.Array, " time"]:
     return jnp.arange(axes.sizes[axes.order[0].name]) == 0 if tree is None else tree.root
 
 
-def _above(tree: trees.Tree | None, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+def _above(tree: RootedTree | None, arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
     """Each element's parent; of a root anything that is finite."""
     if tree is not None:
         return tuple(array[tree.parent] for array in arrays)
     return tuple(jnp.concatenate([jnp.zeros_like(array[:1]), array[:-1]]) for array in arrays)
 
 
-def _gaussian(node: Random, tree: Any, cavity: tuple[Any, ...], scope: Scope) -> tuple[Any, Any, tuple[Any, ...]]:
+def _gaussian(
+    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope
+) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
+    """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
     shift, precision = _messages(axes, node, cavity)
     terms = gaussians(node, scope, _roots(axes, tree))
     fixed = jax.lax.stop_gradient(terms)
     mean, covariance, log_z, gain = _smoothed(fixed.links, tree, precision, shift)
     log_z = jnp.sum(log_z + 0.5 * (fixed.log_det - fixed.log_det_mean) + fixed.e0)
-    above = _above(tree, (mean, covariance))
-    cross = product(gain, above[1])
-    pairs = jax.lax.stop_gradient(((mean, covariance), above, cross))
+    parent_mean, parent_covariance = _above(tree, (mean, covariance))
+    cross = product(gain, parent_covariance)
+    pairs = jax.lax.stop_gradient(((mean, covariance), (parent_mean, parent_covariance), cross))
     belief = symmetric(inverse(covariance))
     return log_z, gaussian_energy(terms, *pairs), _naturals(axes, node, applied(belief, mean), belief)
 
 
-def _smoothed(links: gaussian_chain.Links, tree: Any, precision: Any, shift: Any) -> tuple[Any, ...]:
-    """Means, covariances, log Z by element, and the gains from parents."""
+def _smoothed(
+    links: LinearTransitions, tree: RootedTree | None, precision: Matrices, shift: Vectors
+) -> SmoothedGaussians:
+    """The marginals, from the messages of all other factors."""
     if tree is None:
         known = gaussian_chain.chain_messages(links, precision, shift)
     else:
@@ -108,63 +141,68 @@ def _smoothed(links: gaussian_chain.Links, tree: Any, precision: Any, shift: Any
         mean, covariance = gaussian_chain.chain_marginals(above)
     else:
         mean, covariance = trees.gaussian_marginals(tree, above)
-    return mean, covariance, log_z, above.gain
+    return SmoothedGaussians(mean, covariance, log_z, above.gain)
 
 
-def _messages(axes: Axes, node: Random, naturals: tuple[Any, ...]) -> tuple[Any, Any]:
-    """Shift and precision, (time, D, lanes) and (time, D, D, lanes)."""
+def _messages(axes: Axes, node: Random, naturals: tuple[Array, ...]) -> tuple[Vectors, Matrices]:
+    """Shift and precision."""
     shift, half = naturals
     if node.domain.is_real:
         shift, half = shift[:, None], half[:, None, None]
     return axes.from_flat(shift), -2.0 * axes.from_flat(half)
 
 
-def _naturals(axes: Axes, node: Random, shift: Any, precision: Any) -> tuple[Any, ...]:
+def _naturals(axes: Axes, node: Random, shift: Vectors, precision: Matrices) -> tuple[jax.Array, ...]:
+    """The way back."""
     shift, half = axes.to_flat(shift), -0.5 * axes.to_flat(precision)
     return (shift[:, 0], half[:, 0, 0]) if node.domain.is_real else (shift, half)
 
 
-def _observed_gaussian(node: Random, tree: Any, scope: Scope) -> Any:
+def _observed_gaussian(node: Random, tree: RootedTree | None, scope: Scope) -> Float[jax.Array, ""]:
     axes = axes_of(node, scope)
     values = jnp.asarray(value(node, scope).value, float)
     mean = axes.lanes(Placed(values[..., None] if node.domain.is_real else values, node.plates))
-    none = jnp.zeros((mean.shape[0], mean.shape[1], *mean.shape[1:]))
+    certain = jnp.zeros((mean.shape[0], mean.shape[1], *mean.shape[1:]))
     terms = gaussians(node, scope, _roots(axes, tree))
-    return gaussian_energy(terms, (mean, none), (*_above(tree, (mean,)), none), none)
+    (above,) = _above(tree, (mean,))
+    return gaussian_energy(terms, (mean, certain), (above, certain), certain)
 
 
 # discrete -------------------------------------------------------------------------------------------------------------
 
 
-def _discrete(node: Random, tree: Any, cavity: tuple[Any, ...], scope: Scope) -> tuple[Any, Any, tuple[Any, ...]]:
+def _discrete(
+    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope
+) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
+    """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
     boolean = node.domain.is_boolean
     logits = jnp.stack([jnp.zeros_like(cavity[0]), cavity[0]], axis=-1) if boolean else cavity[0]
     outside = axes.from_flat(logits)
     terms = table_terms(node, scope, expected_log)
     fixed = jax.lax.stop_gradient(terms)
-    found = _summed(fixed.first, fixed.table, tree, outside)
-    message = axes.to_flat(found.message - jnp.max(found.message, axis=1, keepdims=True))
-    counts = jax.lax.stop_gradient((found.first, found.counts))
+    smoothed = _summed(fixed.first, fixed.table, tree, outside)
+    message = axes.to_flat(smoothed.message - jnp.max(smoothed.message, axis=1, keepdims=True))
+    counts = jax.lax.stop_gradient((smoothed.first, smoothed.counts))
     if tree is None and terms.table.shape[0] > 1:
         terms = terms._replace(table=terms.table[1:])
     energy = table_energy(terms, *counts)
     belief = tables.bounded(logits + message, True)
-    return jnp.sum(found.log_z), energy, (belief[:, 1] - belief[:, 0] if boolean else belief,)
+    return jnp.sum(smoothed.log_z), energy, (belief[:, 1] - belief[:, 0] if boolean else belief,)
 
 
-def _summed(first: Any, table: Any, tree: Any, outside: Any) -> discrete_chain.Smoothed:
+def _summed(first: Probabilities, table: Transitions, tree: RootedTree | None, outside: LogMessages) -> SmoothedStates:
     if tree is not None:
         return trees.smooth(tree, first, table, outside)
     return discrete_chain.smooth(first, table[1:] if table.shape[0] > 1 else table, outside)
 
 
-def _observed_discrete(node: Random, tree: Any, scope: Scope) -> Any:
+def _observed_discrete(node: Random, tree: RootedTree | None, scope: Scope) -> Float[jax.Array, ""]:
     axes = axes_of(node, scope)
     states = state_count(node, scope)
     terms = table_terms(node, scope, expected_log)
-    own = axes.lanes(Placed(jnp.asarray(value(node, scope).value).astype(jnp.int32), node.plates))
-    one_hot = jnp.moveaxis(jax.nn.one_hot(own, states, dtype=float), -1, 1)
+    observed = axes.lanes(Placed(jnp.asarray(value(node, scope).value).astype(jnp.int32), node.plates))
+    one_hot = jnp.moveaxis(jax.nn.one_hot(observed, states, dtype=float), -1, 1)
     root = _roots(axes, tree)[:, None, None]
     (above,) = _above(tree, (one_hot,))
     pairs = jnp.where(root[..., None], 0.0, above[:, :, None] * one_hot[:, None])
@@ -177,23 +215,24 @@ def _observed_discrete(node: Random, tree: Any, scope: Scope) -> Any:
 # forward --------------------------------------------------------------------------------------------------------------
 
 
-def prior(node: Random, scope: Scope, probability: Any) -> Placed:
+def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Placed]) -> Placed:
     """The marginals of a chain or a tree that nothing observed depends on, a new one under the parameters' moments.
 
-    `probability(expr, scope)` gives the mean of an expression that is a probability.
+    `probability(expr, scope)` gives the mean of an expression that is a probability. Returns a family placed on the
+    plates of the variable.
     """
     axes, tree = axes_of(node, scope), _tree(node, scope)
     if node.domain.is_gaussian:
         terms = gaussians(node, scope, _roots(axes, tree))
         shape = terms.links.b.shape
-        silent = jnp.zeros((*shape[:2], *shape[1:])), jnp.zeros(shape)
-        mean, covariance, *_ = _smoothed(terms.links, tree, *silent)
-        return _placed_gaussian(axes, node, mean, covariance)
+        precision, shift = jnp.zeros((*shape[:2], *shape[1:])), jnp.zeros(shape)
+        smoothed = _smoothed(terms.links, tree, precision, shift)
+        return _placed_gaussian(axes, node, smoothed.mean, smoothed.covariance)
 
-    def log_mean(term, out, inside):
+    def log_mean(term: Term, out: Placed, inside: Scope) -> Placed:
         (arg,) = term.args.values()
 
-        def log_probability(out, p):
+        def log_probability(out: tuple[jax.Array, ...], p: jax.Array) -> Float[jax.Array, ""]:
             p = jnp.stack([1.0 - p, p]) if node.domain.is_boolean else p
             weight = jnp.stack([1.0 - out[0], out[0]]) if node.domain.is_boolean else out[0]
             return jnp.log(jnp.sum(weight * p))
@@ -209,7 +248,7 @@ def prior(node: Random, scope: Scope, probability: Any) -> Placed:
     return Placed(states.from_logits(logits), node.plates)
 
 
-def _placed_gaussian(axes: Axes, node: Random, mean: Any, covariance: Any) -> Placed:
+def _placed_gaussian(axes: Axes, node: Random, mean: Vectors, covariance: Matrices) -> Placed:
     shape = tuple(axes.sizes[plate.name] for plate in node.plates)
     mean, covariance = (axes.to_flat(array) for array in (mean, covariance))
     mean, covariance = (array.reshape((*shape, *array.shape[1:])) for array in (mean, covariance))

@@ -9,52 +9,70 @@ that must be passed) everything is done again in logarithms. Arrays have time fi
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 logsumexp = jax.scipy.special.logsumexp
 SMALLEST = 1e-280  # below it products of weights lose digits
 
 
-class Smoothed(NamedTuple):
+Probabilities: TypeAlias = Float[jax.Array, "states lanes"]  # of one element, or their logarithms
+Transitions: TypeAlias = Float[jax.Array, "time states states lanes"]  # one time or lane may stand for all
+Step: TypeAlias = Float[jax.Array, "states states lanes"]  # from, to
+LogMessages: TypeAlias = Float[jax.Array, "time states lanes"]
+
+
+class SmoothedStates(NamedTuple):
     """What is found: log Z, and by element the log message of the chain to it.
 
-    `log_z` is shaped (lanes,) and `message` (time, states, lanes). `first` (states, lanes) are the probabilities of the
-    first element, `counts` the expected numbers of (parent, child) pairs, shaped as the table.
+    `first` are the probabilities of the first element, `counts` the expected numbers of (parent, child) pairs, shaped
+    as the table.
     """
 
-    log_z: Any
-    message: Any
-    first: Any
-    counts: Any
+    log_z: Float[jax.Array, " lanes"]
+    message: LogMessages
+    first: Probabilities
+    counts: Transitions
 
 
-def smooth(first: Any, table: Any, node: Any) -> Smoothed:
+def smooth(first: Probabilities, table: Transitions, node: LogMessages) -> SmoothedStates:
     """Forward-backward from log p(first), log p(child | parent) and the log messages of all other factors.
 
-    Shaped (states, lanes), (time - 1 or 1, states, states, lanes or 1) and (time, states, lanes).
+    The table has one time less than the messages, or a single one.
     """
     quick, smallest = _scaled(first, table, node)
     return jax.lax.cond(smallest > SMALLEST, lambda: quick, lambda: in_logarithms(first, table, node))
 
 
-def _through(table: Any) -> tuple[Any, Any]:
-    """A table as what every step of a scan shares, or as what it reads."""
-    return (table[0], None) if table.shape[0] == 1 else (None, table)
+def _by_step(table: Transitions) -> tuple[Transitions | None, Callable[[Step | None], Step]]:
+    """A table as what a scan reads, None where all steps share it; and what a step makes of the part that it reads."""
+    if table.shape[0] == 1:
+        return None, lambda _: table[0]
+    return table, _own
 
 
-def _scaled(first: Any, table: Any, node: Any) -> tuple[Smoothed, Any]:
+def _own(step: Step | None) -> Step:
+    assert step is not None
+    return step
+
+
+def _scaled(first: Probabilities, table: Transitions, node: LogMessages) -> tuple[SmoothedStates, Float[jax.Array, ""]]:
+    """What is found with weights that are scaled at each step, and the smallest of them."""
     top = jnp.max(node, axis=1, keepdims=True)
     weight = jnp.exp(node - top)
     transition = jnp.exp(table)
-    fixed, moving = _through(transition)
+    moving, at_step = _by_step(transition)
 
-    def up(below, element):
-        own, p = element
-        known = own * below
-        seen = jnp.sum((fixed if p is None else p) * known, axis=1)
+    def up(
+        below: Probabilities, element: tuple[Probabilities, Step | None]
+    ) -> tuple[Probabilities, tuple[jax.Array, ...]]:
+        outside, p = element
+        known = outside * below
+        seen = jnp.sum(at_step(p) * known, axis=1)
         total = jnp.sum(seen, axis=0)
         return seen / total, (below, known, seen, total)
 
@@ -64,19 +82,21 @@ def _scaled(first: Any, table: Any, node: Any) -> tuple[Smoothed, Any]:
     mass = jnp.sum(start, axis=0)
     log_z = jnp.log(mass) + jnp.sum(jnp.log(total), axis=0) + jnp.sum(top[:, 0], axis=0)
 
-    def down(above, element):
+    def down(
+        above: jax.Array, element: tuple[jax.Array, jax.Array, jax.Array | None]
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         known, seen, p = element
         share = above / seen
-        reached = jnp.sum((fixed if p is None else p) * share[:, None], axis=0)
+        reached = jnp.sum(at_step(p) * share[:, None], axis=0)
         return reached * known, (share, reached)
 
     _, (share, reached) = jax.lax.scan(down, start / mass, (known, seen, moving))
     message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached * below)])
     counts = _counts(transition, share, known)
-    return Smoothed(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
+    return SmoothedStates(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
 
 
-def _counts(transition: Any, share: Any, known: Any) -> Any:
+def _counts(transition: Transitions, share: LogMessages, known: LogMessages) -> Transitions:
     """Expected pairs, P(i, j) share(i) known(j), summed over what the table does not vary over."""
     if transition.shape[0] > 1 or share.shape[0] == 1:
         pairs = transition * share[:, :, None] * known[:, None]
@@ -85,14 +105,16 @@ def _counts(transition: Any, share: Any, known: Any) -> Any:
     return pairs if transition.shape[-1] == share.shape[-1] else jnp.sum(pairs, axis=-1, keepdims=True)
 
 
-def in_logarithms(first: Any, table: Any, node: Any) -> Smoothed:
-    """The same, slower, whatever the sizes of the messages."""
-    fixed, moving = _through(table)
+def in_logarithms(first: Probabilities, table: Transitions, node: LogMessages) -> SmoothedStates:
+    """The same as `smooth`, slower, whatever the sizes of the messages."""
+    moving, at_step = _by_step(table)
 
-    def up(below, element):
-        own, log_p = element
-        known = own + below
-        seen = seen_by_parent(fixed if log_p is None else log_p, known)
+    def up(
+        below: Probabilities, element: tuple[Probabilities, Step | None]
+    ) -> tuple[Probabilities, tuple[jax.Array, ...]]:
+        outside, log_p = element
+        known = outside + below
+        seen = seen_by_parent(at_step(log_p), known)
         return seen, (below, known, seen)
 
     zeros = jnp.zeros_like(node[0])
@@ -100,10 +122,12 @@ def in_logarithms(first: Any, table: Any, node: Any) -> Smoothed:
     start = first + node[0] + root
     log_z = logsumexp(start, axis=0)
 
-    def down(above, element):
+    def down(
+        above: jax.Array, element: tuple[jax.Array, jax.Array, jax.Array | None]
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         known, seen, log_p = element
         share = shared(above, seen)
-        reached = logsumexp((fixed if log_p is None else log_p) + share[:, None], axis=0)
+        reached = logsumexp(at_step(log_p) + share[:, None], axis=0)
         return reached + known, (share, reached)
 
     _, (share, reached) = jax.lax.scan(down, start - log_z, (known, seen, moving))
@@ -111,14 +135,14 @@ def in_logarithms(first: Any, table: Any, node: Any) -> Smoothed:
     pairs = jnp.exp(table + share[:, :, None] + known[:, None])
     pairs = pairs if table.shape[0] == pairs.shape[0] else jnp.sum(pairs, axis=0, keepdims=True)
     pairs = pairs if table.shape[-1] == pairs.shape[-1] else jnp.sum(pairs, axis=-1, keepdims=True)
-    return Smoothed(log_z, message, jnp.exp(start - log_z), pairs)
+    return SmoothedStates(log_z, message, jnp.exp(start - log_z), pairs)
 
 
-def seen_by_parent(log_p: Any, known: Any) -> Any:
-    """log sum_j P(i, j) x(j)."""
+def seen_by_parent(log_p: Float[jax.Array, "states states lanes"], known: Probabilities) -> Probabilities:
+    """log sum_j P(i, j) x(j) from both logarithms: the message of a child to its parent."""
     return logsumexp(log_p + known, axis=1)
 
 
-def shared(above: Any, seen: Any) -> Any:
+def shared(above: Probabilities, seen: Probabilities) -> Probabilities:
     """log of a parent's probabilities over what its states saw; nothing of a state that is impossible."""
     return jnp.where(jnp.isneginf(above), -jnp.inf, above - seen)

@@ -9,33 +9,37 @@ subtraction anywhere. Arrays have time first and lanes (independent chains) last
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from .small_matrices import applied, eye, inner, inverse, log_det, product, symmetric, transposed
 
+Vectors: TypeAlias = Float[jax.Array, "*time D lanes"]
+Matrices: TypeAlias = Float[jax.Array, "*time D D lanes"]
 
-class Links(NamedTuple):
-    """What generates each element from its parent: see the module."""
 
-    a: Any
-    b: Any
-    q: Any
-    e_matrix: Any
-    e: Any
+class LinearTransitions(NamedTuple):
+    """What generates each element from its parent: see the module. With or without the axis of time."""
+
+    a: Matrices
+    b: Vectors
+    q: Matrices
+    e_matrix: Matrices
+    e: Vectors
 
 
 class Above(NamedTuple):
     """An element given its parent: N(G p + g, R)."""
 
-    gain: Any
-    shift: Any
-    covariance: Any
+    gain: Matrices
+    shift: Vectors
+    covariance: Matrices
 
 
-def up(link: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
+def up(link: LinearTransitions, precision: Matrices, shift: Vectors) -> tuple[Matrices, Vectors]:
     """The message (J, j) to the parent, from everything that an element knows but for its parent."""
     s = inverse(eye(link.b.shape[-2]) + product(link.q, precision))
     gain = product(s, link.a)
@@ -46,7 +50,9 @@ def up(link: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
     )
 
 
-def given_parent(link: Links, precision: Any, shift: Any) -> tuple[Above, Any]:
+def given_parent(
+    link: LinearTransitions, precision: Matrices, shift: Vectors
+) -> tuple[Above, Float[jax.Array, "*time lanes"]]:
     """Each element given its parent, and the logarithm of the part of log Z that it adds."""
     m = eye(link.b.shape[-2]) + product(link.q, precision)
     s = inverse(m)
@@ -57,16 +63,18 @@ def given_parent(link: Links, precision: Any, shift: Any) -> tuple[Above, Any]:
     return above, log_z - 0.5 * inner(link.b, applied(precision, mean)) - 0.5 * log_det(m)
 
 
-def down(above: Above, mean: Any, covariance: Any) -> tuple[Any, Any]:
+def down(above: Above, mean: Vectors, covariance: Matrices) -> tuple[Vectors, Matrices]:
     """The marginal of an element from that of its parent."""
     spread = product(product(above.gain, covariance), transposed(above.gain))
     return applied(above.gain, mean) + above.shift, spread + above.covariance
 
 
-def chain_messages(links: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
+def chain_messages(links: LinearTransitions, precision: Matrices, shift: Vectors) -> tuple[Matrices, Vectors]:
     """By element what it knows but for its parent, (L, l), from the messages (K, k) of the other factors."""
 
-    def through(arriving, element):
+    def through(
+        arriving: tuple[Matrices, Vectors], element: tuple[LinearTransitions, tuple[Matrices, Vectors]]
+    ) -> tuple[tuple[Matrices, Vectors], tuple[Matrices, Vectors]]:
         link, (own_precision, own_shift) = element
         known = own_precision + arriving[0], own_shift + arriving[1]
         return up(link, *known), known
@@ -75,12 +83,14 @@ def chain_messages(links: Links, precision: Any, shift: Any) -> tuple[Any, Any]:
     return jax.lax.scan(through, nothing, (links, (precision, shift)), reverse=True)[1]
 
 
-def chain_marginals(above: Above) -> tuple[Any, Any]:
+def chain_marginals(above: Above) -> tuple[Vectors, Matrices]:
     """The mean and covariance of each element."""
 
-    def through(parent, element):
-        found = down(element, *parent)
-        return found, found
+    def through(
+        parent: tuple[Vectors, Matrices], element: Above
+    ) -> tuple[tuple[Vectors, Matrices], tuple[Vectors, Matrices]]:
+        marginal = down(element, *parent)
+        return marginal, marginal
 
     nothing = jnp.zeros_like(above.shift[0]), jnp.zeros_like(above.covariance[0])
     return jax.lax.scan(through, nothing, above)[1]

@@ -5,54 +5,56 @@ XLA's batched routines spend a microsecond on a 2 x 2 matrix; sums of products o
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import operator
 
 import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
 
-Array = Any
 UNROLLED = 4  # the largest dimension that is written out
 
 
-def product(a: Array, b: Array) -> Array:
+def product(a: Float[Array, "... i k lanes"], b: Float[Array, "... k j lanes"]) -> Float[Array, "... i j lanes"]:
     """A B."""
     if a.shape[-2] > UNROLLED:
         return jnp.einsum("...ikn,...kjn->...ijn", a, b)
-    return sum(a[..., :, k, None, :] * b[..., None, k, :, :] for k in range(a.shape[-2]))
+    return functools.reduce(operator.add, (a[..., :, k, None, :] * b[..., None, k, :, :] for k in range(a.shape[-2])))
 
 
-def applied(a: Array, v: Array) -> Array:
+def applied(a: Float[Array, "... i k lanes"], v: Float[Array, "... k lanes"]) -> Float[Array, "... i lanes"]:
     """A v."""
     if a.shape[-2] > UNROLLED:
         return jnp.einsum("...ikn,...kn->...in", a, v)
-    return sum(a[..., :, k, :] * v[..., None, k, :] for k in range(a.shape[-2]))
+    return functools.reduce(operator.add, (a[..., :, k, :] * v[..., None, k, :] for k in range(a.shape[-2])))
 
 
-def transposed(a: Array) -> Array:
+def transposed(a: Float[Array, "... i j lanes"]) -> Float[Array, "... j i lanes"]:
     """A'."""
     return jnp.swapaxes(a, -2, -3)
 
 
-def symmetric(a: Array) -> Array:
+def symmetric(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
     """(A + A') / 2."""
     return 0.5 * (a + transposed(a))
 
 
-def inner(a: Array, b: Array) -> Array:
+def inner(a: Float[Array, "... i lanes"], b: Float[Array, "... i lanes"]) -> Float[Array, "... lanes"]:
     """a . b."""
     return jnp.sum(a * b, axis=-2)
 
 
-def outer(a: Array, b: Array) -> Array:
+def outer(a: Float[Array, "... i lanes"], b: Float[Array, "... j lanes"]) -> Float[Array, "... i j lanes"]:
     """a b'."""
     return a[..., :, None, :] * b[..., None, :, :]
 
 
-def eye(dimension: int) -> Array:
+def eye(dimension: int) -> Float[Array, "i i 1"]:
     """The identity, for any number of lanes."""
     return jnp.eye(dimension)[:, :, None]
 
 
-def inverse(a: Array) -> Array:
+def inverse(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
     """The inverse of any regular matrix."""
     dimension = a.shape[-2]
     if dimension == 1:
@@ -67,12 +69,13 @@ def inverse(a: Array) -> Array:
     return jnp.moveaxis(jnp.linalg.inv(jnp.moveaxis(a, -1, -3)), -3, -1)
 
 
-def _cross(a: Array, b: Array) -> Array:
+def _cross(a: Float[Array, "... 3 lanes"], b: Float[Array, "... 3 lanes"]) -> Float[Array, "... 3 lanes"]:
+    """The cross product."""
     a0, a1, a2, b0, b1, b2 = (v[..., i, :] for v in (a, b) for i in range(3))
     return jnp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], -2)
 
 
-def determinant(a: Array) -> Array:
+def determinant(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
     """det A, for up to three dimensions."""
     if a.shape[-2] == 1:
         return a[..., 0, 0, :]
@@ -81,7 +84,7 @@ def determinant(a: Array) -> Array:
     return inner(a[..., 0, :, :], _cross(a[..., 1, :, :], a[..., 2, :, :]))
 
 
-def log_det(a: Array) -> Array:
+def log_det(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
     """log det A of a matrix with a positive determinant."""
     if a.shape[-2] <= 3:
         return jnp.log(determinant(a))

@@ -7,12 +7,15 @@ other plates.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float
 
 from ....compiler.language.nodes import Expr, Gather, Plate, Random, parents
+from ....factors.arrays import Array
 from ....factors.factor import Chain, Term
 from ....factors.moments import Boolean, Category, Real, Vector
 from ....factors.quadrature import HALF_LOG_2PI
@@ -21,7 +24,8 @@ from ...values.first_beliefs import family_of
 from ...values.moments import moments
 from ...values.plated import Placed, arrange, mapped, spread
 from ...values.scope import Scope
-from .gaussian_chain import Links
+from .discrete_chain import Probabilities, Transitions
+from .gaussian_chain import LinearTransitions, Matrices, Vectors
 from .small_matrices import applied, inner, outer, product, transposed
 
 
@@ -33,34 +37,40 @@ class Axes:
     order: tuple[Plate, ...]
     sizes: dict[str, int]
 
-    def lanes(self, placed: Placed) -> Any:
+    def lanes(self, placed: Placed) -> Float[jax.Array, "time ..."]:
         """A placed value as (time, ..., lanes)."""
         return self._last(spread(placed, self.order, self.sizes))
 
-    def one(self, placed: Placed) -> Any:
+    def one(self, placed: Placed) -> Float[jax.Array, "... lanes"]:
         """A placed value that does not vary along the chain, as (..., lanes)."""
         return self._last(spread(placed, self.order[1:], self.sizes)[None])[0]
 
-    def _last(self, array: Any) -> Any:
+    def _last(self, array: jax.Array) -> jax.Array:
+        """Independent chains in one last axis; their plates follow that of time."""
         event = array.shape[len(self.order) :]
         return jnp.moveaxis(array.reshape((array.shape[0], -1, *event)), 1, -1)
 
-    def from_flat(self, array: Any) -> Any:
+    def from_flat(self, array: Float[Array, "elements ..."]) -> Float[jax.Array, "time ..."]:
         """Naturals with all plates in one axis as (time, ..., lanes)."""
         shape = [self.sizes[plate.name] for plate in self.plates]
         return self.lanes(Placed(array.reshape((*shape, *array.shape[1:])), self.plates))
 
-    def to_flat(self, array: Any) -> Any:
+    def to_flat(self, array: Float[jax.Array, "time ..."]) -> Float[jax.Array, "elements ..."]:
         """The way back."""
         array = jnp.moveaxis(array, -1, 1)
         full = array.reshape((*(self.sizes[plate.name] for plate in self.order), *array.shape[2:]))
-        found = arrange(Placed(full, self.order), self.plates).value
-        return found.reshape((-1, *array.shape[2:]))
+        return arrange(Placed(full, self.order), self.plates).value.reshape((-1, *array.shape[2:]))
+
+
+def chain_of(node: Random) -> Chain:
+    """What generates the elements of the variable of a chain or a tree."""
+    assert isinstance(node.term, Chain)
+    return node.term
 
 
 def axes_of(node: Random, scope: Scope) -> Axes:
     """The axes of a chain's variable."""
-    over = node.term.over  # type: ignore[union-attr]
+    over = chain_of(node).over
     order = (over, *(plate for plate in node.plates if plate is not over))
     return Axes(node.plates, order, scope.sizes)
 
@@ -75,28 +85,27 @@ class Gaussians(NamedTuple):
     A p + b over them.
     """
 
-    links: Links
-    precision: Any
-    log_det: Any
-    log_det_mean: Any
-    e0: Any
+    links: LinearTransitions
+    precision: Matrices
+    log_det: Float[jax.Array, "*time lanes"]
+    log_det_mean: Float[jax.Array, "*time lanes"]
+    e0: Float[jax.Array, "*time lanes"]
 
 
-def gaussians(node: Random, scope: Scope, root: Any) -> Gaussians:
-    """The terms of a Gaussian chain by element; `root` (time,) tells the elements without a parent."""
-    chain = node.term
-    assert isinstance(chain, Chain)
+def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"]) -> Gaussians:
+    """The terms of a Gaussian chain by element; `root` is true of the elements without a parent."""
+    chain = chain_of(node)
     axes = axes_of(node, scope)
     then = _gaussian_term(chain.then, chain.previous, _ordinary_at(root, chain, scope), axes.lanes)
     first = _gaussian_term(chain.first, chain.previous, scope, axes.one)
 
-    def chosen(begin, follow):
+    def chosen(begin: jax.Array, follow: jax.Array) -> jax.Array:
         return jnp.where(root.reshape((-1,) + (1,) * begin.ndim), begin, follow)
 
     return jax.tree.map(chosen, first, then)
 
 
-def _ordinary_at(root: Any, chain: Chain, scope: Scope) -> Scope:
+def _ordinary_at(root: Bool[jax.Array, " time"], chain: Chain, scope: Scope) -> Scope:
     """The scope of then=, with an ordinary moment for every positive parameter of an element without a parent.
 
     Such a parameter stays at its prior, where 1 / x may have no mean; nothing uses it, but infinity times zero is no
@@ -105,10 +114,10 @@ def _ordinary_at(root: Any, chain: Chain, scope: Scope) -> Scope:
     used, gathered = _positive_parameters(chain)
     moments_of = {}
     for variable in used - gathered:
-        if (found := scope.moments.get(variable.name)) is not None:
+        if (current := scope.moments.get(variable.name)) is not None:
             flags = root.reshape((-1,) + (1,) * (len(variable.plates) - 1 - variable.plates.index(chain.over)))
             usual = family_of(variable).placeholder().moments()
-            moments_of[variable.name] = jax.tree.map(lambda u, own, f=flags: jnp.where(f, u, own), usual, found)
+            moments_of[variable.name] = jax.tree.map(lambda u, own, f=flags: jnp.where(f, u, own), usual, current)
     return scope.with_moments({**scope.moments, **moments_of})
 
 
@@ -128,27 +137,28 @@ def _positive_parameters(chain: Chain) -> tuple[set[Random], set[Random]]:
     return used, gathered
 
 
-def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Any) -> Gaussians:
+def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
+    """The terms of all elements that one term generates, by element as `lay` makes arrays of placed values."""
     vector = previous.domain.is_vector
     dimension = scope.size(previous.domain.size) if vector else 1
     centre, certainty = gaussian_arguments(term)
     precision = moments(certainty, scope, "posdef" if vector else "positive")
     w = precision if vector else _as_matrices(precision)
-    plates: Any = None
+    plates: tuple[Plate, ...] = ()
 
-    def mean(p):
+    def mean(p: Float[jax.Array, " D"]) -> tuple[Float[jax.Array, "*plates D"], Float[jax.Array, "*plates D D"]]:
+        """Mean and covariance of A p + b over the parameters."""
         nonlocal plates
         at = Vector(p, jnp.zeros((dimension, dimension))) if vector else Real(p[0], jnp.zeros(()))
         inside = scope.with_moments({**scope.moments, previous.name: Placed(at, ())})
-        found = moments(centre, inside, "vector" if vector else "real")
-        plates = found.plates
-        return (
-            (found.value.mean, found.value.covariance)
-            if vector
-            else (found.value.mean[..., None], found.value.variance[..., None, None])
-        )
+        image = moments(centre, inside, "vector" if vector else "real")
+        plates = image.plates
+        if vector:
+            return image.value.mean, image.value.covariance
+        return image.value.mean[..., None], image.value.variance[..., None, None]
 
-    def penalty(p):
+    def penalty(p: Float[jax.Array, " D"]) -> Placed:
+        """Minus half the trace of W times that covariance."""
         variance = mean(p)[1]
         return mapped(lambda v, w: -0.5 * jnp.vdot(w[0], v), Placed(variance, plates), w)
 
@@ -159,7 +169,7 @@ def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Any) -> Gaus
     e = jax.jacfwd(lambda p: penalty(p).value)(origin)
     e_matrix = -jax.jacfwd(jax.jacfwd(lambda p: penalty(p).value))(origin)
     q = Placed(jnp.linalg.inv(w.value[0]), w.plates)
-    links = Links(
+    links = LinearTransitions(
         lay(Placed(a, plates)),
         lay(Placed(b, plates)),
         lay(q),
@@ -177,8 +187,11 @@ def _as_matrices(precision: Placed) -> Placed:
     return Placed((mean[..., None, None], log), precision.plates)
 
 
-def gaussian_energy(terms: Gaussians, own: Any, parent: Any, cross: Any) -> Any:
-    """The sum of the terms expected under the pairs' marginals: (mean, covariance) of both and Cov(own, parent)."""
+Marginals: TypeAlias = tuple[Vectors, Matrices]  # mean and covariance
+
+
+def gaussian_energy(terms: Gaussians, own: Marginals, parent: Marginals, cross: Matrices) -> Float[jax.Array, ""]:
+    """The sum of the terms expected under the pairs' marginals; `cross` is Cov(own, parent)."""
     a, b, _, e_matrix, e = terms.links
     error = own[0] - applied(a, parent[0]) - b
     product_of_both = product(a, transposed(cross))
@@ -192,17 +205,16 @@ def gaussian_energy(terms: Gaussians, own: Any, parent: Any, cross: Any) -> Any:
 # discrete -------------------------------------------------------------------------------------------------------------
 
 
-class Tables(NamedTuple):
-    """E log p(first) (states, lanes) and E log p(child | parent) (time or 1, states, states, lanes or 1)."""
+class TransitionTables(NamedTuple):
+    """E log p(first) and E log p(child | parent)."""
 
-    first: Any
-    table: Any
+    first: Probabilities
+    table: Transitions
 
 
-def table_terms(node: Random, scope: Scope, evaluate: Any) -> Tables:
+def table_terms(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Scope], Placed]) -> TransitionTables:
     """The terms of a discrete chain: `evaluate(term, out, scope)` gives the placed log probability of `out`."""
-    chain = node.term
-    assert isinstance(chain, Chain)
+    chain = chain_of(node)
     axes = axes_of(node, scope)
     size = state_count(node, scope)
     rows, columns = Plate("states of the previous element", size), Plate("states of the element", size)
@@ -219,7 +231,7 @@ def table_terms(node: Random, scope: Scope, evaluate: Any) -> Tables:
     table = Placed(spread(table, (*along, *across, rows, columns), sizes), along)
     times = scope.sizes[axes.order[0].name] if axes.order[0] in set(table.plates) else 1
     flat = jnp.moveaxis(table.value.reshape((times, -1, size, size)), 1, -1)
-    return Tables(jnp.moveaxis(first.value.reshape((-1, size)), 0, -1), flat)
+    return TransitionTables(jnp.moveaxis(first.value.reshape((-1, size)), 0, -1), flat)
 
 
 def state_count(node: Random, scope: Scope) -> int:
@@ -228,14 +240,17 @@ def state_count(node: Random, scope: Scope) -> int:
 
 
 def expected_log(term: Term, out: Placed, scope: Scope) -> Placed:
-    """E log p(out), under VMP."""
+    """E log p(out) of a term with a single argument, under VMP; `out` are moments."""
     ((edge, arg),) = term.args.items()
-    found = moments(arg, scope, term.factor.edges[edge])
-    density: Any = term.factor.expected_log
-    return mapped(lambda out, p: density(out, **{edge: p}), out, found)
+    density = term.factor.expected_log
+    assert density is not None  # the compiler makes no chain of other factors
+    return mapped(lambda out, p: density(out, **{edge: p}), out, moments(arg, scope, term.factor.edges[edge]))
 
 
-def table_energy(terms: Tables, first: Any, counts: Any) -> Any:
+def table_energy(terms: TransitionTables, first: Probabilities, counts: Transitions) -> Float[jax.Array, ""]:
     """The sum of the terms expected under the marginals; what has no weight costs nothing."""
-    parts = zip((first, counts), terms, strict=True)
-    return sum(jnp.sum(jnp.where(weight > 0.0, weight * jnp.where(weight > 0.0, t, 0.0), 0.0)) for weight, t in parts)
+
+    def expected(weight: jax.Array, log: jax.Array) -> Float[jax.Array, ""]:
+        return jnp.sum(jnp.where(weight > 0.0, weight * jnp.where(weight > 0.0, log, 0.0), 0.0))
+
+    return expected(first, terms.first) + expected(counts, terms.table)

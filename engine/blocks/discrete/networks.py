@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ....compiler.discrete.cells import Cell, Edge, Part
 from ....compiler.discrete.elimination import Node
 from ....compiler.discrete.networks import Network, NetworkBlock
-from ....compiler.language.nodes import Apply, Plate
+from ....compiler.language.nodes import Apply, Let, Plate, Random
+from ....factors.arrays import Array, Key
+from ....factors.families.base import ExponentialFamily
 from ...values.first_beliefs import family_of, shape_of, uniform
 from ...values.instances import count
+from ...values.naturals import Naturals
 from ...values.plated import Placed
 from ...values.scope import Scope
 from . import tables
@@ -29,38 +33,52 @@ NEVER = -1e30
 HOPELESS = 0.9 * tables.CERTAIN
 
 
-class Prepared(NamedTuple):
+Axis: TypeAlias = Plate | Node
+
+
+class Named(NamedTuple):
+    """Logarithms with an axis for each of these."""
+
+    logs: jax.Array
+    axes: tuple[Axis, ...]
+
+
+class PreparedNetwork(NamedTuple):
     """One array of logarithms for every cell, over its plates and its nodes (length one where it does not depend on
     them), and uniform messages.
     """
 
-    cells: tuple[Any, ...]
-    silent: dict[str, Any]
+    cells: tuple[jax.Array, ...]
+    initial: Naturals
 
 
-def prepare(block: NetworkBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
-    """Evaluates all tables once."""
+def prepare(block: NetworkBlock, scope: Scope, key: Key, apart: bool = False) -> PreparedNetwork:
+    """All tables, evaluated once; there is nothing random in it."""
     network = block.network
-    full = [_table(part, scope) for part in network.parts]
-    cells = tuple(_cell(network.parts[cell.part], cell, *full[cell.part]) for cell in network.cells)
-    silent = {
+    tables_of_parts = [_table(part, scope) for part in network.parts]
+    cells = tuple(_cell(network.parts[cell.part], cell, tables_of_parts[cell.part]) for cell in network.cells)
+    initial = {
         variable.name: tuple(
             natural.reshape((count(variable, scope.sizes), *natural.shape[len(variable.plates) :]))
             for natural in uniform(variable, scope)
         )
         for variable in network.variables
     }
-    return Prepared(cells, silent)
+    return PreparedNetwork(cells, initial)
 
 
 def solve(
-    block: NetworkBlock, prepared: Prepared, cavities: dict[str, Any], scope: Scope
-) -> tuple[Any, dict[str, Any]]:
-    """log Z of the tables times exp(cavities), and the naturals of all marginals."""
+    block: NetworkBlock, prepared: PreparedNetwork, cavities: Naturals, scope: Scope
+) -> tuple[Float[Array, ""], Naturals]:
+    """log Z of the tables times exp(cavities), and the naturals of all marginals.
+
+    Log odds (elements,) of booleans, logits (elements, classes) of categories, by the name of the variable: as the
+    cavities. Minus infinity, where all combinations are impossible.
+    """
     network = block.network
     outside = {variable.name: _logs(variable, cavities[variable.name][0], scope) for variable in network.variables}
     log_z, marginals = jax.value_and_grad(lambda logs: _log_z(network, prepared, logs, scope))(outside)
-    found = {}
+    beliefs = {}
     for variable in network.variables:
         (cavity,) = cavities[variable.name]
         log_p = jnp.log(marginals[variable.name]).reshape((count(variable, scope.sizes), -1))
@@ -70,16 +88,16 @@ def solve(
             message = log_p - cavity
             message = message - jnp.max(message, axis=-1, keepdims=True)
         # A certain state stays finite, as in tables.
-        found[variable.name] = (cavity + jnp.clip(message, -tables.CERTAIN, tables.CERTAIN),)
-    return jnp.where(log_z < 1e-5 * NEVER, -jnp.inf, log_z), found
+        beliefs[variable.name] = (cavity + jnp.clip(message, -tables.CERTAIN, tables.CERTAIN),)
+    return jnp.where(log_z < 1e-5 * NEVER, -jnp.inf, log_z), beliefs
 
 
-def family(block: NetworkBlock, name: str) -> Any:
+def family(block: NetworkBlock, name: str) -> type[ExponentialFamily]:
     """The family of one of the variables."""
     return family_of(next(variable for variable in block.network.variables if variable.name == name))
 
 
-def _logs(variable: Any, natural: Any, scope: Scope) -> Any:
+def _logs(variable: Random | Let, natural: Array, scope: Scope) -> Float[Array, "*plates states"]:
     """The logarithms exp'd by a cavity, by state; those of certain beliefs in another state are impossible."""
     logs = jnp.stack([jnp.zeros_like(natural), natural], axis=-1) if variable.domain.is_boolean else natural
     logs = jnp.where(jax.nn.log_softmax(logs, axis=-1) < -HOPELESS, NEVER, logs)
@@ -89,15 +107,15 @@ def _logs(variable: Any, natural: Any, scope: Scope) -> Any:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _table(part: Part, scope: Scope) -> tuple[Any, Sequence[Any]]:
-    """The logarithms of a part over its plates and axes, as one array, and the names of the array's axes."""
+def _table(part: Part, scope: Scope) -> Named:
+    """The logarithms of a part over its plates and axes, as one array."""
     grids = {tables.key_of(edge.variable): _grid(edge, scope) for edge in part.edges}
     if part.chain is None:
         table = tables.log_density(part.block, scope, grids)
     else:
         table = _chain_table(part, part.chain, scope, grids)
     axes = (*part.plates, *part.axes)
-    return _over(table.value, table.plates, axes), axes
+    return Named(_over(table.value, table.plates, axes), axes)
 
 
 def _grid(edge: Edge, scope: Scope) -> Placed:
@@ -107,9 +125,9 @@ def _grid(edge: Edge, scope: Scope) -> Placed:
     if not edge.whole:
         return Placed(values, edge.axes)
     shape = tuple(axis.size for axis in edge.axes)
-    rows = [jnp.broadcast_to(_over(values, (axis,), edge.axes), shape) for axis in edge.axes]
+    elements = [jnp.broadcast_to(_over(values, (axis,), edge.axes), shape) for axis in edge.axes]
     sizes = tuple(scope.sizes[plate.name] for plate in edge.whole)
-    return Placed(jnp.stack(rows).reshape((*sizes, *shape)), (*edge.whole, *edge.axes))
+    return Placed(jnp.stack(elements).reshape((*sizes, *shape)), (*edge.whole, *edge.axes))
 
 
 def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
@@ -123,13 +141,13 @@ def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Plac
     return Placed(jnp.where(total == after, 0.0, NEVER), (*element.plates, *part.ends))
 
 
-def _cell(part: Part, cell: Cell, table: Any, axes: Sequence[Any]) -> Any:
+def _cell(part: Part, cell: Cell, whole: Named) -> jax.Array:
     """The part's table at one place, over the cell's plates and nodes."""
-    names: list[Any] = list(axes)
+    table, axes = whole.logs, list(whole.axes)
     for plate, k in cell.place:
-        where = [axis is plate for axis in names].index(True)
+        where = [axis is plate for axis in axes].index(True)
         table = jax.lax.index_in_dim(table, min(k, table.shape[where] - 1), where, keepdims=False)
-        del names[where]
+        del axes[where]
     start = len(cell.plates)
     for node in cell.nodes:
         if node is None:
@@ -145,28 +163,31 @@ def _cell(part: Part, cell: Cell, table: Any, axes: Sequence[Any]) -> Any:
 # Elimination ----------------------------------------------------------------------------------------------------------
 
 
-def _log_z(network: Network, prepared: Prepared, outside: dict[str, Any], scope: Scope) -> Any:
+def _log_z(
+    network: Network, prepared: PreparedNetwork, outside: dict[str, jax.Array], scope: Scope
+) -> Float[Array, ""]:
     """The steps of the elimination on logarithms."""
-    live: list[tuple[Any, tuple[Any, ...]] | None] = [
-        (array, (*cell.plates, *(node for node in cell.nodes if node is not None)))
+    live: list[Named | None] = [
+        Named(array, (*cell.plates, *(node for node in cell.nodes if node is not None)))
         for array, cell in zip(prepared.cells, network.cells, strict=True)
     ]
     plates = {variable.name: variable.plates for variable in network.variables}
-    live += [(_element(outside[node.key], plates[node.key], node), (*node.plates, node)) for node in network.nodes]
+    live += [Named(_element(outside[node.key], plates[node.key], node), (*node.plates, node)) for node in network.nodes]
     for step in network.elimination.steps:
-        inputs = [live[number] for number in step.inputs]
+        inputs = [named for number in step.inputs if (named := live[number]) is not None]
         for number in step.inputs:
             live[number] = None
         live.append(_stepped(inputs, step.node, step.plates, scope))
-    return sum((array for array, _ in filter(None, live)), jnp.zeros(()))
+    return sum((named.logs for named in live if named is not None), jnp.zeros(()))
 
 
-def _element(logs: Any, plates: tuple[Plate, ...], node: Node) -> Any:
+def _element(logs: jax.Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
     place = dict(node.place)
     return logs[tuple(place.get(plate, slice(None)) for plate in plates)]
 
 
-def _stepped(inputs: list[Any], node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> tuple[Any, tuple]:
+def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> Named:
+    """The product of some arrays, with a node and plates summed and multiplied out."""
     axes = tuple(dict.fromkeys(axis for _, mine in inputs for axis in mine))
     axes = (*(axis for axis in axes if isinstance(axis, Plate)), *(axis for axis in axes if isinstance(axis, Node)))
     total = sum((_over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
@@ -178,30 +199,30 @@ def _stepped(inputs: list[Any], node: Node | None, plates: tuple[Plate, ...], sc
         repeats = scope.sizes[plate.name] // total.shape[where]
         total = repeats * jnp.sum(total, axis=where)
         axes = axes[:where] + axes[where + 1 :]
-    return total, tuple(axis for axis in axes if axis is not node)
+    return Named(total, tuple(axis for axis in axes if axis is not node))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _log_sum(logs: Any, axis: int) -> Any:
+def _log_sum(logs: jax.Array, axis: int) -> jax.Array:
     """log sum exp of finite numbers: a third of the operations of the general one, and they are most of compiling."""
     top = jnp.max(logs, axis=axis)
     return top + jnp.log(jnp.sum(jnp.exp(logs - jnp.expand_dims(top, axis)), axis=axis))
 
 
 @_log_sum.defjvp
-def _log_sum_jvp(axis: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
+def _log_sum_jvp(axis: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (logs,), (change,) = primals, tangents
     total = _log_sum(logs, axis)
     return total, jnp.sum(jnp.exp(logs - jnp.expand_dims(total, axis)) * change, axis=axis)
 
 
-def _shape(array: Any, where: int, size: int) -> tuple[int, ...]:
+def _shape(array: jax.Array, where: int, size: int) -> tuple[int, ...]:
     return (*array.shape[:where], size, *array.shape[where + 1 :])
 
 
-def _over(array: Any, mine: Sequence[Any], axes: Sequence[Any]) -> Any:
-    """An array with named axes laid out over `axes`, of length one where it has none of that name."""
-    mine, kept = list(mine), [axis for axis in axes if axis in set(mine)]
-    array = jnp.transpose(array, [mine.index(axis) for axis in kept])
+def _over(array: Array, own: Sequence[Axis], axes: Sequence[Axis]) -> jax.Array:
+    """An array with the axes `own` laid out over `axes`, of length one where it has none of that name."""
+    kept = [axis for axis in axes if axis in set(own)]
+    array = jnp.transpose(array, [own.index(axis) for axis in kept])
     lengths = dict(zip(kept, array.shape, strict=True))
     return array.reshape([lengths.get(axis, 1) for axis in axes])

@@ -6,19 +6,22 @@ of them.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from ....compiler.blocks.table import ConditionalTable, TableBlock, TruthTable
 from ....compiler.language.atoms import atom_key
 from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random
 from ....compiler.rules.logic import TRUE
+from ....factors.arrays import Array, Key, Numeric
 from ....factors.special import log_sigmoid
 from ...values.evaluate import gather, value
 from ...values.instances import ScheduleLayout, arranged, count, layout, positions, root, schedule_shape
 from ...values.masks import present
+from ...values.naturals import Naturals
 from ...values.operations import point_function
 from ...values.plated import Placed, arrange, mapped, spread
 from ...values.scope import Scope
@@ -29,12 +32,17 @@ logsumexp = jax.scipy.special.logsumexp
 CERTAIN = 1e5
 
 
-def bounded(natural: Any, logits: bool) -> Any:
-    """Log odds, or logits along the last axis, with a finite number for what is certain.
+AtomKey: TypeAlias = tuple  # equal for atoms that are the same discrete variable in every instance
+Messages: TypeAlias = tuple[Array, ...]  # by atom (batches, width), with a last axis of classes for categories
+Logs: TypeAlias = Float[Array, "*width states"]
+
+
+def bounded(natural: Float[Array, ...], logits: bool) -> Float[Array, ...]:
+    """Log odds, or with `logits` those of classes along the last axis, with a finite number for what is certain.
 
     Finite ones stay: an outlier has thousands of nats in some state, and more in another.
     """
-    # Where all states are impossible the difference of two infinities is no number; the evidence tells.
+    # Where all states are impossible the difference of two infinities is no number; the evidence is minus infinity.
     natural = jnp.where(jnp.isnan(natural), 0.0, natural)
     if not logits:
         return jnp.where(jnp.isinf(natural), jnp.sign(natural) * CERTAIN, natural)
@@ -43,31 +51,34 @@ def bounded(natural: Any, logits: bool) -> Any:
     return jnp.where(jnp.isneginf(natural), lowest - CERTAIN, natural)
 
 
-class Prepared(NamedTuple):
-    """A block's data in schedule order.
+class PreparedTable(NamedTuple):
+    """A block's data in schedule order, (batches, width), or without these axes for a part of it (see `local_part`).
 
-    `table` is log f over (batches, width, states...) or over states alone; `positions` those of each edge's elements;
-    `present` as in sites.
+    `table` is log f over (batches, width, states...) or over states alone; `positions` those of each atom's elements,
+    None for a variable of one element; `present` is false for instances that do not count.
     """
 
-    table: Any
-    positions: tuple[Any, ...]
-    present: Any
+    table: Float[Array, "*schedule_and_states"]
+    positions: tuple[Int[Array, "*schedule"] | None, ...]
+    present: Bool[Array, "*schedule"] | None
     plan: ScheduleLayout | None
 
 
 def states(expr: Expr, scope: Scope) -> int:
-    """Number of states of a discrete variable."""
+    """Number of states of a discrete expression."""
     return 2 if expr.domain.is_boolean else scope.size(expr.domain.size)
 
 
-def key_of(atom: Expr) -> tuple:
-    """Equal for atoms that are the same discrete variable in every instance."""
+def key_of(atom: Expr) -> AtomKey:
+    """Equal for atoms that are the same discrete variable in every instance, however they are written."""
     return ("let", id(atom)) if isinstance(atom, Let) else atom_key(atom)
 
 
-def evaluate(expr: Expr, scope: Scope, atoms: dict[tuple, Placed]) -> Placed:
-    """The value of an expression with its random atoms at all their states."""
+def evaluate(expr: Expr, scope: Scope, atoms: dict[AtomKey, Placed]) -> Placed:
+    """The value of an expression with its random atoms at all their states: `atoms` has these, each on its own plate.
+
+    Placed on the plates of the data and on those of the states.
+    """
     if key_of(expr) in atoms:
         return atoms[key_of(expr)]
     if isinstance(expr, (Random, Let)) and expr.name in scope.data:
@@ -91,13 +102,16 @@ def log_table(block: TableBlock, scope: Scope) -> tuple[Placed, tuple[Plate, ...
     return log_density(block, scope, grids), axes
 
 
-def log_density(block: TableBlock, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
-    """log f with the random atoms at the values that `grids` has for them; zero for instances that do not count."""
-    found, mask = _log_density(block, scope, grids), present(block, scope)
-    return found if mask is None else mapped(lambda f, p: jnp.where(p > 0, f, 0.0), found, mask)
+def log_density(block: TableBlock, scope: Scope, grids: dict[AtomKey, Placed]) -> Placed:
+    """log f with the random atoms at the values that `grids` has for them; zero for instances that do not count.
+
+    Placed on the plates of the data and on those of the grids.
+    """
+    log_f, mask = _log_density(block, scope, grids), present(block, scope)
+    return log_f if mask is None else mapped(lambda f, p: jnp.where(p > 0, f, 0.0), log_f, mask)
 
 
-def _log_density(block: TableBlock, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
+def _log_density(block: TableBlock, scope: Scope, grids: dict[AtomKey, Placed]) -> Placed:
     outcome = grids.get(key_of(block.out)) if block.out is not TRUE else Placed(jnp.asarray(True), ())
     outcome = value(block.out, scope) if outcome is None else outcome
     if isinstance(block, TruthTable):
@@ -113,40 +127,42 @@ def _log_density(block: TableBlock, scope: Scope, grids: dict[tuple, Placed]) ->
     return mapped(block.factor.role.log_chance, probability, outcome)
 
 
-def prepare(block: TableBlock, scope: Scope, key: Any, apart: bool = False) -> Prepared:
-    """Evaluates the table and the index arrays once."""
+def prepare(block: TableBlock, scope: Scope, key: Key, apart: bool = False) -> PreparedTable:
+    """The table and the index arrays, evaluated once; `key` is for the order of the instances."""
     plan = layout(block, scope, block.atoms, key)
     table, axes = log_table(block, scope)
     sizes = {**scope.sizes, **{axis.name: axis.size for axis in axes}}
     if any(plate in block.plates for plate in table.plates) or not axes:
         full = spread(table, (*block.plates, *axes), sizes)
-        rows = arranged(full.reshape((count(block, scope.sizes), *(axis.size for axis in axes))), plan)
+        rows = arranged(full.reshape((count(block, scope.sizes), *(sizes[axis.name] for axis in axes))), plan)
     else:
         rows = arrange(table, axes).value
     present = None if plan is None else plan.present
-    return Prepared(rows, tuple(arranged(positions(atom, block, scope), plan) for atom in block.atoms), present, plan)
+    places = tuple(arranged(positions(atom, block, scope), plan) for atom in block.atoms)
+    return PreparedTable(rows, places, present, plan)
 
 
-def initial(block: TableBlock, prepared: Prepared, scope: Scope) -> tuple[Any, ...]:
-    """Uniform messages: log odds of booleans, logits of categories."""
+def initial(block: TableBlock, prepared: PreparedTable, scope: Scope) -> Messages:
+    """Uniform messages in schedule order: log odds of booleans, logits of categories."""
     shape = schedule_shape(prepared.plan, block, scope.sizes)
     return tuple(jnp.zeros(shape if atom.domain.is_boolean else (*shape, states(atom, scope))) for atom in block.atoms)
 
 
-def _log_probabilities(boolean: bool, natural: Any) -> Any:
+def _log_probabilities(boolean: bool, natural: Float[Array, ...]) -> Logs:
     if boolean:
         return jnp.stack([log_sigmoid(-natural), log_sigmoid(natural)], axis=-1)
     return jax.nn.log_softmax(natural, axis=-1)
 
 
-def _along(array: Any, axis: int, rank: int) -> Any:
+def _along(array: Logs, axis: int, rank: int) -> Array:
     """(width, states) placed on one axis of (width, states of all atoms)."""
     shape = [array.shape[0]] + [1] * rank
     shape[1 + axis] = array.shape[1]
     return array.reshape(shape)
 
 
-def _cavities(block: TableBlock, local: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...]) -> list[Any]:
+def cavities_of(block: TableBlock, local: PreparedTable, naturals: Naturals, messages: Messages) -> list[Array]:
+    """Of each atom, by instance: its belief without the message."""
     cavities = []
     for atom, position, message in zip(block.atoms, local.positions, messages, strict=True):
         belief = naturals[root(atom).name][0]
@@ -154,7 +170,8 @@ def _cavities(block: TableBlock, local: Prepared, naturals: dict[str, Any], mess
     return cavities
 
 
-def _joint(block: TableBlock, local: Prepared, cavities: list[Any]) -> tuple[Any, list[Any]]:
+def joint_logs(block: TableBlock, local: PreparedTable, cavities: list[Array]) -> tuple[Array, list[Array]]:
+    """log f^power, and the log probabilities of each atom along its axis of states: (width, states of all atoms)."""
     rank = len(block.atoms)
     logs = [
         _log_probabilities(atom.domain.is_boolean, cavity) for atom, cavity in zip(block.atoms, cavities, strict=True)
@@ -163,8 +180,9 @@ def _joint(block: TableBlock, local: Prepared, cavities: list[Any]) -> tuple[Any
     return block.method.alpha * local.table, placed
 
 
-def _targets(block: TableBlock, local: Prepared, cavities: list[Any]) -> tuple[Any, ...]:
-    table, placed = _joint(block, local, cavities)
+def _targets(block: TableBlock, local: PreparedTable, cavities: list[Array]) -> Messages:
+    """The messages of all instances under these cavities."""
+    table, placed = joint_logs(block, local, cavities)
     targets = []
     for j, atom in enumerate(block.atoms):
         total = table
@@ -180,12 +198,14 @@ def _targets(block: TableBlock, local: Prepared, cavities: list[Any]) -> tuple[A
     return tuple(targets)
 
 
-def _local(prepared: Prepared, scanned: dict[str, Any]) -> Prepared:
+def local_part(prepared: PreparedTable, scanned: dict[str, Array]) -> PreparedTable:
+    """The data of some instances, of which `scanned` has what differs between these."""
     places = tuple(scanned.get(f"position{j}") for j in range(len(prepared.positions)))
-    return Prepared(scanned.get("table", prepared.table), places, scanned.get("present"), prepared.plan)
+    return PreparedTable(scanned.get("table", prepared.table), places, scanned.get("present"), prepared.plan)
 
 
-def _scanned(block: TableBlock, prepared: Prepared) -> dict[str, Any]:
+def scanned_parts(block: TableBlock, prepared: PreparedTable) -> dict[str, Array]:
+    """What differs between instances, by name, in schedule order: what a scan over the batches reads."""
     named = {f"position{j}": p for j, p in enumerate(prepared.positions) if p is not None}
     if prepared.table.ndim > len(block.atoms):
         named["table"] = prepared.table
@@ -194,7 +214,7 @@ def _scanned(block: TableBlock, prepared: Prepared) -> dict[str, Any]:
     return named
 
 
-def _add(naturals: dict[str, Any], block: TableBlock, local: Prepared, changes: tuple[Any, ...]) -> dict[str, Any]:
+def _add(naturals: Naturals, block: TableBlock, local: PreparedTable, changes: Messages) -> Naturals:
     naturals = dict(naturals)
     for atom, position, change in zip(block.atoms, local.positions, changes, strict=True):
         name = root(atom).name
@@ -203,25 +223,25 @@ def _add(naturals: dict[str, Any], block: TableBlock, local: Prepared, changes: 
     return naturals
 
 
-def _mask(local: Prepared, change: Any) -> Any:
+def _mask(local: PreparedTable, change: Array) -> Array:
     if local.present is None:
         return change
     return jnp.where(local.present.reshape(local.present.shape + (1,) * (change.ndim - 1)), change, 0.0)
 
 
 def update(
-    block: TableBlock, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], step: Any, scope: Scope
-) -> tuple[dict[str, Any], Any, Any]:
-    """One sweep over the batches."""
+    block: TableBlock, prepared: PreparedTable, naturals: Naturals, messages: Messages, step: Numeric, scope: Scope
+) -> tuple[Naturals, Messages, Int[Array, ""]]:
+    """One sweep over the batches: the new naturals and messages, and how many cavities were floored (none)."""
 
-    def batch(naturals, scanned):
+    def batch(naturals: Naturals, scanned: tuple[dict[str, Array], Messages]) -> tuple[Naturals, Messages]:
         data, old = scanned
-        local = _local(prepared, data)
-        targets = _targets(block, local, _cavities(block, local, naturals, old))
+        local = local_part(prepared, data)
+        targets = _targets(block, local, cavities_of(block, local, naturals, old))
         changes = tuple(_mask(local, step * (t - o)) for t, o in zip(targets, old, strict=True))
         return _add(naturals, block, local, changes), tuple(o + c for o, c in zip(old, changes, strict=True))
 
-    data = _scanned(block, prepared)
+    data = scanned_parts(block, prepared)
     if messages[0].shape[0] == 1:
         naturals, new = batch(naturals, jax.tree.map(lambda a: a[0], (data, messages)))
         return naturals, tuple(m[None] for m in new), jnp.zeros((), int)
@@ -229,26 +249,25 @@ def update(
     return naturals, new, jnp.zeros((), int)
 
 
-def _flattened(block: TableBlock, prepared: Prepared, messages: Any) -> tuple[Prepared, Any]:
-    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (_scanned(block, prepared), messages))
-    return _local(prepared, data), flat
+def _flattened(block: TableBlock, prepared: PreparedTable, messages: Messages) -> tuple[PreparedTable, Messages]:
+    """The data and the messages with all batches in one axis."""
+    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned_parts(block, prepared), messages))
+    return local_part(prepared, data), flat
 
 
-def accumulate(
-    block: TableBlock, prepared: Prepared, messages: tuple[Any, ...], naturals: dict[str, Any]
-) -> dict[str, Any]:
-    """Adds all messages of the block to the flat naturals."""
+def accumulate(block: TableBlock, prepared: PreparedTable, messages: Messages, naturals: Naturals) -> Naturals:
+    """Adds all messages of the block to the naturals, which have all plates in one axis."""
     local, flat = _flattened(block, prepared, messages)
     return _add(naturals, block, local, flat)
 
 
 def read(
-    block: TableBlock, prepared: Prepared, naturals: dict[str, Any], messages: tuple[Any, ...], scope: Scope
-) -> Any:
+    block: TableBlock, prepared: PreparedTable, naturals: Naturals, messages: Messages, scope: Scope
+) -> Float[Array, ""]:
     """The block's evidence: sum of (log sum f^power cavities + sum of A(cavity) - A(belief)) / power."""
     local, flat = _flattened(block, prepared, messages)
-    cavities = _cavities(block, local, naturals, flat)
-    table, placed = _joint(block, local, cavities)
+    cavities = cavities_of(block, local, naturals, flat)
+    table, placed = joint_logs(block, local, cavities)
     evidence = logsumexp(table + sum(placed), axis=tuple(range(1, 1 + len(placed))))
     evidence = jnp.where(evidence < -0.9 * CERTAIN, -jnp.inf, evidence)  # certain states that exclude each other
     for atom, cavity, message in zip(block.atoms, cavities, flat, strict=True):
