@@ -183,3 +183,38 @@ def test_gaussians_that_meet_twice_are_exact_by_default_and_told_under_ep():
     assert "answers: approximate for x, a: messages may come back to where they began (a, y)" in posterior.explain()
     assert "method='auto' gives them one belief with all covariances" in posterior.explain()
     assert posterior.trust().level != "good"
+
+
+def test_predictions_with_a_common_parent_are_told():
+    """Two children of one variable are tied by it: what is made of both says that they were taken as independent."""
+    m = cv.Model()
+    k = m.plate("k", 2)
+    x = m.random("x", cv.gaussian(0.0, variance=4.0))
+    other = m.random("other", cv.gaussian(0.0, variance=1.0))
+    a, b, c = (
+        m.random(name, cv.gaussian(parent, variance=1.0)) for name, parent in zip("abc", (x, x, other), strict=True)
+    )
+    each = m.random("each", cv.gaussian(x, variance=1.0), plates=k)
+    own = m.random("own", cv.gaussian(0.0, variance=1.0), plates=k)
+    m.random("y", cv.gaussian(x, variance=1.0))
+    told = {
+        "difference": (a - b, "a, b taken as independent"),
+        "curved": (cv.exp(0.1 * (a - b)), "a, b taken as independent"),
+        "parent": (x - a, "a, x taken as independent"),
+        "total": (cv.sum(each, over=k), "each taken as independent"),
+        "share": (cv.logistic(cv.sum(each, over=k)), "each taken as independent"),
+        "alone": (2.0 * a, ""),
+        "apart": (a - c, ""),
+        "sum of own": (cv.sum(own, over=k), ""),
+    }
+    for name, (expression, _) in told.items():
+        m.let(name, expression)
+    m.random("child", cv.gaussian(a - b, variance=1.0))
+    m.random("free", cv.gaussian(a - c, variance=1.0))
+    posterior = cv.infer(m, {"y": 1.0})
+    assert {name: posterior[name].note for name in told} == {name: note for name, (_, note) in told.items()}
+    assert posterior["child"].note == "a, b taken as independent"
+    assert not posterior["free"].note
+    assert "a, b taken as independent" in repr(posterior["difference"])
+    for name, variance in {"alone": 4.0 * 1.8, "apart": 1.8 + 2.0, "sum of own": 2.0}.items():  # Var(x | y) is .8
+        close(posterior[name].variance, variance, rtol=1e-6)
