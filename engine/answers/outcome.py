@@ -20,7 +20,7 @@ from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
 from ..expressions.after import Run
 from ..expressions.cavities import Cavities
-from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, marginal
+from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, marginal, remark_on
 from ..options import Request
 from ..run.machine import Machine
 from ..run.result import Result
@@ -158,7 +158,9 @@ class Outcome(Inferred):
         return exact_counts.shown(name, belief, self._run(self.families))
 
     def _remarks(self, name: str) -> tuple[str, Shape | None]:
-        """What stands between the marginal of an expression and the exact one, and what makes its distribution."""
+        """What stands between a marginal and the exact one, and what makes the distribution of an expression."""
+        if name in self.model.randoms and name in self.graph.forward:
+            return remark_on(self.graph, self.model.randoms[name]), None
         node = self.model.lets.get(name)
         if node is None or name in self.binding.observed or name in self.families:
             return "", None

@@ -24,7 +24,8 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.algebra.linear import element_of, linear_term
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Expr, Let, Random
+from ...compiler.language.nodes import Apply, Expr, Let, Random, inside, parents
+from ...compiler.language.operations import Reach
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Family
@@ -70,7 +71,7 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
     Raises UnsupportedError for a difference of classes that may be negative.
     """
     reader, found, shape, but = Reader(node, run), None, None, ""
-    groups = [{name} for name in latent_names(run.graph, [node.expression])]
+    groups = _apart(run.graph, node)
     exact = _stays(node, run)
     try:
         parts = parts_of(node.expression, run.scope, run.families)
@@ -210,6 +211,18 @@ def _check_classes(node: Let, run: Run | Carried) -> None:
         )
 
 
+def _apart(graph: Plan, node: Let) -> list[set[str]]:
+    """The variables of an expression each by itself, and a second time those of which it folds several elements."""
+    folded = [part for part in inside([node]) if isinstance(part, Apply) and part.operation.reach is Reach.SEVERAL]
+    several = {
+        name
+        for part in folded
+        for name in latent_names(graph, [part])
+        if name in graph.forward and set(graph.model.randoms[name].plates) - set(part.plates)
+    }
+    return [{name} for name in latent_names(graph, [node.expression])] + [{name} for name in sorted(several)]
+
+
 def _groups(reader: Reader, parts: Parts, meetings: list[Meeting]) -> list[set[str]]:
     """The variables that meet."""
     return [{name for key in meeting.keys for name in _names(reader, parts.atoms[key])} for meeting in meetings]
@@ -243,14 +256,23 @@ def _seen_elsewhere(graph: Plan, names: list[str], without: Block) -> bool:
     return any(set(names) & set(block.latent) for block in others)
 
 
+def remark_on(graph: Plan, variable: Random) -> str:
+    """Which predicted arguments of a predicted variable were taken for independent although they share a parent."""
+    groups = [{name} for name in latent_names(graph, [*parents(variable)])]
+    return _remark(graph, groups) if {*graph.forward} & {*tied(graph, groups)} else ""
+
+
 def _remark(graph: Plan, groups: list[set[str]]) -> str:
-    """Which numbers of an expression were taken for independent although the data may tie them to each other."""
+    """Which numbers were taken for independent although the data, or a parent, may tie them to each other."""
     apart = tied(graph, groups)
     return f"{', '.join(apart)} taken as independent" if apart else ""
 
 
 def tied(graph: Plan, groups: list[set[str]], without: Block | None = None) -> list[str]:
-    """The latent variables in different groups between which a way leads through factors of the plan but `without`."""
+    """The variables in different groups between which a way leads through factors of the plan but `without`.
+
+    A variable that was computed forward is tied to what its definition reads; to its children it is not.
+    """
     import networkx as nx  # here: only remarks need it
 
     web = nx.Graph()
@@ -262,6 +284,7 @@ def tied(graph: Plan, groups: list[set[str]], without: Block | None = None) -> l
         within = (absorbed.variable.name for absorbed in block.absorbed)
         atoms = (name_of(atom) for atom in block.atoms if name_of(atom) in graph.latent)
         nx.add_path(web, [*block.latent, *within, *atoms])
+    web.add_edges_from(_descent(graph, {name for group in groups for name in group}))
     found: dict[str, None] = {}
     for number, first in enumerate(groups):
         for second in groups[number + 1 :]:
@@ -269,6 +292,19 @@ def tied(graph: Plan, groups: list[set[str]], without: Block | None = None) -> l
                 if one in web and other in web and nx.has_path(web, one, other) and (one != other or web.degree[one]):
                     found |= {one: None, other: None}
     return sorted(found)
+
+
+def _descent(graph: Plan, names: set[str]) -> list[tuple[str, str]]:
+    """These variables and their ancestors with what they are made of, as far as they were computed forward."""
+    found, stack, seen = [], list(names), set(names)
+    while stack:
+        name = stack.pop()
+        if name in graph.forward:
+            above = latent_names(graph, [*parents(graph.model.randoms[name])])
+            found += [(name, parent) for parent in above]
+            stack += [parent for parent in above if parent not in seen]
+            seen |= set(above)
+    return found
 
 
 def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCloud[Image], least: int) -> Image:

@@ -34,15 +34,17 @@ def undamped(pace: Pace, judged: Judgement, narrow: Bool[Array, ""], narrowed: I
 def trust_in(
     kind: str, belief: tuple[Array, ...], target: tuple[Array, ...], current: tuple[Array, ...]
 ) -> Float[Array, "*plates"] | float:
-    """By element, the part of an NCVMP step that multiplies no precision by more than a million.
+    """By element, the part of an NCVMP step that multiplies no precision, nor shape of a Gamma, by more than a million.
 
     The start may be so vague that the full step is meaningless.
     """
-    if kind not in ("real", "vector"):
+    if kind not in ("real", "vector", "positive"):
         return 1.0
-    old, change = belief[1], target[1] - current[1]
+    old, change = -belief[1], current[1] - target[1]
+    if kind == "positive":
+        old, change = belief[1] + 1.0, -change
     if kind == "vector":
         old, change = (jnp.diagonal(matrix, axis1=-2, axis2=-1) for matrix in (old, change))
-    growth = change / jnp.where(old < 0, old, -1.0)
+    growth = change / jnp.where(old > 0, old, 1.0)
     growth = growth.max(-1) if kind == "vector" else growth
     return jnp.minimum(1.0, 1e6 / jnp.maximum(growth, 1e-300))

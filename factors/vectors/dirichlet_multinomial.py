@@ -91,7 +91,7 @@ factor = register(
         unsupported={
             **_UNSUPPORTED,
             "concentration": "a Gaussian belief about it would reach below zero; "
-            "give it as mean= and total=, either of which may be random",
+            "give it as mean= and total=, of which the total may be random",
         },
         rules=(COUNTS_OF_CLASSES,),
         conditional={**_KNOWN, "whole": True},

@@ -89,8 +89,10 @@ each_factor = pytest.mark.parametrize("name", sorted(REGISTRY))
 each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
-def test_textbook_messages_are_of_conjugate_edges():
-    assert set(TEXTBOOK) <= {(name, edge) for name in REGISTRY for edge in REGISTRY[name].conjugate}
+def test_every_conjugate_edge_has_its_textbook_message():
+    edges = {(name, edge) for name in REGISTRY for edge in REGISTRY[name].conjugate}
+    assert set(TEXTBOOK) == edges, "give the new edge its textbook message"
+    assert {(name, edge) for name in REGISTRY for edge in conjugate(name, 0)} == edges, "an edge without a belief"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,6 @@ MATCHED = {
         lambda x: scipy.stats.norm.pdf(x, p["mean"], p["precision"] ** -0.5), p["low"], p["high"]
     ),
     "uniform": lambda p: (0.5 * (p["low"] + p["high"]), (p["high"] - p["low"]) ** 2 / 12),
-    "multinomial": lambda p: (p["n"] * p["probability"], p["n"] * p["probability"] * (1 - p["probability"])),
     "student_t": lambda p: (p["mean"], p["scale"] ** 2 * p["dof"] / (p["dof"] - 2)),
     "truncated_gamma": lambda p: between_moments(
         lambda x: scipy.stats.gamma.pdf(x, p["shape"], scale=1 / p["rate"]), 0.5, 3.0
@@ -280,6 +281,22 @@ MATCHED = {
 def between_moments(density, low, high):
     zero, one, two = (scipy.integrate.quad(lambda x, k=k: x**k * density(x), low, high)[0] for k in range(3))
     return one / zero, two / zero - (one / zero) ** 2
+
+
+COUNTS = np.arange(10_000.0)
+
+
+def masses(name, known):
+    """Of the counts, by the factor's log density."""
+    return np.exp(jax.vmap(lambda out: REGISTRY[name].log_density(out, **known))(jnp.asarray(COUNTS)))
+
+
+# (the mean, the covariance) of the counts of classes, of a prediction that is a Gaussian of as much
+COUNTS_OF_CLASSES = {
+    "dirichlet_multinomial": lambda p: scipy.stats.dirichlet_multinomial(p["concentration"], int(p["n"])),
+    "dirichlet_multinomial_of_mean": lambda p: scipy.stats.dirichlet_multinomial(p["mean"] * p["total"], int(p["n"])),
+    "multinomial": lambda p: scipy.stats.multinomial(int(p["n"]), p["probability"]),
+}
 
 
 @each_factor
@@ -298,19 +315,25 @@ def test_predictions_at_points(name):
         mean, variance = MATCHED[name](arguments)
         close(family.mean(), mean, rtol=1e-6)
         close(family.variance(), variance, rtol=1e-4)
+    elif name in COUNTS_OF_CLASSES:
+        counts = COUNTS_OF_CLASSES[name](arguments)
+        close(family.mean(), counts.mean(), rtol=1e-6)
+        ridge = 2e-6 * (1.0 + arguments["n"])  # the covariance of counts of a fixed sum is singular
+        close(family.covariance(), counts.cov(), rtol=1e-6, atol=ridge)
     elif name == "half_cauchy":  # E log x = log scale, Var log x = pi^2 / 4
         close(family.moments().log, np.log(arguments["scale"]), rtol=1e-12, atol=1e-12)
         close(scipy.special.polygamma(1, family.parameters()["shape"]), np.pi**2 / 4, rtol=1e-12)
-    elif REGISTRY[name].kind in (
-        "real",
-        "vector",
-        "count",
-    ):  # of the family's mean, and of its variance where it has one
+    elif REGISTRY[name].kind in ("real", "count"):
         known = {edge: jnp.asarray(value, float) for edge, value in arguments.items()}
         own = conditional_of(REGISTRY[name], REGISTRY[name].kind)
         close(family.mean(), own.mean(**known), rtol=1e-6)
-        if REGISTRY[name].kind != "count":
+        if REGISTRY[name].kind == "real":
             close(family.variance(), own.variance(**known), rtol=1e-4)
+        else:  # the family of counts has no more than a mean; what a prediction is made of has the distribution
+            mean, mass = float(own.mean(**known)), masses(name, known)
+            close(mass @ COUNTS, mean, rtol=1e-9)
+            close(family.log_density(COUNTS[:20]), scipy.stats.poisson.logpmf(COUNTS[:20], mean), rtol=1e-6)
+            close(own.below(COUNTS, **known), np.cumsum(mass), rtol=1e-9)
     else:
         derived = completed(dataclasses.replace(REGISTRY[name], predict=None), (), REGISTRY[name].kind)
         for one, other in zip(family.expected_stats(), derived.predict(**moments).expected_stats(), strict=True):

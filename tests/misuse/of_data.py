@@ -99,8 +99,13 @@ TERMS = {
     "vector": (lambda: cv.vector_gaussian(np.zeros(2), covariance=EYE), [[1.0, 2.0], [0.0, 1.0]]),
     "posdef": (lambda: cv.wishart(3.0, EYE), [EYE, 2.0 * EYE]),
     "counts": (lambda: cv.multinomial(3, [0.5, 0.5]), [[1, 2], [3, 0]]),
+    "counts that vary": (lambda: cv.dirichlet_multinomial(3, [0.5, 0.5]), [[1, 2], [3, 0]]),
+    "angle": (lambda: cv.von_mises(0.0, 2.0), [0.5, -1.0]),
+    "positive time": (lambda: cv.weibull(2.0, 1.5), [0.5, 2.0]),
 }
 MORE = {"counts": {"too many": [2, 2], "negative": [-1, 4], "halves": [1.5, 1.5]}}
+MORE["counts that vary"] = MORE["counts"]
+MORE["angle"] = {"a turn too far": 0.5 + 2.0 * np.pi, "degrees": 90.0, "at minus pi": -np.pi}
 MORE["vector"], MORE["simplex"], MORE["posdef"] = (
     {name: value for name, value in GIVEN[domain][2].items() if name != "NaN"}
     for domain in ("vector", "simplex", "posdef")
@@ -115,6 +120,8 @@ def _observed(term):
 
 
 def _legal_outcome(term, wrong):
+    if term == "angle":
+        return legal(wrong, "real") and -np.pi < number_of(wrong) <= np.pi
     kind = "count" if term in TOP else "inner" if term == "unit" else term.split()[0]
     single = kind in (*NUMBERS, "inner") and legal(wrong, kind)
     return single and (term not in TOP or number_of(wrong) <= TOP[term])
@@ -131,9 +138,11 @@ def observations():
             yield Case(
                 f"observed {term}, a row {name}", functools.partial(_bind, model, {"x": [right[0], value]}), answer
             )
-            scalar = term in TOP or term.split()[0] in ("real", "positive", "count", "boolean")
+            scalar = term in TOP or term.split()[0] in ("real", "positive", "count", "boolean", "angle")
             pair = scalar and name in ("nan among numbers", "array of objects")
-            pair = pair or (name == "masked" and term in ("real", "real heavy", "positive", "unit"))
+            pair = pair or (
+                name == "masked" and term in ("real", "real heavy", "positive", "positive time", "unit", "angle")
+            )
             yield Case(
                 f"observed {term}, all {name}",
                 functools.partial(_bind, model, {"x": value}),

@@ -23,6 +23,11 @@ TERMS = {
     "categorical": (cv.categorical, {"p": (THIRDS, "three")}),
     "dirichlet": (cv.dirichlet, {"concentration": (np.ones(3), "three")}),
     "dirichlet of mean": (cv.dirichlet, {"mean": (THIRDS, "three"), "total": (3.0, "positive")}),
+    "dirichlet_multinomial": (cv.dirichlet_multinomial, {"n": (4, "count"), "concentration": (np.ones(3), "three")}),
+    "dirichlet_multinomial of mean": (
+        cv.dirichlet_multinomial,
+        {"n": (4, "count"), "mean": (THIRDS, "three"), "total": (3.0, "positive")},
+    ),
     "discrete_uniform": (cv.discrete_uniform, {"size": (3, "size")}),
     "gamma": (cv.gamma, {"shape": (2.0, "positive"), "rate": (2.0, "positive")}),
     "gaussian": (cv.gaussian, {"mean": (0.0, "real"), "variance": (2.0, "positive")}),
@@ -54,6 +59,8 @@ TERMS = {
     "uniform": (cv.uniform, {"low": (-9.0, "finite low"), "high": (9.0, "finite high")}),
     "vector_gaussian": (cv.vector_gaussian, {"mean": (ZEROS, "triple"), "covariance": (EYE, "-")}),
     "vector_gaussian of precision": (cv.vector_gaussian, {"mean": (ZEROS, "triple"), "precision": (EYE, "positive")}),
+    "von_mises": (cv.von_mises, {"mean": (0.0, "real"), "concentration": (2.0, "positive")}),
+    "weibull": (cv.weibull, {"shape": (2.0, "positive"), "scale": (1.5, "positive")}),
     "wishart": (cv.wishart, {"dof": (4.0, "dof"), "scale": (EYE, "-")}),
     "wishart of rate": (cv.wishart, {"dof": (4.0, "dof"), "rate": (EYE, "-")}),
 }
@@ -144,4 +151,4 @@ def inputs():
                 )
 
 
-NO_INPUT = {("beta of variance", "mean"), ("dirichlet", "concentration")}
+NO_INPUT = {("beta of variance", "mean"), ("dirichlet", "concentration"), ("dirichlet_multinomial", "concentration")}

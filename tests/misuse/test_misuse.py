@@ -11,6 +11,7 @@ import pytest
 from misuse_judge import judged
 
 import cavity as cv
+from cavity.factors import REGISTRY
 
 LISTS = {
     "constants": (of_terms.constants, 2000),
@@ -77,3 +78,9 @@ def test_a_file_has_the_permissions_of_the_umask_and_keeps_those_it_has(tmp_path
     of_files.saved(str(tmp_path))
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert sorted(os.listdir(tmp_path)) == ["plain", "saved"]
+
+
+def test_every_factor_is_in_the_table():
+    tried = {term.split()[0] for term in of_terms.TERMS}
+    others = {name for name in REGISTRY if not any(name.startswith(term) for term in tried)}
+    assert others == {"isotropic_gaussian"}  # a vector_gaussian whose precision is a number

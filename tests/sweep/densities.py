@@ -83,6 +83,12 @@ def _multinomial(out, n, p):
     return sp.gammaln(n + 1) - sp.gammaln(out + 1).sum(-1) + sp.xlogy(out, p).sum(-1)
 
 
+def _dirichlet_multinomial(out, n, **args):
+    c = concentration_of(**args)
+    ways = sp.gammaln(n + 1) - sp.gammaln(out + 1).sum(-1)
+    return ways + sp.gammaln(c.sum(-1)) - sp.gammaln(n + c.sum(-1)) + (sp.gammaln(out + c) - sp.gammaln(c)).sum(-1)
+
+
 def _spike_and_slab(out, probability, **scale):
     slab = np.log(probability) + stats.norm.logpdf(out, 0.0, np.sqrt(_variance(**scale)))
     return np.where(out == 0.0, np.log1p(-probability), slab)
@@ -131,8 +137,21 @@ def _draw_multinomial(rng, shape, n, p):
     return rng.multinomial(int(n.ravel()[0]), p / p.sum(-1, keepdims=True)).astype(float)
 
 
+def _draw_dirichlet_multinomial(rng, shape, n, **args):
+    return _draw_multinomial(rng, shape, n, DRAW["dirichlet"](rng, shape, **args))
+
+
 def _draw_spike(rng, shape, probability, **scale):
     return (rng.random(shape) < probability) * rng.normal(0.0, np.sqrt(_variance(**scale)), shape)
+
+
+def wrapped(angle):
+    return np.angle(np.exp(1j * angle))
+
+
+def _von_mises(out, mean, concentration):
+    inside = concentration * (np.cos(out - mean) - 1.0) - np.log(2 * np.pi * sp.i0e(concentration))
+    return np.where(np.abs(out) <= np.pi, inside, -np.inf)
 
 
 def _pick(p, out):
@@ -197,6 +216,9 @@ LOG = {
     "gaussian_process": _gaussian_process,
     "spike_and_slab": _spike_and_slab,
     "multinomial": _multinomial,
+    "dirichlet_multinomial": _dirichlet_multinomial,
+    "von_mises": _von_mises,
+    "weibull": lambda out, shape, scale: stats.weibull_min.logpdf(out, shape, scale=scale),
     "discrete_uniform": lambda out, size: -np.log(size) + 0.0 * out,
     "half_normal": lambda out, scale: np.log(2.0) + stats.norm.logpdf(out, 0.0, scale),
     "own_logistic": lambda out, mean, scale: stats.logistic.logpdf(out, mean, scale),
@@ -231,6 +253,9 @@ DRAW = {
     "gaussian_process": _draw_process,
     "spike_and_slab": _draw_spike,
     "multinomial": _draw_multinomial,
+    "dirichlet_multinomial": _draw_dirichlet_multinomial,
+    "von_mises": lambda rng, shape, mean, concentration: rng.vonmises(wrapped(mean), concentration, shape),
+    "weibull": lambda rng, shape_, shape, scale: np.maximum(scale * rng.weibull(shape, shape_), 1e-30),
     "discrete_uniform": lambda rng, shape, size: np.floor(size * rng.random(shape)),
     "half_normal": lambda rng, shape, scale: np.abs(rng.normal(0.0, scale, shape)),
     "own_logistic": lambda rng, shape, mean, scale: rng.logistic(mean, scale, shape),

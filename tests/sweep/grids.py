@@ -209,6 +209,8 @@ def _interval(v: Variable) -> tuple[float, float]:
     args = v.term[1] if isinstance(v.term[1], dict) else {}
     if "low" in args and args["low"][0] == args["high"][0] == "number":
         return float(args["low"][1]), float(args["high"][1])
+    if v.term[0] == "von_mises":
+        return -np.pi, np.pi
     return {"positive": (0.0, np.inf), "unit": (0.0, 1.0)}.get(v.kind, (-np.inf, np.inf))
 
 

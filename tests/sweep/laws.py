@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special as sp
-from densities import a_b, concentration_of, mass_of_gamma, shape_rate
+from densities import a_b, concentration_of, mass_of_gamma, shape_rate, wrapped
 from scipy import stats
 
 
@@ -135,6 +135,40 @@ def _multinomial(n, p) -> Law:
     return Law(n[..., None] * p, n[..., None] * p * (1.0 - p))
 
 
+def _dirichlet_multinomial(n, **args) -> Law:
+    law = _dirichlet(**args)
+    total = concentration_of(**args).sum(-1, keepdims=True)
+    n = n[..., None]
+    return Law(n * law.mean, n * (n + total) * law.variance)
+
+
+def _weibull(shape, scale) -> Law:
+    first, second = (scale**k * sp.gamma(1.0 + k / shape) for k in (1, 2))
+    return Law(first, second - first**2, lambda q: -np.expm1(-((np.maximum(q, 0.0) / scale) ** shape)))
+
+
+_ANGLES = np.pi * (2.0 * (np.arange(2000) + 0.5) / 2000 - 1.0)
+
+
+def _von_mises(mean, concentration) -> Law:
+    """In (-pi, pi], by the midpoint rule; its distribution function is SciPy's, which runs on beyond the circle."""
+    centre, concentration = np.broadcast_arrays(wrapped(mean), concentration)
+
+    def moments(c, k):
+        mass = np.exp(k * (np.cos(_ANGLES - c) - 1.0))
+        mass = mass / mass.sum()
+        first = mass @ _ANGLES
+        return first, mass @ (_ANGLES - first) ** 2
+
+    first, second = np.array([moments(c, k) for c, k in zip(centre.flat, concentration.flat, strict=True)]).T
+    start = stats.vonmises.cdf(-np.pi, concentration, loc=centre)
+
+    def cdf(q):
+        return stats.vonmises.cdf(np.clip(q, -np.pi, np.pi), concentration, loc=centre) - start
+
+    return Law(first.reshape(centre.shape), second.reshape(centre.shape), cdf)
+
+
 def _spike_and_slab(probability, **scale) -> Law:
     slab = _gaussian(0.0 * probability, **scale)
     assert slab.cdf is not None
@@ -177,6 +211,9 @@ LAW: dict[str, Callable[..., Law]] = {
     "binomial": lambda n, p: Law(n * p, n * p * (1.0 - p)),
     "negative_binomial": _negative_binomial,
     "multinomial": _multinomial,
+    "dirichlet_multinomial": _dirichlet_multinomial,
+    "von_mises": _von_mises,
+    "weibull": _weibull,
     "wishart": _wishart,
     "ordered_probit": _ordered(sp.ndtr),
     "ordered_logistic": _ordered(sp.expit),

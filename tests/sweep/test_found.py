@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -117,3 +118,103 @@ def test_a_belief_that_one_factor_tells_whole():
     mean = (-1.4 / 2.9 - 1.2 * p[0, 0] + p[0, 1] * (-1.7 - 0.5)) / precision
     close([posterior["a"].mean, posterior["a"].variance], [mean, 1.0 / precision])
     close(posterior["b"].mean, stats.norm.sf(0.1, mean, precision**-0.5), rtol=1e-6)
+
+
+def lifetimes(builder):
+    """Weibull times of a known shape, an input, and a random scale."""
+    m = cv.Model()
+    shape = m.input("shape", cv.positive)
+    scale = m.random("scale", cv.gamma(2.0, 1.0))
+    m.random("y", builder(shape=shape, scale=scale), plates=m.plate("row"))
+    return m
+
+
+OWN_WEIBULL = cv.factor(
+    "own_weibull",
+    out=cv.positive,
+    shape=cv.positive,
+    scale=cv.positive,
+    log_density=lambda out, shape, scale: (
+        jnp.log(shape / scale) + (shape - 1.0) * jnp.log(out / scale) - (out / scale) ** shape
+    ),
+)
+
+
+@pytest.mark.parametrize("builder", [cv.weibull, OWN_WEIBULL], ids=["vocabulary", "own density"])
+def test_a_scale_of_which_a_high_power_is_averaged(builder):
+    """E scale^-8 is infinite under the first Gamma belief: the first message made it a point, and the run converged."""
+    program = cv.compile(lifetimes(builder), ["y"], method="vmp")
+    for shape in (5.0, 8.0, 12.0, 40.0):
+        y = 1.7 * np.random.default_rng(0).weibull(shape, 30)
+        mean, sd, evidence = on_a_grid(
+            lambda x, k=shape, y=y: (
+                stats.gamma.logpdf(x, 2.0) + sum(stats.weibull_min.logpdf(t, k, scale=x) for t in y)
+            ),
+            0.5,
+            4.0,
+        )
+        posterior = program({"y": y, "shape": shape})
+        assert posterior.converged
+        close(posterior["scale"].mean, mean, atol=0.02 * sd)
+        close(posterior["scale"].sd, sd, rtol=0.03)  # a Gamma belief is not the posterior
+        assert evidence - 0.01 < posterior.log_evidence < evidence
+
+
+def square(method):
+    """A Gaussian, its child, and their sum observed: the variables meet in two factors, which is a loop."""
+    m = cv.Model()
+    x = m.random("x", cv.gaussian(0.0, variance=1.0))
+    a = m.random("a", cv.gaussian(x, variance=1.0))
+    m.random("y", cv.gaussian(x + a, variance=1.0))
+    return cv.infer(m, {"y": 1.0}, method=method)
+
+
+PRECISION = np.array([[3.0, 0.0], [0.0, 2.0]])  # of x and a given y: by hand, their two factors cancel
+
+
+def test_gaussians_that_meet_twice_are_exact_by_default_and_told_under_ep():
+    posterior = square("auto")
+    close([posterior["x"].variance, posterior["a"].variance], np.diag(np.linalg.inv(PRECISION)), rtol=1e-9)
+    close([posterior["x"].mean, posterior["a"].mean], np.linalg.solve(PRECISION, [1.0, 1.0]), rtol=1e-9)
+    assert "answers: exact for x, a" in posterior.explain()
+    posterior = square("ep")  # beliefs apart: the means are right, the variances are those of loopy propagation
+    close([posterior["x"].mean, posterior["a"].mean], np.linalg.solve(PRECISION, [1.0, 1.0]), atol=1e-5)
+    assert posterior["x"].variance > 1.5 / 3.0
+    assert "answers: approximate for x, a: messages may come back to where they began (a, y)" in posterior.explain()
+    assert "method='auto' gives them one belief with all covariances" in posterior.explain()
+    assert posterior.trust().level != "good"
+
+
+def test_predictions_with_a_common_parent_are_told():
+    """Two children of one variable are tied by it: what is made of both says that they were taken as independent."""
+    m = cv.Model()
+    k = m.plate("k", 2)
+    x = m.random("x", cv.gaussian(0.0, variance=4.0))
+    other = m.random("other", cv.gaussian(0.0, variance=1.0))
+    a, b, c = (
+        m.random(name, cv.gaussian(parent, variance=1.0)) for name, parent in zip("abc", (x, x, other), strict=True)
+    )
+    each = m.random("each", cv.gaussian(x, variance=1.0), plates=k)
+    own = m.random("own", cv.gaussian(0.0, variance=1.0), plates=k)
+    m.random("y", cv.gaussian(x, variance=1.0))
+    told = {
+        "difference": (a - b, "a, b taken as independent"),
+        "curved": (cv.exp(0.1 * (a - b)), "a, b taken as independent"),
+        "parent": (x - a, "a, x taken as independent"),
+        "total": (cv.sum(each, over=k), "each taken as independent"),
+        "share": (cv.logistic(cv.sum(each, over=k)), "each taken as independent"),
+        "alone": (2.0 * a, ""),
+        "apart": (a - c, ""),
+        "sum of own": (cv.sum(own, over=k), ""),
+    }
+    for name, (expression, _) in told.items():
+        m.let(name, expression)
+    m.random("child", cv.gaussian(a - b, variance=1.0))
+    m.random("free", cv.gaussian(a - c, variance=1.0))
+    posterior = cv.infer(m, {"y": 1.0})
+    assert {name: posterior[name].note for name in told} == {name: note for name, (_, note) in told.items()}
+    assert posterior["child"].note == "a, b taken as independent"
+    assert not posterior["free"].note
+    assert "a, b taken as independent" in repr(posterior["difference"])
+    for name, variance in {"alone": 4.0 * 1.8, "apart": 1.8 + 2.0, "sum of own": 2.0}.items():  # Var(x | y) is .8
+        close(posterior[name].variance, variance, rtol=1e-6)

@@ -22,6 +22,8 @@ SCALARS = {
     "truncated_gamma": ({"shape": 2.0, "rate": 1.5, "low": 0.3, "high": 3.0}, (0.3, 3.0)),
     "log_normal": ({"mean": 0.2, "variance": 0.3}, (0.0, np.inf)),
     "half_normal": ({"scale": 1.3}, (0.0, np.inf)),
+    "weibull": ({"shape": 1.7, "scale": 1.3}, (0.0, np.inf)),
+    "von_mises": ({"mean": 2.4, "concentration": 1.6}, (-np.pi, np.pi)),
     "half_cauchy": ({"scale": 1.3}, (0.0, np.inf)),
     "beta": ({"mean": 0.3, "total": 5.0}, (0.0, 1.0)),
     "own_logistic": ({"mean": 0.3, "scale": 0.6}, (-np.inf, np.inf)),

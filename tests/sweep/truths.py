@@ -87,8 +87,14 @@ class Truth:
         return float(np.max([shift, ratio])) if np.isfinite(shift + ratio) else np.inf
 
     def endless(self, name: str, doubt: float) -> bool:
-        """Whether a moment is infinite, or does not settle as the grid grows."""
-        return not self.error(name) <= doubt
+        """Whether a moment is infinite: of its law, or growing with the grid although the quantiles stay."""
+        part = self.parts[name]
+        if part.law is not None and not np.all(np.isfinite(part.law.mean) & np.isfinite(part.law.variance)):
+            return True
+        if self.error(name) <= doubt or self.coarse is None:
+            return False
+        found = self.cdf(name, _middle(part))
+        return found is not None and found[1] <= doubt
 
     def evidence_error(self) -> float:
         return abs(self.evidence - self.coarse.evidence) if self.coarse else 0.0
@@ -251,6 +257,19 @@ def _averaged(law: Law, weights: np.ndarray, kind: str) -> Part:
 
 def _expected(weights: np.ndarray, value: np.ndarray) -> np.ndarray:
     return np.einsum("r,r...->...", weights, np.broadcast_to(value, (len(weights), *value.shape[1:])))
+
+
+def _middle(part: Part) -> np.ndarray:
+    """The medians, element by element; of a law those of its means."""
+    each = part.values if part.law is None else part.law.mean
+    assert each is not None
+    values = np.broadcast_to(each, (len(part.weights), *each.shape[1:]))
+    found = np.empty(values.shape[1:])
+    for at in np.ndindex(found.shape):
+        order = np.argsort(values[(slice(None), *at)])
+        index = np.searchsorted(np.cumsum(part.weights[order]), 0.5)
+        found[at] = values[(order[min(index, len(order) - 1)], *at)]
+    return found
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:

@@ -68,11 +68,11 @@ class Gap:
 
 
 class Structure:
-    """One structure: its model, and data sets by number."""
+    """One structure: its model, and data sets by number. It is the seed's, unless one is given."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, small: Small | None = None) -> None:
         self.seed = seed
-        rough = whole_model(seed)
+        rough = small or whole_model(seed)
         self.model = build(rough)
         self.small = completed(rough, self.model)
         self.plates = {n: tuple(p.name for p in e.plates) for n, e in {**self.model.randoms, **self.model.lets}.items()}
@@ -171,15 +171,20 @@ class Structure:
         bad = [n for n, a in answers.items() if any(np.any(np.isnan(x)) for x in a.values())]
         if not np.isfinite(posterior.log_evidence):
             bad.append("evidence")
+        if bad:  # whatever the oracle knows of it
+            return {**row, "kind": "nan", "text": f"{bad} with code {posterior.code}"}
+        endless = [n for n, a in answers.items() if not all(np.all(np.isfinite(x)) for x in a.values())]
         solver = Solver(self.small, case.given, case.seen, case.missing)
         try:
             truth = solver.truth()
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-            return {**row, "kind": "unsettled", "text": f"the oracle failed: {error!r}"}
-        if bad and not self.infinite(bad, truth):
-            return {**row, "kind": "nan", "text": f"{bad} with code {posterior.code}"}
+            truth, failed = None, f"the oracle failed: {error!r}"
+        else:
+            failed = "no grid"
+        if not self.infinite(endless, truth):
+            return {**row, "kind": "nan", "text": f"{endless} infinite with code {posterior.code}"}
         if truth is None or truth.doubt:
-            return {**row, "kind": "unsettled", "text": truth.doubt if truth else "no grid"}
+            return {**row, "kind": "unsettled", "text": truth.doubt if truth else failed}
         pushed = {*self.model.lets, *(v.name for v in solver.late)}
         return {**row, **self.compared(posterior, answers, truth, case, pushed, bool(told))}
 
@@ -194,9 +199,9 @@ class Structure:
                 found["quantile"] = np.stack([np.asarray(marginal.quantile(float(q))) for q in LEVELS])
         return found
 
-    def infinite(self, bad: list[str], truth: Truth | None) -> bool:
-        """Whether what is not finite is so in truth, as far as grids tell: the mean of a half-Cauchy variable, say."""
-        return truth is not None and all(n in truth.parts and truth.endless(n, DOUBT) for n in bad)
+    def infinite(self, names: list[str], truth: Truth | None) -> bool:
+        """Whether what is infinite is so in truth: the mean of a half-Cauchy variable, say. In doubt it is not."""
+        return not names or (truth is not None and all(n in truth.parts and truth.endless(n, DOUBT) for n in names))
 
     def compared(
         self, posterior: Any, answers: Any, truth: Truth, case: Case, forward: set[str], told: bool
@@ -240,7 +245,7 @@ class Structure:
             return None
         part, error, kind = truth.parts[name], truth.error(name), self.kind(name)
         cdf = self.cdf_gap(answer, truth, name, case)
-        if error > DOUBT:  # an infinite mean, say: quantiles may still be sure
+        if not error <= DOUBT:  # an infinite mean, say: quantiles may still be sure
             return Gap(cdf=cdf) if cdf is not None else None
         entries = slim(case.missing[name][0], self.plates[name]) if name in case.missing else ...
         mean, sd = (slim(self._filled(a, name), self.plates[name]) for a in (part.mean, part.sd))
@@ -248,10 +253,13 @@ class Structure:
             return Gap(shift=np.inf)
         distance = np.abs(answer["mean"] - mean)[entries]
         if kind in ("boolean", "category"):
-            return Gap(probability=float(np.max(distance, initial=0.0)))
+            far = float(np.max(distance, initial=0.0))
+            return Gap(probability=far if np.isfinite(far) else np.inf)
         scale = np.maximum(sd, 1e-6 * (1.0 + np.abs(mean)))[entries]  # what is certain in truth need not be so exactly
+        if not all(np.all(np.isfinite(answer[part][entries])) for part in ("mean", "sd")):
+            return Gap(shift=np.inf, ratio=np.inf)
         shift = float(np.max(distance / scale, initial=0.0))
-        both = np.clip(answer["sd"][entries], 1e-300, 1e300) / scale  # an infinite one is wrong, and no nan
+        both = np.clip(answer["sd"][entries], 1e-300, 1e300) / scale
         ratio = float(np.exp(np.max(np.abs(np.log(both)), initial=0.0))) if np.any(sd > 1e-6) else 1.0
         return Gap(shift, ratio, 0.0, cdf or 0.0)
 
@@ -265,7 +273,8 @@ class Structure:
             found = truth.cdf(name, spread)
             if found is None or found[1] > DOUBT:
                 continue
-            worst = max(worst or 0.0, float(np.max(np.abs(found[0] - level))))
+            far = float(np.max(np.abs(found[0] - level)))
+            worst = max(worst or 0.0, 1.0 if np.isnan(far) else far)
         return worst
 
 
@@ -288,7 +297,9 @@ def promises(explained: str) -> dict[str, str]:
 
 def bounded(term: Any) -> bool:
     """Whether a value beyond what was drawn may be impossible."""
-    return any(map(bounded, term[2])) if term[0] == "switch" else term[0] in ("uniform", "truncated_gaussian")
+    return (
+        any(map(bounded, term[2])) if term[0] == "switch" else term[0] in ("uniform", "truncated_gaussian", "von_mises")
+    )
 
 
 def draw_whole(small: Small, rng: np.random.Generator) -> dict[str, np.ndarray]:

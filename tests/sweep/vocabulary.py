@@ -28,6 +28,7 @@ TERMS: dict[str, dict[str, tuple[dict[str, Any], ...]]] = {
         "gaussian_process": tuple(
             {"inputs": "place", "kernel": ("kernel", name, 1.3, 1.5)} for name in ("squared_exponential", "matern32")
         ),
+        "von_mises": ({"mean": "real", "concentration": "positive"}, {"mean": N(2.8), "concentration": "level"}),
         "own_logistic": ({"mean": "real", "scale": "positive"},),
         "switch": ({},),
         "chain": ({},),
@@ -43,6 +44,7 @@ TERMS: dict[str, dict[str, tuple[dict[str, Any], ...]]] = {
         "log_normal": ({"mean": "real", "variance": "positive"},),
         "half_cauchy": ({"scale": "positive"},),
         "half_normal": ({"scale": "positive"},),
+        "weibull": ({"shape": "positive", "scale": "positive"}, {"shape": N(1.7), "scale": "positive"}),
         "own_waiting": ({"rate": "positive"},),
         "switch": ({},),
     },
@@ -76,6 +78,10 @@ TERMS: dict[str, dict[str, tuple[dict[str, Any], ...]]] = {
         "vector_gaussian": ({"mean": "vector", "covariance": N(COVARIANCE)}, {"mean": "vector", "precision": "posdef"}),
         "switch": ({},),
         "multinomial": ({"n": N(6), "p": "simplex"},),
+        "dirichlet_multinomial": (
+            {"n": N(6), "mean": N(np.array([0.3, 0.7])), "total": "positive"},
+            {"n": N(6), "concentration": N(np.array([1.5, 2.0]))},
+        ),
     },
     "simplex": {
         "dirichlet": (
@@ -128,7 +134,7 @@ FEATURES = (
 DEPENDENT = {
     "elements": "real", "flags": "boolean", "level": "positive", "shape": "positive", "width": "positive",
 }  # fmt: skip
-ONLY_OBSERVED = ("own_logistic", "own_agreement", "multinomial", "between")
+ONLY_OBSERVED = ("own_logistic", "own_agreement", "multinomial", "dirichlet_multinomial", "between")
 ONLY_LATENT = (*JOINT, "wishart")
 
 

@@ -281,6 +281,8 @@ class Whole:
             size = len(arguments.get("concentration", arguments.get("mean"))[1])
         if name == "multinomial":
             size = self.category_size()
+        if name == "dirichlet_multinomial":
+            size = 2
         term = self.term(kind, name, arguments, size, depth=2 if role == "observed" else 1)
         if role == "observed" and name == "gaussian" and self.feature("sharp", 0.08):
             term = (name, {"mean": term[1]["mean"], "variance": self.given("sharp")})
