@@ -10,7 +10,8 @@ from .blocks.energy import EnergyBlock
 from .blocks.site import SiteBlock
 from .discrete.loops import loopy, short_loops
 from .graph import Plan
-from .language.nodes import Apply, Expr
+from .language.nodes import Expr, applies
+from .language.operations import NOT
 
 
 def explain_plan(
@@ -77,7 +78,7 @@ def _head(block: Block) -> str:
 
 
 def _condition(mask: Expr) -> str:
-    return f"not: {mask.args[0]}" if isinstance(mask, Apply) and mask.op == "not" else str(mask)
+    return f"not: {mask.args[0]}" if applies(mask, NOT) else str(mask)
 
 
 def _schedule(graph: Plan) -> str:

@@ -15,7 +15,24 @@ from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
 from ..language.atoms import Monomial, atom_key, powers, variables
-from ..language.nodes import Apply, Expr, Gather, Let, Previous, Random, parents
+from ..language.nodes import Apply, Expr, Gather, Let, Previous, Random, applies, parents
+from ..language.operations import (
+    ADD,
+    DIVIDE,
+    DOT,
+    EXP,
+    LOG,
+    MATVEC,
+    MAX,
+    MULTIPLY,
+    NEGATE,
+    POWER,
+    STACK,
+    SUBTRACT,
+    SUM,
+    TOGETHER,
+    Operation,
+)
 from ..language.plate_sums import dependent
 from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
@@ -41,15 +58,15 @@ def average(expr: Expr, kind: str, known: Known, rewrite: Rewrite | None = None)
         own = expr.domain.kind  # a number that is not continuous is refused where it is read
         return rules.Number(expr, NUMBER, ((expr, own if own in CONTINUOUS else "real"),))
     if kind == NUMBER:
-        return ATOMS.get(expr.op, _no_number)(expr, known)
+        return ATOMS.get(expr.operation, _no_number)(expr, known)
     if expr.op in LINKS:
         return rules.Linked(expr, expr.domain.kind, ((expr.args[0], "real"),))
     if kind in ("boolean", "unit") and expr.operation.logical:
         return _logical(expr, known)
     if kind == "positive":
-        return POSITIVES.get(expr.op, _no_logarithm)(expr, known)
+        return POSITIVES.get(expr.operation, _no_logarithm)(expr, known)
     if kind == "vector":
-        return VECTORS.get(expr.op, _no_vector)(expr, known)
+        return VECTORS.get(expr.operation, _no_vector)(expr, known)
     return _polynomial(expr, known, rewrite)
 
 
@@ -88,7 +105,7 @@ def _power(expr: Apply, known: Known) -> Average:
 
 def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
     """Powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one power of a variable."""
-    while isinstance(base, Let) or (isinstance(base, Apply) and base.op == "power"):
+    while isinstance(base, Let) or applies(base, POWER):
         if isinstance(base, Apply):
             exponent = exponent * base.option("exponent")
         base = base.expression if isinstance(base, Let) else base.args[0]
@@ -121,10 +138,10 @@ def _no_logarithm(expr: Apply, known: Known) -> NoReturn:
     )
 
 
-POSITIVES: dict[str, Callable[[Apply, Known], Average]] = {
-    "multiply": _product,
-    "divide": _quotient,
-    "power": _power,
+POSITIVES: dict[Operation, Callable[[Apply, Known], Average]] = {
+    MULTIPLY: _product,
+    DIVIDE: _quotient,
+    POWER: _power,
 }
 
 
@@ -179,7 +196,7 @@ def _plate_sum(expr: Apply, known: Known) -> Average:
 
 
 def _stacked(expr: Apply, known: Known) -> Average:
-    if "over" in dict(expr.options):
+    if expr.over is not None:
         return _elements(expr, known)
     apart = [{v for v in variables(arg) if not known(v)} for arg in expr.args]
     pairs = tuple((i, j) for j in range(len(apart)) for i in range(j) if apart[i] & apart[j])
@@ -208,16 +225,16 @@ def _no_vector(expr: Apply, known: Known) -> NoReturn:
     )
 
 
-VECTORS: dict[str, Callable[[Apply, Known], Average]] = {
-    "add": _vector_sum,
-    "subtract": _vector_difference,
-    "negate": _opposite,
-    "matvec": _matrix_product,
-    "multiply": _multiple,
-    "divide": _fraction,
-    "sum": _plate_sum,
-    "stack": _stacked,
-    "together": _together,
+VECTORS: dict[Operation, Callable[[Apply, Known], Average]] = {
+    ADD: _vector_sum,
+    SUBTRACT: _vector_difference,
+    NEGATE: _opposite,
+    MATVEC: _matrix_product,
+    MULTIPLY: _multiple,
+    DIVIDE: _fraction,
+    SUM: _plate_sum,
+    STACK: _stacked,
+    TOGETHER: _together,
 }
 
 
@@ -312,10 +329,10 @@ def _no_number(expr: Apply, known: Known) -> NoReturn:
     )
 
 
-ATOMS: dict[str, Callable[[Apply, Known], Average]] = {
-    "dot": _dot,
-    "exp": _exponential,
-    "log": _logarithm,
-    "sum": _number_sum,
-    "max": _larger,
+ATOMS: dict[Operation, Callable[[Apply, Known], Average]] = {
+    DOT: _dot,
+    EXP: _exponential,
+    LOG: _logarithm,
+    SUM: _number_sum,
+    MAX: _larger,
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
-from ..language.nodes import Apply, Expr, Gather, Let, Random, parents
+from ..language.nodes import Apply, Expr, Gather, Let, Random, applies, parents
+from ..language.operations import DIVIDE, MAX, POWER, Operation
 from .averages import NUMBER, POLYNOMIAL
 from .averaging import average, readable, variable_of
 
@@ -25,7 +26,7 @@ def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
         node = stack.pop()
         if known(node) or isinstance(node, Random):
             continue
-        if isinstance(node, Apply) and node.op in BETTER_BY_EP and (reason := BETTER_BY_EP[node.op](node, known)):
+        if applies(node, *BETTER_BY_EP) and (reason := BETTER_BY_EP[node.operation](node, known)):
             return reason
         stack.extend(parents(node))
     return ""
@@ -49,7 +50,7 @@ def _maximum(expr: Apply, known: Known) -> str:
     return f"{expr} has a kink: EP is exact on both sides of it, where VMP averages over them"
 
 
-BETTER_BY_EP: dict[str, Callable[[Apply, Known], str]] = {"divide": _quotient, "power": _power, "max": _maximum}
+BETTER_BY_EP: dict[Operation, Callable[[Apply, Known], str]] = {DIVIDE: _quotient, POWER: _power, MAX: _maximum}
 
 
 def not_independent(exprs: Iterable[Expr], known: Known) -> str:
@@ -65,7 +66,7 @@ def not_independent(exprs: Iterable[Expr], known: Known) -> str:
 
 def _powered(expr: Expr) -> Random | None:
     """The variable that an expression is a power of."""
-    while isinstance(expr, Let) or (isinstance(expr, Apply) and expr.op == "power"):
+    while isinstance(expr, Let) or applies(expr, POWER):
         expr = expr.expression if isinstance(expr, Let) else expr.args[0]
     return variable_of(expr)
 

@@ -13,7 +13,8 @@ from ...factors.domains import real
 from ..blocks.site import LinearForm, LinearTerm
 from ..language.atoms import atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random
+from ..language.nodes import Constant, Expr, Gather, Let, Random, applies
+from ..language.operations import DOT, SUM
 from .polynomial import monomials
 from .sums import unrolled
 
@@ -41,8 +42,7 @@ def _may_be_linear(atoms: tuple[Expr, ...], known: Callable[[Expr], bool]) -> bo
     """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
     if len(atoms) != 1:
         return not atoms
-    summed = isinstance(atoms[0], Apply) and atoms[0].op == "sum"
-    return summed or linear_term(atoms[0], (), known) is not None
+    return applies(atoms[0], SUM) or linear_term(atoms[0], (), known) is not None
 
 
 def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
@@ -74,7 +74,7 @@ def _total(parts: list) -> Expr:
 def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
     """The atom as an element of a Gaussian variable, or its inner product with data; None for anything else."""
     direction = None
-    if isinstance(atom, Apply) and atom.op == "dot":
+    if applies(atom, DOT):
         left, right = atom.args
         if known(left):
             left, right = right, left

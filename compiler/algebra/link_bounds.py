@@ -12,15 +12,15 @@ from ..language.nodes import Apply, Expr, Random, parents
 from .known import known_in
 
 
-def links_in(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[tuple[str, Expr]]:
-    """The links of random numbers, by name."""
-    found, stack = [], list(args)
+def links_in(args: Iterable[Expr], known: Callable[[Expr], bool]) -> set[str]:
+    """The names of the links of random numbers."""
+    found, stack = set(), list(args)
     while stack:
         node = stack.pop()
         if known(node):
             continue
         if isinstance(node, Apply) and node.op in LINKS:
-            found.append((node.op, node))
+            found.add(node.op)
         if not isinstance(node, Random):
             stack.extend(parents(node))
     return found
@@ -29,7 +29,7 @@ def links_in(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[tuple[
 def check_bound(graph: Draft, blocks: list[Block]) -> None:
     """A bound asked for in the whole model must be that of some link in it; elsewhere it has no meaning."""
     bound, known = graph.default.bound, known_in(graph)
-    names = {name for block in blocks for name, _ in links_in(block.arguments, known)}
+    names = {name for block in blocks for name in links_in(block.arguments, known)}
     if bound is not None and not any(bound in LINKS[name].bounds for name in names):
         raise UnsupportedError(f"No factor of the model has the bound {bound!r}. {offers(names)}")
 

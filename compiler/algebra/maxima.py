@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, Let
+from ..language.nodes import Apply, Expr, Let, applies
+from ..language.operations import MAX
 
 Known = Callable[[Expr], bool]
 
@@ -44,7 +45,7 @@ def sides(exprs: Iterable[Expr], known: Known) -> tuple[Side, Side] | None:
         node = stack.pop(0)
         if known(node):
             continue
-        if isinstance(node, Apply) and node.op == "max":
+        if applies(node, MAX):
             left, right = node.args
             return Side(node, left, left - right), Side(node, right, right - left)
         if isinstance(node, Let):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..language.nodes import Apply, Expr, Gather, Let, Random
+from ..language.nodes import Apply, Expr, Gather, Let, Random, applies
+from ..language.operations import ADD, DIVIDE, DOT, MAX, MULTIPLY, NEGATE, POWER, SUBTRACT, SUM, Operation
 
 FREE, EVEN, ODD, NEITHER = "free", "even", "odd", "neither"
 
@@ -35,7 +36,7 @@ def _applied(expr: Apply, found: list[str]) -> str:
         return FREE
     if ODD not in found:
         return EVEN
-    return PARITY[expr.op](expr, found) if expr.op in PARITY else NEITHER
+    return PARITY[expr.operation](expr, found) if expr.operation in PARITY else NEITHER
 
 
 def _of_product(expr: Apply, found: list[str]) -> str:
@@ -57,18 +58,18 @@ def _of_maximum(expr: Apply, found: list[str]) -> str:
 
 def _opposite(left: Expr, right: Expr) -> bool:
     """Whether the right side is minus the left one."""
-    return isinstance(right, Apply) and right.op == "negate" and right.args[0] is left
+    return applies(right, NEGATE) and right.args[0] is left
 
 
-PARITY: dict[str, Callable[[Apply, list[str]], str]] = {
-    "add": _of_sum,
-    "subtract": _of_sum,
-    "negate": _of_sum,
-    "sum": _of_sum,
-    "multiply": _of_product,
-    "divide": _of_product,
-    "dot": _of_product,
-    "power": _of_power,
-    "max": _of_maximum,
+PARITY: dict[Operation, Callable[[Apply, list[str]], str]] = {
+    ADD: _of_sum,
+    SUBTRACT: _of_sum,
+    NEGATE: _of_sum,
+    SUM: _of_sum,
+    MULTIPLY: _of_product,
+    DIVIDE: _of_product,
+    DOT: _of_product,
+    POWER: _of_power,
+    MAX: _of_maximum,
 }
 """Of what holds something odd and nothing that is neither; other operations are neither."""

@@ -10,7 +10,8 @@ from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, Random, applies, parents, union_plates
+from ..language.operations import DIVIDE, DOT, EXP, LOG, MAX, POWER, STACK, SUM
 
 
 def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
@@ -29,7 +30,7 @@ def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
 
 def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], bool]) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
-    if exponent == 1 or (isinstance(base, Apply) and base.op == "exp"):
+    if exponent == 1 or applies(base, EXP):
         return
     kind, variable = base.domain.kind, not isinstance(base, Apply)
     if variable and (kind == "positive" or (kind == "unit" and exponent > 0)):
@@ -50,7 +51,7 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], 
 
 def is_projection(atom: Expr, known: Callable[[Expr], bool]) -> bool:
     """An inner product of a random vector with data, which is Gaussian as the vector is."""
-    return isinstance(atom, Apply) and atom.op == "dot" and any(known(arg) for arg in atom.args)
+    return applies(atom, DOT) and any(known(arg) for arg in atom.args)
 
 
 def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
@@ -70,7 +71,7 @@ def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) ->
         else:
             parts = [functools.reduce(operator.mul, c, d) for c, _, d in group]
             coefficients, own, data = (), group[0][1], functools.reduce(operator.add, parts)
-        rest.append((coefficients, (Apply("dot", (own, data), (), union_plates(own.plates, data.plates), real),)))
+        rest.append((coefficients, (Apply(DOT, (own, data), (), union_plates(own.plates, data.plates), real),)))
     return rest
 
 
@@ -91,13 +92,9 @@ def _check_independent(expr: Expr, found: list[Monomial]) -> None:
 
 def _instead(first: Expr, second: Expr) -> str:
     """How to write what uses one variable in two ways."""
-    if all(isinstance(_unsigned(atom), Apply) and _unsigned(atom).op == "dot" for atom in (first, second)):  # type: ignore[attr-defined]
+    if all(applies(base_of(atom)[0], DOT) for atom in (first, second)):
         return "Write it with one cv.dot with the summed vector."
     return "Under EP its integral is by quadrature: use method='ep' for this factor, or write it with one of them."
-
-
-def _unsigned(atom: Expr) -> Expr:
-    return base_of(atom)[0]
 
 
 def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
@@ -114,8 +111,8 @@ def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]
-            couples = node.op == "sum" or (node.op == "stack" and "over" in dict(node.options))
-            bends = node.op in ("power", "log", "max") or (node.op == "divide" and not known(node.args[1]))
+            couples = applies(node, SUM, STACK) and node.over is not None
+            bends = applies(node, POWER, LOG, MAX) or (applies(node, DIVIDE) and not known(node.args[1]))
             if couples or bends:
                 found[str(node)] = None
             elif node.domain.is_gaussian:
@@ -129,6 +126,6 @@ def _is_positive(expr: Expr) -> bool:
 
 
 def _strip(expr: Expr) -> Expr:
-    while isinstance(expr, Apply) and expr.op in ("dot", "log", "exp"):
+    while applies(expr, DOT, LOG, EXP):
         expr = next((arg for arg in expr.args if isinstance(arg, (Gather, Random))), expr.args[0])
     return expr

@@ -12,6 +12,7 @@ import numpy as np
 from ..language.atoms import atom_key
 from ..language.monomials import expand
 from ..language.nodes import Apply, Constant, Expr
+from ..language.operations import MAX, POWER
 from ..language.operators import apply
 from .linear import ONE
 
@@ -43,7 +44,7 @@ def square_of(comparison: Apply, known: Callable[[Expr], bool]) -> Square | None
         return None
     rest = [_product(own) * (-s / scale) for s, own, atoms in parts if not atoms]
     bound = functools.reduce(operator.add, rest, 0.0 * ONE)
-    return Square(base, apply("power", apply("max", bound, 0.0), exponent=0.5), scale > 0.0)
+    return Square(base, apply(POWER, apply(MAX, bound, 0.0), exponent=0.5), scale > 0.0)
 
 
 def _product(coefficients: tuple[Expr, ...]) -> Expr:

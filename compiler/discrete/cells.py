@@ -18,7 +18,8 @@ from ..algebra.known import known_in
 from ..blocks.table import TableBlock
 from ..graph import Draft
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Plate, Random, parents
+from ..language.nodes import Apply, Constant, Expr, Gather, Let, Plate, Random, applies, parents
+from ..language.operations import SUM
 from .elimination import Node
 
 Variable = Random | Let | Apply
@@ -211,6 +212,6 @@ def _links(chain: Apply, place: Place, sizes: Sizes, node: Callable[..., Node]) 
     def link(k: int) -> Node:
         if k == last:
             return node(key_of(chain), chain, rest, total)
-        return node(f"{chain} up to {k}", chain, rest, total if chain.op != "sum" else (k + 1) * per_element + 1)
+        return node(f"{chain} up to {k}", chain, rest, (k + 1) * per_element + 1 if applies(chain, SUM) else total)
 
     return (None if element == 0 else link(element - 1)), link(element)

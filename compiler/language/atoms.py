@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...factors.domains import real
-from .nodes import Apply, Constant, Expr, Gather, Let, Random, parents
+from .nodes import Apply, Constant, Expr, Gather, Let, Random, applies, parents
+from .operations import DIVIDE
 
 Monomial = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # data factors, random atoms
 ONE = Constant(np.array(1.0), (), real)
@@ -38,7 +39,7 @@ def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, int]]:
 
 def base_of(atom: Expr) -> tuple[Expr, int]:
     """An atom as a base and its exponent, 1 or -1: a reciprocal is an atom."""
-    return (atom.args[1], -1) if isinstance(atom, Apply) and atom.op == "divide" else (atom, 1)
+    return (atom.args[1], -1) if applies(atom, DIVIDE) else (atom, 1)
 
 
 def variables(expr: Expr) -> set[Random]:

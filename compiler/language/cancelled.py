@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...factors.errors import ModelError, UnsupportedError
-from ..language.atoms import MINUS_ONE, Monomial, atom_key, powers
-from ..language.monomials import expand
-from .nodes import Apply, Constant, Expr, Gather, is_data, parents
+from .atoms import MINUS_ONE, Monomial, atom_key, powers
+from .monomials import expand
+from .nodes import Apply, Constant, Expr, Gather, applies, is_data, parents
+from .operations import GREATER
 
 
 def check_cancelled(owner: str, expression: Expr) -> None:
@@ -32,7 +33,7 @@ def _comparisons(expression: Expr) -> Iterator[Apply]:
     stack = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, Apply) and node.op == "greater" and all(arg.domain.is_numeric for arg in node.args):
+        if applies(node, GREATER) and all(arg.domain.is_numeric for arg in node.args):
             yield node
         if isinstance(node, (Apply, Gather)):
             stack.extend(parents(node))

@@ -10,7 +10,22 @@ import numpy as np
 from ...factors import domains
 from ...factors.errors import ModelError
 from .nodes import Apply, Expr, Plate, is_data
-from .operations import classes
+from .operations import (
+    ALL,
+    ANY,
+    DOT,
+    EXP,
+    LOG,
+    LOGISTIC,
+    MAX,
+    MULTINOMIAL_PROBIT,
+    PROBIT,
+    SOFTMAX,
+    STACK,
+    SUM,
+    Operation,
+    classes,
+)
 from .operators import apply, coordinate, matmul
 
 
@@ -20,22 +35,22 @@ def dot(left: Any, right: Any) -> Expr:
     `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real
     expression whose plates are the union of theirs. ModelError when one is not a vector or the dimensions differ.
     """
-    return apply("dot", *_with_node("dot", left, right))
+    return _applied(DOT, left, right)
 
 
 def exp(value: Any) -> Expr:
     """The exponential of a real expression: a positive expression. ModelError when `value` is not a number."""
-    return apply("exp", *_with_node("exp", value))
+    return _applied(EXP, value)
 
 
 def log(value: Any) -> Expr:
     """The natural logarithm of a positive expression: a real expression. ModelError when it may be negative."""
-    return apply("log", *_with_node("log", value))
+    return _applied(LOG, value)
 
 
 def logistic(value: Any) -> Expr:
     """The logistic function 1 / (1 + exp(-value)) of a real expression: a probability, its log odds being `value`."""
-    return apply("logistic", *_with_node("logistic", value))
+    return _applied(LOGISTIC, value)
 
 
 def probit(value: Any, over: Plate | None = None) -> Expr:
@@ -46,8 +61,8 @@ def probit(value: Any, over: Plate | None = None) -> Expr:
     `value` is not a number or has no such plate. Source: girolami2006multinomial.
     """
     if over is None:
-        return apply("probit", *_with_node("probit", value))
-    return _vector_link("multinomial_probit", "probit", value, over)
+        return _applied(PROBIT, value)
+    return _applied_over(MULTINOMIAL_PROBIT, value, over)
 
 
 def softmax(value: Any, over: Plate) -> Expr:
@@ -56,13 +71,18 @@ def softmax(value: Any, over: Plate) -> Expr:
     `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
     plate. ModelError when `value` is not a number or has no such plate.
     """
-    return _vector_link("softmax", "softmax", value, over)
+    return _applied_over(SOFTMAX, value, over)
 
 
-def _vector_link(op: str, name: str, value: Any, over: Plate) -> Expr:
+def _applied(operation: Operation, *operands: Any) -> Expr:
+    return apply(operation, *_with_node(operation.name, *operands))
+
+
+def _applied_over(operation: Operation, value: Any, over: Plate) -> Expr:
+    name = operation.title or operation.name
     (value,) = _with_node(name, value)
     _check_over(name, value, over)
-    return apply(op, value, over=over)
+    return apply(operation, value, over=over)
 
 
 def sum(value: Any, over: Plate) -> Expr:
@@ -77,7 +97,7 @@ def sum(value: Any, over: Plate) -> Expr:
     _check_over("sum", value, over)
     if value.domain.is_discrete and not is_data(value):
         return _counted(value, over)
-    return apply("sum", value, over=over)
+    return apply(SUM, value, over=over)
 
 
 def max(left: Any, right: Any) -> Expr:
@@ -87,7 +107,7 @@ def max(left: Any, right: Any) -> Expr:
     quadrature; under VMP by the mean and variance of the larger of two Gaussians. ModelError when one is not a number.
     Source: clark1961greatest.
     """
-    return apply("max", *_with_node("max", left, right))
+    return _applied(MAX, left, right)
 
 
 def min(left: Any, right: Any) -> Expr:
@@ -105,7 +125,7 @@ def stack(*values: Any, over: Plate | None = None) -> Expr:
     """
     values = _with_node("stack", *values)
     if over is None:
-        return apply("stack", *values)
+        return apply(STACK, *values)
     if len(values) != 1:
         raise ModelError(f"`stack` over a plate takes a single value; found {len(values)}. Stack them without `over=`.")
     _check_over("stack", values[0], over)
@@ -114,7 +134,7 @@ def stack(*values: Any, over: Plate | None = None) -> Expr:
             f"`stack` over plate '{over.name}' makes a vector of unknown dimension. Give the plate a size: "
             f"m.plate('{over.name}', 8)."
         )
-    return apply("stack", *values, over=over)
+    return apply(STACK, *values, over=over)
 
 
 def element(vector: Any, position: int) -> Expr:
@@ -157,7 +177,7 @@ def all(value: Any, over: Plate) -> Expr:
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
     when `value` is not boolean or has no such plate.
     """
-    return _quantified("all", value, over)
+    return _applied_over(ALL, value, over)
 
 
 def any(value: Any, over: Plate) -> Expr:
@@ -166,7 +186,7 @@ def any(value: Any, over: Plate) -> Expr:
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
     when `value` is not boolean or has no such plate.
     """
-    return _quantified("any", value, over)
+    return _applied_over(ANY, value, over)
 
 
 def _counted(value: Expr, over: Plate) -> Expr:
@@ -179,13 +199,7 @@ def _counted(value: Expr, over: Plate) -> Expr:
             f'The size is the number of values of the sum: m.plate("{over.name}", 8).',
         )
     values = over.size * (classes(value.domain, refuse) - 1) + 1
-    return Apply("sum", (value,), (("over", over),), _without(over, value), domains.category(values))
-
-
-def _quantified(op: str, value: Any, over: Plate) -> Expr:
-    (value,) = _with_node(op, value)
-    _check_over(op, value, over)
-    return apply(op, value, over=over)
+    return Apply(SUM, (value,), (("over", over),), _without(over, value), domains.category(values))
 
 
 def _without(over: Plate, value: Expr) -> tuple[Plate, ...]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...factors.domains import real
 from .atoms import MINUS_ONE, ONE, Monomial
-from .nodes import Apply, Constant, Expr, Let, unnamed
+from .nodes import Apply, Constant, Expr, Let, applies, unnamed
+from .operations import ADD, DIVIDE, DOT, EXP, LOG, MULTIPLY, NEGATE, POWER, STACK, SUBTRACT, SUM, Operation
 from .operators import coordinate
 from .plate_sums import summed
 
@@ -28,23 +29,23 @@ def expand(expr: Expr, known: Known) -> list[Monomial]:
     while stack:
         node, negative = stack.pop()
         node = node if known(node) else unnamed(node)
-        if isinstance(node, Apply) and node.op in SUBTRACTED and not known(node):
-            signs = zip(node.args, SUBTRACTED[node.op], strict=True)
+        if applies(node, *SUBTRACTED) and not known(node):
+            signs = zip(node.args, SUBTRACTED[node.operation], strict=True)
             stack.extend(reversed([(summand, negative != minus) for summand, minus in signs]))
         else:
             found += _scaled(MINUS_ONE, _summand(node, known)) if negative else _summand(node, known)
     return found
 
 
-SUBTRACTED = {"add": (False, False), "subtract": (False, True), "negate": (True,)}  # which operands of a sum are
+SUBTRACTED = {ADD: (False, False), SUBTRACT: (False, True), NEGATE: (True,)}  # which operands of a sum are
 
 
 def _summand(expr: Expr, known: Known) -> list[Monomial]:
     """`expand` of what is itself no sum."""
     if known(expr):
         return [((expr,), ())]
-    if isinstance(expr, Apply) and expr.op in MONOMIALS:
-        return MONOMIALS[expr.op](expr, known)
+    if applies(expr, *MONOMIALS):
+        return MONOMIALS[expr.operation](expr, known)
     return [((), (expr,))]
 
 
@@ -93,18 +94,18 @@ def _dot(expr: Apply, known: Known) -> list[Monomial]:
 def _stacked(stack: Expr, other: Expr, known: Known) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
     stack = unnamed(stack)
-    if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)) or "over" in dict(stack.options):
+    if not applies(stack, STACK) or stack.over is not None or not known(other):
         return None
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
 
 
-MONOMIALS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
-    "multiply": _multiply,
-    "divide": _divide,
-    "power": _power,
-    "log": _log,
-    "sum": _sum,
-    "dot": _dot,
+MONOMIALS: dict[Operation, Callable[[Apply, Known], list[Monomial]]] = {
+    MULTIPLY: _multiply,
+    DIVIDE: _divide,
+    POWER: _power,
+    LOG: _log,
+    SUM: _sum,
+    DOT: _dot,
 }
 
 
@@ -117,8 +118,8 @@ def _reciprocal(expr: Expr, known: Known) -> Monomial:
         return ((1.0 / expr,), ())
     if isinstance(expr, Let):
         return _reciprocal(expr.expression, known)
-    found = RECIPROCALS[expr.op](expr, known) if isinstance(expr, Apply) and expr.op in RECIPROCALS else None
-    return ((), (Apply("divide", (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
+    found = RECIPROCALS[expr.operation](expr, known) if applies(expr, *RECIPROCALS) else None
+    return ((), (Apply(DIVIDE, (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
 
 
 def _one_over_product(expr: Apply, known: Known) -> Monomial:
@@ -132,7 +133,7 @@ def _one_over_quotient(expr: Apply, known: Known) -> Monomial | None:
 
 
 def _one_over_exp(expr: Apply, known: Known) -> Monomial:
-    return (), (Apply("exp", (-expr.args[0],), (), expr.plates, expr.domain),)
+    return (), (Apply(EXP, (-expr.args[0],), (), expr.plates, expr.domain),)
 
 
 def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
@@ -143,11 +144,11 @@ def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
     return c * exponent, a * exponent
 
 
-RECIPROCALS: dict[str, Callable[[Apply, Known], Monomial | None]] = {
-    "multiply": _one_over_product,
-    "divide": _one_over_quotient,
-    "exp": _one_over_exp,
-    "power": _one_over_power,
+RECIPROCALS: dict[Operation, Callable[[Apply, Known], Monomial | None]] = {
+    MULTIPLY: _one_over_product,
+    DIVIDE: _one_over_quotient,
+    EXP: _one_over_exp,
+    POWER: _one_over_power,
 }
 
 
@@ -158,13 +159,13 @@ def _logarithm(expr: Expr, known: Known) -> list[Monomial]:
     """log of a product is a sum, log of exp(g) is g."""
     if isinstance(expr, Let) and not known(expr):
         return _logarithm(expr.expression, known)
-    if isinstance(expr, Apply) and expr.op in LOGARITHMS and not known(expr):
-        return LOGARITHMS[expr.op](expr, known)
+    if applies(expr, *LOGARITHMS) and not known(expr):
+        return LOGARITHMS[expr.operation](expr, known)
     return _of_number(expr, known)
 
 
 def _of_number(expr: Expr, known: Known) -> list[Monomial]:
-    node = Apply("log", (expr,), (), expr.plates, real)
+    node = Apply(LOG, (expr,), (), expr.plates, real)
     return [((node,), ())] if known(expr) else [((), (node,))]
 
 
@@ -197,9 +198,9 @@ def _log_of_power(expr: Apply, known: Known) -> list[Monomial]:
     return _scaled(exponent, _logarithm(expr.args[0], known))
 
 
-LOGARITHMS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
-    "exp": _log_of_exp,
-    "multiply": _log_of_product,
-    "divide": _log_of_quotient,
-    "power": _log_of_power,
+LOGARITHMS: dict[Operation, Callable[[Apply, Known], list[Monomial]]] = {
+    EXP: _log_of_exp,
+    MULTIPLY: _log_of_product,
+    DIVIDE: _log_of_quotient,
+    POWER: _log_of_power,
 }

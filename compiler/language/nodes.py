@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
-from .operations import OPERATIONS, Operation
+from .operations import Operation
 
 BUILDERS: dict[str, Callable[..., Expr]] = {}
 """What the operators of Python build of nodes, by name: `operators.py`, which makes nodes, enters its functions."""
@@ -209,20 +209,30 @@ class Gather(Expr):
 class Apply(Expr):
     """An operation on expressions; `options` are its fixed settings (an exponent, the plate it runs over)."""
 
-    op: str
+    operation: Operation
     args: tuple[Expr, ...]
     options: tuple[tuple[str, Any], ...]
     plates: tuple[Plate, ...]
     domain: Domain
 
     @property
-    def operation(self) -> Operation:
-        """What is declared of the operation."""
-        return OPERATIONS[self.op]
+    def op(self) -> str:
+        """The name of the operation."""
+        return self.operation.name
+
+    @property
+    def over(self) -> Plate | None:
+        """The plate that the operation runs over, if it does."""
+        return dict(self.options).get("over")
 
     def option(self, name: str) -> Any:
         """The value of one option."""
         return dict(self.options)[name]
+
+
+def applies(expr: object, *operations: Operation) -> TypeGuard[Apply]:
+    """Whether an expression is one of these operations on others."""
+    return isinstance(expr, Apply) and expr.operation in operations
 
 
 def parents(expr: Expr) -> tuple[Expr, ...]:

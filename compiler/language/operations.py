@@ -1,10 +1,10 @@
-"""The operations of the language, each declared once.
+"""The operations of the language, each declared once, as a constant.
 
 An operation is what an expression applies to others: its name, how its users write it, which domain it gives, and what
-kind of function it is. Every reading of expressions looks up the operation's rule in a table of its own, by name: what
-it is as a polynomial (`language/monomials.py`), whether it is even or odd (`algebra/parity.py`), of what VMP takes its
-moments (`algebra/averages.py`), its value and its moments (`engine/values/operations.py`). Contract tests hold the
-tables to this one.
+kind of function it is. Every reading of expressions looks up the operation's rule in a table of its own: what it is as
+a polynomial (`language/monomials.py`), whether it is even or odd (`algebra/parity.py`), of what VMP takes its moments
+(`algebra/averaging.py`), its value and its moments (`engine/values/operations.py`). Contract tests hold the tables to
+these declarations.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
+from ...factors.factor import VECTOR_LINKS
+
+if TYPE_CHECKING:  # nodes are made of operations
+    from .nodes import Plate
 
 NUMERIC = frozenset({"real", "sparse", "positive", "unit", "count"})
 CLASSES = frozenset({"category", "boolean"})
@@ -26,6 +30,8 @@ _ANY_SIGN = frozenset({"real", "sparse"})
 
 Refuse = Callable[..., ModelError]
 """Makes the error: `refuse(what the operation takes, hint)`."""
+Options = Mapping[str, Any]  # the fixed settings of one use: an exponent, the plate that it runs over
+Written = Callable[[Sequence[str], Options], str]
 
 
 class Reach(enum.Enum):
@@ -36,9 +42,9 @@ class Reach(enum.Enum):
     SEVERAL = "several elements, or all of a plate"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
-    """One operation of the language.
+    """One operation of the language; copies of expressions share it.
 
     `domain(operands, refuse, **options)` is the domain of the result; it raises the error that `refuse` makes where the
     operation has no meaning. `written(operands, options)` is the expression as its user writes it, from texts.
@@ -49,7 +55,7 @@ class Operation:
 
     name: str
     domain: Callable[..., Domain]
-    written: Callable[[Sequence[str], Mapping[str, Any]], str]
+    written: Written
     degree: Callable[[Sequence[float]], float]
     reach: Reach = Reach.ELEMENT
     arithmetic: bool = False
@@ -58,30 +64,26 @@ class Operation:
     aggregate: bool = False
     title: str = ""  # the name in messages, where it is another one
 
-
-def result_domain(op: str, operands: Sequence[Domain], refuse: Refuse, **options: Any) -> Domain:
-    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no
-    meaning.
-    """
-    return OPERATIONS[op].domain(operands, refuse, **options)
+    def __reduce__(self) -> str:
+        return self.name.upper()  # of the constant
 
 
 # How operations are written -------------------------------------------------------------------------------------------
 
 
-def _infix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _infix(symbol: str) -> Written:
     return lambda operands, _: f"({operands[0]} {symbol} {operands[1]})"
 
 
-def _prefix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _prefix(symbol: str) -> Written:
     return lambda operands, _: f"{symbol}{operands[0]}"
 
 
-def _called(name: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _called(name: str) -> Written:
     return lambda operands, options: f"{name}({', '.join([*operands, *(f'{k}={v}' for k, v in options.items())])})"
 
 
-def _raised(operands: Sequence[str], options: Mapping[str, Any]) -> str:
+def _raised(operands: Sequence[str], options: Options) -> str:
     return f"{operands[0]} ** {options['exponent']}"
 
 
@@ -206,7 +208,7 @@ def _matvec(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.vector(rows)
 
 
-def _sum(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+def _sum(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
     if operands[0].is_vector:
         return operands[0]
     _scalars(operands, refuse)
@@ -228,12 +230,12 @@ def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
-def _stack(operands: Sequence[Domain], refuse: Refuse, over: Any = None) -> Domain:
+def _stack(operands: Sequence[Domain], refuse: Refuse, over: Plate | None = None) -> Domain:
     _scalars(operands, refuse, "Vectors are not joined: stack numbers.")
-    return domains.vector(len(operands) if over is None else over.size)
+    return Domain("vector", len(operands) if over is None else over.size)
 
 
-def _together(operands: Sequence[Domain], refuse: Refuse, plated: Any) -> Domain:
+def _together(operands: Sequence[Domain], refuse: Refuse, plated: bool) -> Domain:
     return Domain("vector")  # its dimension follows from the sizes of plates
 
 
@@ -245,7 +247,7 @@ def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
     return rule
 
 
-def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
     if not _kinds(operands) <= NUMERIC:
         raise refuse(f"a real expression over the plate '{over.name}'")
     return domains.simplex(over)
@@ -261,7 +263,7 @@ def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.boolean
 
 
-def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
     if _kinds(operands) != {"boolean"}:
         raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`).")
     return domains.boolean
@@ -283,34 +285,36 @@ def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.boolean
 
 
-# The table ------------------------------------------------------------------------------------------------------------
+# The operations -------------------------------------------------------------------------------------------------------
 
-_ALL = (
-    Operation("add", _add, _infix("+"), max, arithmetic=True, integer=True),
-    Operation("subtract", _subtract, _infix("-"), max, arithmetic=True, integer=True),
-    Operation("negate", _negate, _prefix("-"), max, arithmetic=True),
-    Operation("multiply", _multiply, _infix("*"), _of_product, arithmetic=True),
-    Operation("divide", _divide, _infix("/"), _of_quotient, arithmetic=True),
-    Operation("power", _power, _raised, _of_curve, arithmetic=True),
-    Operation("max", _max, _called("max"), _of_curve, arithmetic=True),
-    Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True),
-    Operation("log", _log, _called("log"), _of_curve),
-    Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True),
-    Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True),
-    Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR),
-    Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR),
-    Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True),
-    Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True),
-    Operation("together", _together, _called("together"), max, Reach.SEVERAL),
-    Operation("softmax", _probabilities, _called("softmax"), _of_curve, Reach.SEVERAL),
-    Operation("multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"),
-    Operation("and", _logical, _infix("&"), _of_curve, logical=True),
-    Operation("or", _logical, _infix("|"), _of_curve, logical=True),
-    Operation("xor", _logical, _infix("^"), _of_curve, logical=True),
-    Operation("not", _logical, _prefix("~"), _of_curve, logical=True),
-    Operation("equal", _equal, _infix("=="), _of_curve, logical=True),
-    Operation("greater", _greater, _infix(">"), _of_curve, arithmetic=True, integer=True),
-    Operation("all", _quantified, _called("all"), _of_curve, Reach.SEVERAL, aggregate=True),
-    Operation("any", _quantified, _called("any"), _of_curve, Reach.SEVERAL, aggregate=True),
+ADD = Operation("add", _add, _infix("+"), max, arithmetic=True, integer=True)
+SUBTRACT = Operation("subtract", _subtract, _infix("-"), max, arithmetic=True, integer=True)
+NEGATE = Operation("negate", _negate, _prefix("-"), max, arithmetic=True)
+MULTIPLY = Operation("multiply", _multiply, _infix("*"), _of_product, arithmetic=True)
+DIVIDE = Operation("divide", _divide, _infix("/"), _of_quotient, arithmetic=True)
+POWER = Operation("power", _power, _raised, _of_curve, arithmetic=True)
+MAX = Operation("max", _max, _called("max"), _of_curve, arithmetic=True)
+EXP = Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True)
+LOG = Operation("log", _log, _called("log"), _of_curve)
+LOGISTIC = Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True)
+PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True)
+DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
+MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
+SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)
+STACK = Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True)
+TOGETHER = Operation("together", _together, _called("together"), max, Reach.SEVERAL)
+SOFTMAX = Operation("softmax", _probabilities, _called("softmax"), _of_curve, Reach.SEVERAL)
+MULTINOMIAL_PROBIT = Operation(
+    "multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"
 )
-OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}
+AND = Operation("and", _logical, _infix("&"), _of_curve, logical=True)
+OR = Operation("or", _logical, _infix("|"), _of_curve, logical=True)
+XOR = Operation("xor", _logical, _infix("^"), _of_curve, logical=True)
+NOT = Operation("not", _logical, _prefix("~"), _of_curve, logical=True)
+EQUAL = Operation("equal", _equal, _infix("=="), _of_curve, logical=True)
+GREATER = Operation("greater", _greater, _infix(">"), _of_curve, arithmetic=True, integer=True)
+ALL = Operation("all", _quantified, _called("all"), _of_curve, Reach.SEVERAL, aggregate=True)
+ANY = Operation("any", _quantified, _called("any"), _of_curve, Reach.SEVERAL, aggregate=True)
+OPERATIONS: Mapping[str, Operation] = {o.name: o for o in tuple(globals().values()) if isinstance(o, Operation)}
+"""All of them, by name."""
+OVER_CLASSES = tuple(OPERATIONS[name] for name in VECTOR_LINKS)  # links of all elements along a plate

@@ -14,8 +14,25 @@ from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
-from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, is_data, over_text, parents, union_plates
-from .operations import OPERATIONS, result_domain
+from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, applies, is_data, over_text, union_plates
+from .operations import (
+    ADD,
+    AND,
+    DIVIDE,
+    DOT,
+    EQUAL,
+    EXP,
+    GREATER,
+    MATVEC,
+    MULTIPLY,
+    NEGATE,
+    NOT,
+    OR,
+    POWER,
+    SUBTRACT,
+    XOR,
+    Operation,
+)
 
 
 def wrap(value: Any, other: Expr) -> Expr:
@@ -65,25 +82,27 @@ def _constant_domain(array: np.ndarray) -> Domain:
     return domains.positive if array.size and (array > 0).all() else domains.real
 
 
-def apply(op: str, *operands: Any, **options: Any) -> Apply:
-    """The node of `op` on `operands`: plates by union, domain by rule; ModelError where the operation has none."""
-    if OPERATIONS[op].arithmetic:
-        _check_finite(op, operands)
+def apply(operation: Operation, *operands: Any, **options: Any) -> Apply:
+    """The node of an operation on `operands`: plates by union, domain by rule; ModelError where it has none."""
+    if operation.arithmetic:
+        _check_finite(operation, operands)
     args = wrap_all(operands)
     plates = union_plates(*(arg.plates for arg in args))
     if "over" in options:
         plates = tuple(plate for plate in plates if plate is not options["over"])
-    kinds = [_numeric(op, arg) for arg in args]
-    domain = result_domain(op, kinds, lambda *reason: _refusal(op, args, *reason), **options)
-    return Apply(op, args, tuple(options.items()), plates, domain)
+    domains_of = [_numeric(operation, arg) for arg in args]
+    domain = operation.domain(domains_of, lambda *reason: _refusal(operation, args, *reason), **options)
+    return Apply(operation, args, tuple(options.items()), plates, domain)
 
 
-def _check_finite(op: str, operands: Iterable[Any]) -> None:
+def _check_finite(operation: Operation, operands: Iterable[Any]) -> None:
     """Numbers of an expression are finite; only what is compared may be infinite."""
     for value in operands:
         array = value if isinstance(value, Expr) else np.asarray(value)
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isinf(array).any():
-            raise ModelError(f"`{op}` with an infinite number: an expression needs finite ones. Replace or remove it.")
+            raise ModelError(
+                f"`{operation.name}` with an infinite number: an expression needs finite ones. Replace or remove it."
+            )
 
 
 def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
@@ -93,16 +112,15 @@ def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
     return tuple(wrap(operand, anchor) for operand in operands)
 
 
-def _numeric(op: str, arg: Expr) -> Domain:
+def _numeric(operation: Operation, arg: Expr) -> Domain:
     """Boolean data counts as the numbers 0 and 1 in arithmetic (an indicator times a coefficient)."""
-    arithmetic = OPERATIONS[op].arithmetic
-    indicator = arithmetic and arg.domain.is_boolean and is_data(arg) and not isinstance(arg, Constant)
+    indicator = operation.arithmetic and arg.domain.is_boolean and is_data(arg) and not isinstance(arg, Constant)
     return domains.real if indicator else arg.domain
 
 
-def _refusal(op: str, args: tuple[Expr, ...], wanted: str, hint: str = "") -> ModelError:
+def _refusal(operation: Operation, args: tuple[Expr, ...], wanted: str, hint: str = "") -> ModelError:
     found = " and ".join(f"'{arg}' ({arg.domain})" for arg in args)
-    return ModelError(f"`{OPERATIONS[op].title or op}` takes {wanted}; found {found}. {hint}".rstrip())
+    return ModelError(f"`{operation.title or operation.name}` takes {wanted}; found {found}. {hint}".rstrip())
 
 
 def is_number(value: Any, number: float | None = None) -> bool:
@@ -125,7 +143,7 @@ def add(left: Any, right: Any) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return right
-    return apply("add", *_classes(left, right))
+    return apply(ADD, *_classes(left, right))
 
 
 def subtract(left: Any, right: Any) -> Expr:
@@ -134,7 +152,7 @@ def subtract(left: Any, right: Any) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return negate(right)
-    node = apply("subtract", *_classes(left, right))
+    node = apply(SUBTRACT, *_classes(left, right))
     return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
 
 
@@ -159,7 +177,7 @@ def multiply(left: Any, right: Any) -> Expr:
         return right
     if left is right and isinstance(left, Expr) and (left.domain.is_real or left.domain.is_positive):
         return power(left, 2)  # as a product of two factors it would have the moments of independent ones
-    node = apply("multiply", left, right)
+    node = apply(MULTIPLY, left, right)
     factor, other = (left, right) if is_number(left) else (right, left)
     shrinks = is_number(factor) and isinstance(other, Expr) and other.domain.is_unit and 0 <= _number(factor) <= 1
     return _in_unit(node) if shrinks else node
@@ -171,34 +189,34 @@ def divide(left: Any, right: Any) -> Expr:
         raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
     if is_number(right, 1) and _is_numeric_node(left):
         return left
-    if is_number(left, 1) and _is_exp(right):
-        return apply("exp", negate(parents(right)[0]))
-    return apply("divide", left, right)
+    if is_number(left, 1) and applies(right, EXP):
+        return apply(EXP, negate(right.args[0]))
+    return apply(DIVIDE, left, right)
 
 
 def matmul(left: Any, right: Any) -> Expr:
     """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
     if isinstance(right, Expr) and right.domain.is_vector:
         if isinstance(left, Expr) and (left.domain.is_matrix or left.domain.is_posdef):
-            return apply("matvec", left, right)
+            return apply(MATVEC, left, right)
         if not isinstance(left, Expr) and np.ndim(left) == 2 and np.shape(left)[1] == right.domain.size:
             matrix = Constant(_as_array(left, right), (), domains.matrix(*np.shape(left)))
-            return apply("matvec", matrix, right)
-    return apply("dot", left, right)
+            return apply(MATVEC, matrix, right)
+    return apply(DOT, left, right)
 
 
 def negate(operand: Expr) -> Expr:
     """-operand; a double negation cancels."""
-    if isinstance(operand, Apply) and operand.op == "negate":
+    if applies(operand, NEGATE):
         return operand.args[0]
-    return apply("negate", operand)
+    return apply(NEGATE, operand)
 
 
 def invert(operand: Expr) -> Expr:
     """~operand; a double negation cancels."""
-    if isinstance(operand, Apply) and operand.op == "not":
+    if applies(operand, NOT):
         return operand.args[0]
-    return apply("not", operand)
+    return apply(NOT, operand)
 
 
 def power(base: Expr, exponent: Any) -> Expr:
@@ -207,8 +225,8 @@ def power(base: Expr, exponent: Any) -> Expr:
         raise ModelError(
             f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
         )
-    if _is_exp(base) and _number(exponent) != 0:
-        return apply("exp", multiply(_number(exponent), parents(base)[0]))
+    if applies(base, EXP) and _number(exponent) != 0:
+        return apply(EXP, multiply(_number(exponent), base.args[0]))
     if not np.isfinite(_number(exponent)) or _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
         raise ModelError(
             f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
@@ -217,7 +235,7 @@ def power(base: Expr, exponent: Any) -> Expr:
     whole = int(_number(exponent))
     if whole in (1, -1):
         return base if whole == 1 else divide(1.0, base)
-    return apply("power", base, exponent=whole)
+    return apply(POWER, base, exponent=whole)
 
 
 def at_least(left: Any, right: Any) -> Expr:
@@ -226,8 +244,8 @@ def at_least(left: Any, right: Any) -> Expr:
     """
     kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
     if kinds == {"count"} or "category" in kinds:
-        return apply("not", apply("greater", right, left))
-    return apply("greater", left, right)
+        return apply(NOT, apply(GREATER, right, left))
+    return apply(GREATER, left, right)
 
 
 def equal(left: Expr, right: Any) -> Expr:
@@ -235,7 +253,7 @@ def equal(left: Expr, right: Any) -> Expr:
     kind = left.domain.kind
     if is_number(right) and not isinstance(right, Expr) and kind in ("boolean", "category", "count", "index"):
         right = _discrete_constant(left, _number(right))
-    return apply("equal", left, right)
+    return apply(EQUAL, left, right)
 
 
 def _discrete_constant(left: Expr, number: float) -> Constant:
@@ -330,15 +348,11 @@ def coordinate(vector: Expr, position: int) -> Expr:
     """One coordinate of a vector: its inner product with a unit vector."""
     size = vector.domain.size
     unit = Constant(np.eye(size)[position], (), domains.vector(size))
-    return Apply("dot", (vector, unit), (), vector.plates, domains.real)
+    return Apply(DOT, (vector, unit), (), vector.plates, domains.real)
 
 
 def _is_numeric_node(value: Any) -> bool:
     return isinstance(value, Expr) and value.domain.is_numeric
-
-
-def _is_exp(value: Any) -> bool:
-    return isinstance(value, Apply) and value.op == "exp"
 
 
 def _number(value: Any) -> float:
@@ -361,5 +375,5 @@ BUILDERS |= {
     "at_least": at_least,
     "equal": equal,
     "gather": gather,
-    **{name: functools.partial(apply, name) for name in ("greater", "not", "and", "or", "xor")},
+    **{operation.name: functools.partial(apply, operation) for operation in (GREATER, NOT, AND, OR, XOR)},
 }

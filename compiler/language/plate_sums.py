@@ -14,6 +14,7 @@ from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from .atoms import ONE, Monomial, atom_key, variables
 from .nodes import Apply, Expr, Gather, Let, Plate, Random
+from .operations import SUM
 
 
 def summed(expr: Apply, parts: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
@@ -42,7 +43,7 @@ def _product(factors: tuple[Expr, ...]) -> Expr:
 
 
 def _sum(expr: Expr, over: Plate) -> Apply:
-    return Apply("sum", (expr,), (("over", over),), tuple(plate for plate in expr.plates if plate is not over), real)
+    return Apply(SUM, (expr,), (("over", over),), tuple(plate for plate in expr.plates if plate is not over), real)
 
 
 def _check_elements(expr: Apply, atom: Expr, over: Plate, known: Callable[[Expr], bool]) -> None:

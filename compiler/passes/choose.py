@@ -31,7 +31,8 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..blocks.slots import SlotsBlock
 from ..graph import Draft
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
+from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, applies, inside, parents, union_plates, unnamed
+from ..language.operations import GREATER, OVER_CLASSES
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
 from ..rules.chain import chain_block
@@ -97,9 +98,7 @@ def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
     root = ungathered(selector)
     if not isinstance(root, Let) or known(root):
         return False
-    return any(
-        isinstance(node, Apply) and node.op == "greater" and not known(node) for node in inside([root.expression])
-    )
+    return any(applies(node, GREATER) and not known(node) for node in inside([root.expression]))
 
 
 def _random_blocks(graph: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
@@ -275,7 +274,7 @@ def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock 
     if isinstance(block.factor.role, ScalarGaussian):
         return _gaussian_site(block, method, known)
     argument = next(map(unnamed, block.args.values()), None)
-    if isinstance(argument, Apply) and argument.op in VECTOR_LINKS:
+    if applies(argument, *OVER_CLASSES):
         return coupled_site(block, argument, method, known)
     if not isinstance(argument, Apply) or argument.op not in block.factor.sites:
         return None
@@ -288,7 +287,7 @@ def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock 
             return None
         reason = "scalar link of a linear form with known parameters: EP is the most accurate"
         return slots.term_block(graph, block, ep_or_power(method), reason)
-    closed = argument.op == "probit" and method.alpha == 1.0
+    closed = argument.op in block.factor.closed_sites and method.alpha == 1.0
     rule, accuracy = ("closed form", "exact moments") if closed else ("80-point stretched quadrature", "quadrature")
     reason = "scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate"
     return SiteBlock(
@@ -332,10 +331,9 @@ def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | Non
 def _energy(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
     links = links_in(block.args.values(), known)
-    names = {name for name, _ in links}
     own = block.name in graph.methods  # asked for by name
-    if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in names):
-        raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. {offers(names)}")
+    if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in links):
+        raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. {offers(links)}")
     turns = in_turn(block)
     role = block.factor.role
     mean = role.mean if turns and isinstance(role, LinearGaussian) else None  # its inner product is no curvature
@@ -350,12 +348,12 @@ def _energy(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBl
             else _why_vmp(block, known)
         )
         return dataclasses.replace(block, choice=Choice(VMP, f"{block.factor.name} expected log density", "exact", why))
-    bounds = {name: _bound(name, method) for name in sorted(names)}
+    bounds = {name: _bound(name, method) for name in sorted(links)}
     accuracy = {LINKS[name].bounds[bound] for name, bound in bounds.items()} | ({block.factor.accuracy} - {"exact"})
     chosen = ", ".join(f"{name}: {bound}" for name, bound in bounds.items())
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"
-        if names & set(VECTOR_LINKS)
+        if links & set(VECTOR_LINKS)
         else f"the factor is not conjugate in {', '.join(plain)}"
         if plain and not links
         else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all speak EP")

@@ -18,6 +18,7 @@ from ..data.keys import prior_part
 from ..graph import Draft
 from ..language.model import Model
 from ..language.nodes import Apply, Expr, Input, Let, Random, inside
+from ..language.operations import TOGETHER
 from ..methods import EXACT, VMP
 
 
@@ -72,7 +73,7 @@ def _prior(model: Model, part: Part) -> EnergyBlock:
     factor = belief(_kind(model, part))
     naturals = [Input(name, plates, Domain("natural")) for name in names(model, part)]
     reason = "it takes the place of the factors that the model declares"
-    together = Apply("together", members, (("plated", part.plated),), plates, Domain("vector"))
+    together = Apply(TOGETHER, members, (("plated", part.plated),), plates, Domain("vector"))
     return EnergyBlock(
         name=f"prior of {_title(part)}" if several else _title(part),
         plates=plates,

@@ -26,7 +26,8 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
-from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, applies, parents, union_plates
+from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
 from .choose import ZERO
@@ -94,7 +95,7 @@ def with_directions(
         factors = (merged_term.element, merged_term.direction)
         assert factors[1] is not None
         plates = union_plates(factors[0].plates, factors[1].plates)
-        rest.append(((), (Apply("dot", (factors[0], factors[1]), (), plates, real),)))
+        rest.append(((), (Apply(DOT, (factors[0], factors[1]), (), plates, real),)))
     return rest
 
 
@@ -188,7 +189,7 @@ def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
 
 def shared_before(block: Block) -> bool:
     """Whether the block is a given belief that several variables share."""
-    return isinstance(block.out, Apply) and block.out.op == "together"
+    return applies(block.out, TOGETHER)
 
 
 def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
@@ -213,7 +214,7 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
 
 
 def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
-    if isinstance(atom, Apply) and atom.op not in ("dot", "sum"):
+    if isinstance(atom, Apply) and not applies(atom, DOT, SUM):
         return [form for child in parents(atom) for form in _forms(child, known)]
     raise UnsupportedError("a product")
 

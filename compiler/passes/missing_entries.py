@@ -178,7 +178,7 @@ def _elements(graph: Draft, roots: list[Expr]) -> dict[tuple, _Element]:
             visit(expr.source, (*path, expr), summed)
             visit(expr.index, path, summed)
             return
-        over = dict(expr.options).get("over") if isinstance(expr, Apply) else None
+        over = expr.over if isinstance(expr, Apply) else None
         for child in parents(expr):
             visit(child, path, summed if over is None else summed | {over})
 

@@ -18,7 +18,8 @@ from ..blocks.whole import ProductBlock
 from ..graph import Draft
 from ..language.atoms import atom_key, powers
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random
+from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, applies
+from ..language.operations import AND, GREATER
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
 from .slots import comparison_block
@@ -36,7 +37,7 @@ def constraint_blocks(graph: Draft, name: str, expression: Expr) -> list[Block]:
     expression = _strip_apply(expression)
     if known_in(graph)(expression):
         return []
-    if isinstance(expression, Apply) and expression.op == "and":
+    if applies(expression, AND):
         return [block for part in expression.args for block in constraint_blocks(graph, name, part)]
     if method.name in ("vmp", "ncvmp"):
         raise UnsupportedError(
@@ -44,7 +45,7 @@ def constraint_blocks(graph: Draft, name: str, expression: Expr) -> list[Block]:
             "a Gaussian belief puts mass where it fails. "
             f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
         )
-    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
+    if applies(expression, GREATER) and not _of_classes(expression):
         square = square_of(expression, known_in(graph))
         if square is not None and not square.outside:
             return [_boolean_block(graph, name, part, TRUE, method) for part in square.inside()]
@@ -118,7 +119,7 @@ def _boolean_block(graph: Draft, name: str, expression: Expr, out: Expr, method:
     latent = latent_names(graph, [expression])
     plates = expression.plates
     observed = known(out) or out is TRUE
-    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
+    if applies(expression, GREATER) and not _of_classes(expression):
         form = _form_of(expression, known)
         if form is None:
             return comparison_block(graph, name, expression, out, observed, method)

@@ -17,14 +17,20 @@ from typing import Any
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
-from ...factors.factor import VECTOR_LINKS
 from ..algebra.linear import ONE, element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
 from ..language.atoms import MINUS_ONE, atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Let, Random, parents
+from ..language.nodes import Apply, Expr, Gather, Let, Random, applies, parents
+from ..language.operations import DOT, OVER_CLASSES, SUM
 
 Known = Callable[[Expr], bool]
+COUPLING = {
+    DOT: "is a product of two random vectors",
+    SUM: "sums random numbers over a plate",
+    **dict.fromkeys(OVER_CLASSES, "couples all classes"),
+}
+"""Operations that read more numbers than quadrature takes, each in words."""
 SCALAR = ("real", "positive", "unit", "count")
 
 
@@ -227,7 +233,7 @@ class Finder:
         if variable is not None and variable.domain.kind in SCALAR:
             found[atom_key(node)] = self._bare(variable, node, self.edges.number(variable, node, None, node))
             return
-        if isinstance(node, (Random, Gather)) or (isinstance(node, Apply) and node.op in ("dot", "sum", *VECTOR_LINKS)):
+        if isinstance(node, (Random, Gather)) or applies(node, *COUPLING):
             raise self._why_not(node)
         for child in parents(node):
             self._collect(child, found)
@@ -257,11 +263,7 @@ class Finder:
                 "variables.",
                 "Index the variables in it instead: write a[i] * b[i] for (a * b)[i].",
             )
-        what = {
-            "dot": "is a product of two random vectors",
-            **dict.fromkeys(VECTOR_LINKS, "couples all classes"),
-            "sum": "sums random numbers over a plate",
-        }.get(getattr(node, "op", ""), f"is a random {node.domain}")
+        what = COUPLING[node.operation] if isinstance(node, Apply) else f"is a random {node.domain}"
         return NoSlots(
             f"'{self.name}' cannot run under EP: '{node}' {what}, and EP would need an integral over all of its "
             "coordinates.",
