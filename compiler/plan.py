@@ -19,14 +19,14 @@ from .passes.roles import roles
 from .passes.schedule import schedule
 
 
-def check(graph: Draft) -> Draft:
+def check(draft: Draft) -> Draft:
     """Refuses graphs without meaning, such as cyclic definitions."""
-    check_graph(graph.model)
-    return graph
+    check_graph(draft.model)
+    return draft
 
 
 class Pass(NamedTuple):
-    """One decision about the graph: a function of a draft that makes the next one, and changes nothing else."""
+    """One decision about a plan: a function of a draft that makes the next one, and changes nothing else."""
 
     name: str
     step: Callable[[Draft], Draft]
@@ -56,7 +56,7 @@ def make_plan(
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
 ) -> Plan:
-    """The plan of `model` given the names of what is observed: the graph after all `PASSES`, with an order of updates.
+    """The plan of `model` given the names of what is observed: the draft after all `PASSES`, with an order of updates.
 
     `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
     `given` names the variables whose prior is a belief among the data, `Part` by part; `sizes` are those of the plates,

@@ -26,9 +26,9 @@ def links_in(args: Iterable[Expr], known: Callable[[Expr], bool]) -> set[str]:
     return found
 
 
-def check_bound(graph: Draft, blocks: list[Block]) -> None:
+def check_bound(draft: Draft, blocks: list[Block]) -> None:
     """A bound asked for in the whole model must be that of some link in it; elsewhere it has no meaning."""
-    bound, known = graph.default.bound, known_in(graph)
+    bound, known = draft.default.bound, known_in(draft)
     names = {name for block in blocks for name in links_in(block.arguments, known)}
     if bound is not None and not any(bound in LINKS[name].bounds for name in names):
         raise UnsupportedError(f"No factor of the model has the bound {bound!r}. {offers(names)}")

@@ -81,16 +81,16 @@ class Reads(NamedTuple):
     sums: dict[tuple, Apply]
 
 
-def reads(graph: Draft, roots: list[Expr]) -> Reads:
+def reads(draft: Draft, roots: list[Expr]) -> Reads:
     """The latent discrete variables below expressions, and the way in which they are read."""
-    known = known_in(graph)
+    known = known_in(draft)
     found = Reads({}, {})
     stack: list[tuple[Expr, frozenset[Plate]]] = [(root, frozenset()) for root in roots]
     while stack:
         node, whole = stack.pop()
         if known(node) or isinstance(node, Constant):
             continue
-        if isinstance(node, Random) or (isinstance(node, Let) and node.name in graph.latent):
+        if isinstance(node, Random) or (isinstance(node, Let) and node.name in draft.latent):
             found.variables[node] = found.variables.get(node, frozenset()) | (whole & set(node.plates))
         elif isinstance(node, Apply) and node.operation.aggregate:
             if whole & set(node.plates):
@@ -134,22 +134,22 @@ class Sizes(NamedTuple):
         return tuple((plate, k) for plate, k in place if plate in set(plates))
 
 
-def parts_of(graph: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[Part]:
+def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[Part]:
     """One part for every block, and one for every sum inside them."""
     parts: list[Part] = []
     chains: dict[tuple, Apply] = {}
     for block in blocks:
-        found = reads(graph, block.roots)
+        found = reads(draft, block.roots)
         parts.append(Part(block, block.plates, _edges(found, sizes)))
         chains.update(found.sums)
         queue = list(found.sums.values())
         while queue:
-            inner = reads(graph, [queue.pop().args[0]])
+            inner = reads(draft, [queue.pop().args[0]])
             queue += [node for key, node in inner.sums.items() if key not in chains]
             chains.update(inner.sums)
     for chain in chains.values():
         ends = tuple(Plate(f"{chain} {when}", sizes.states(chain)) for when in ("before", "after"))
-        edges = _edges(reads(graph, [chain.args[0]]), sizes)
+        edges = _edges(reads(draft, [chain.args[0]]), sizes)
         parts.append(Part(blocks[0], chain.args[0].plates, edges, chain, ends))
     return parts
 

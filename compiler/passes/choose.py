@@ -48,31 +48,31 @@ MINUS_ONE = Constant(np.array(-1.0), (), real)
 OPEN = Choice(VMP, "", "", "")  # of a term whose rule has not been found yet
 
 
-def choose(graph: Draft) -> Draft:
+def choose(draft: Draft) -> Draft:
     """Makes the blocks of all needed factors."""
     blocks: list[Block] = []
-    for name, node in graph.model.randoms.items():
-        if name in graph.needed:
-            blocks.extend(split(graph, node, _random_blocks))
-    for name, expression in graph.model.constraints.items():
-        blocks.extend(split_expression(graph, name, expression, partial(constraint_blocks, graph, name)))
-    for name, node in graph.model.lets.items():
-        if name in graph.observed and not known_in(graph)(node.expression):
-            blocks.extend(split_expression(graph, name, node.expression, partial(_let_blocks, graph, node)))
-    lets = _with_their_lets(graph, blocks)
-    check_bound(graph, blocks)
-    return dataclasses.replace(graph, blocks=tuple(blocks), latent={**graph.latent, **lets})
+    for name, node in draft.model.randoms.items():
+        if name in draft.needed:
+            blocks.extend(split(draft, node, _random_blocks))
+    for name, expression in draft.model.constraints.items():
+        blocks.extend(split_expression(draft, name, expression, partial(constraint_blocks, draft, name)))
+    for name, node in draft.model.lets.items():
+        if name in draft.observed and not known_in(draft)(node.expression):
+            blocks.extend(split_expression(draft, name, node.expression, partial(_let_blocks, draft, node)))
+    lets = _with_their_lets(draft, blocks)
+    check_bound(draft, blocks)
+    return dataclasses.replace(draft, blocks=tuple(blocks), latent={**draft.latent, **lets})
 
 
-def _let_blocks(graph: Draft, node: Let, expression: Expr) -> list[Block]:
+def _let_blocks(draft: Draft, node: Let, expression: Expr) -> list[Block]:
     """The block of an observed expression, also as it reads in a case of it."""
-    if known_in(graph)(expression):
+    if known_in(draft)(expression):
         return []
     read = node if expression is node.expression else dataclasses.replace(node, expression=expression)
-    return [dataclasses.replace(let_block(graph, read), out=node)]
+    return [dataclasses.replace(let_block(draft, read), out=node)]
 
 
-def _with_their_lets(graph: Draft, blocks: list[Block]) -> dict[str, Let]:
+def _with_their_lets(draft: Draft, blocks: list[Block]) -> dict[str, Let]:
     """Named discrete expressions to which tables and sites send messages get a belief and a block of their own.
 
     Such a block may need further ones.
@@ -81,13 +81,13 @@ def _with_their_lets(graph: Draft, blocks: list[Block]) -> dict[str, Let]:
     queue = list(blocks)
     while queue:
         block = queue.pop(0)
-        known = known_in(graph)
+        known = known_in(draft)
         selectors = (gate.selector for gate in block.gates if compares(gate.selector, known))
         for atom in (*block.atoms, *selectors):
             root = ungathered(atom)
-            if isinstance(root, Let) and root.name not in found and root.name not in graph.observed:
+            if isinstance(root, Let) and root.name not in found and root.name not in draft.observed:
                 found[root.name] = root
-                fresh = let_block(graph, root)
+                fresh = let_block(draft, root)
                 blocks.append(fresh)
                 queue.append(fresh)
     return found
@@ -101,40 +101,40 @@ def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
     return any(applies(node, GREATER) and not known(node) for node in inside([root.expression]))
 
 
-def _random_blocks(graph: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
+def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
     if isinstance(generated, Chain):
-        return [chain_block(graph, node)]
+        return [chain_block(draft, node)]
     if isinstance(generated, Term):
-        return [_term_block(graph, node, generated, ())]
+        return [_term_block(draft, node, generated, ())]
     cases = len(generated.terms)
     selector = generated.selector
-    method = graph.method_of(node.name)
-    if (summed := switch_table(graph, node, generated, method)) is not None:
+    method = draft.method_of(node.name)
+    if (summed := switch_table(draft, node, generated, method)) is not None:
         return [summed]
-    if method.name in ("ep", "power") and latent_names(graph, [node, *parents(node)]):
-        return [slots.switch_block(graph, node, method)]
+    if method.name in ("ep", "power") and latent_names(draft, [node, *parents(node)]):
+        return [slots.switch_block(draft, node, method)]
     blocks = []
     for number, term in enumerate(generated.terms):
         # The cases of a boolean are written true first; as class numbers true is 1.
         state = cases - 1 - number if selector.domain.is_boolean else number
-        block = _term_block(graph, node, term, (Gate(selector, case=state),))
+        block = _term_block(draft, node, term, (Gate(selector, case=state),))
         case = SwitchCase(node.name, number)
         blocks.append(dataclasses.replace(block, name=str(case), case=case))
     lacking = next((block.choice.reason for block in blocks if isinstance(block, SlotsBlock)), None)
-    return blocks if lacking is None else [_switch_by_ep(graph, node, method, lacking)]
+    return blocks if lacking is None else [_switch_by_ep(draft, node, method, lacking)]
 
 
-def _switch_by_ep(graph: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
+def _switch_by_ep(draft: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
     """The whole switch, of which VMP cannot average a case."""
     try:
-        return slots.switch_block(graph, node, method).chosen(reason=lacking)
+        return slots.switch_block(draft, node, method).chosen(reason=lacking)
     except UnsupportedError as refusal:
         raise beside(refusal, lacking) from None
 
 
-def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
-    known = known_in(graph)
-    method = graph.method_of(node.name)
+def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
+    known = known_in(draft)
+    method = draft.method_of(node.name)
     exprs = {"out": node, **term.args}
     for edge, reason in term.factor.unsupported.items():
         if not known(exprs[edge]) and method.name in ("vmp", "ncvmp"):
@@ -142,14 +142,14 @@ def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
             raise UnsupportedError(f"'{node.name}': {what} of {term.factor.name} is random, and {reason}.")
     random = [edge for edge, expr in exprs.items() if not known(expr)]
     if isinstance(term.factor.role, Process):
-        return process_block(graph, node, random)
+        return process_block(draft, node, random)
     factor = completed(term.factor, random, node.domain.kind)
     # A selector may itself be an element that a random index chooses.
     gates = gates + tuple(index_gates([*term.args.values(), *(gate.selector for gate in gates)], known))
     selectors = [gate.selector for gate in gates]
     compared = {root.name: root for e in selectors if isinstance(root := ungathered(e), Let) and compares(e, known)}
     mean_field = [selector for selector in selectors if not compares(selector, known)]
-    latent = (*latent_names(graph, [node, *term.args.values(), *mean_field]), *compared)
+    latent = (*latent_names(draft, [node, *term.args.values(), *mean_field]), *compared)
     plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = EnergyBlock(
         name=node.name,
@@ -165,16 +165,16 @@ def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
         choice = Choice(EXACT, f"{term.factor.name} density", "exact", "all of it is observed")
         return dataclasses.replace(base, choice=choice, constant=True)
     for rule in (_conjugate, table, _site):
-        block = rule(graph, base, method, known)
+        block = rule(draft, base, method, known)
         if block is not None:
             return block
-    return _slots(graph, base, method, known) or _energy(graph, base, method, known)
+    return _slots(draft, base, method, known) or _energy(draft, base, method, known)
 
 
-def _slots(graph: Draft, block: EnergyBlock, method: Method, known) -> SlotsBlock | None:
+def _slots(draft: Draft, block: EnergyBlock, method: Method, known) -> SlotsBlock | None:
     """EP by quadrature where it was asked for, where VMP has no rule, and where it is better and has an operator."""
     if method.name in ("ep", "power"):
-        return slots.term_block(graph, block, method, "asked for")
+        return slots.term_block(draft, block, method, "asked for")
     if method.name != "auto":
         return None
     lacking = _lacking(block, known)
@@ -185,7 +185,7 @@ def _slots(graph: Draft, block: EnergyBlock, method: Method, known) -> SlotsBloc
     if not reason:
         return None
     try:
-        return slots.term_block(graph, block, method, reason)
+        return slots.term_block(draft, block, method, reason)
     except UnsupportedError as refusal:
         if not lacking:
             return None
@@ -226,7 +226,7 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
     return list(gates.values())
 
 
-def _conjugate(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock | None:
+def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock | None:
     """One random argument, in the statistics of its own family: the message is the same under every divergence."""
     random = [(edge, arg) for edge, arg in (("out", block.out), *block.args.items()) if not known(arg)]
     if _chosen_data(block, known):
@@ -240,7 +240,7 @@ def _conjugate(graph: Draft, block: EnergyBlock, method: Method, known) -> Energ
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.is_real else None
-        if (form is None or len(form.terms) != 1) and not _linear_vector(graph, argument):
+        if (form is None or len(form.terms) != 1) and not _linear_vector(draft, argument):
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
@@ -256,18 +256,18 @@ def _chosen_data(block: EnergyBlock, known) -> bool:
     return not isinstance(selector, Let) and element_of(selector, known) is not None
 
 
-def _linear_vector(graph: Draft, argument: Expr) -> bool:
+def _linear_vector(draft: Draft, argument: Expr) -> bool:
     """A vector that is linear in one random vector, element by element."""
-    names = latent_names(graph, [argument])
+    names = latent_names(draft, [argument])
     return (
         argument.domain.is_vector
         and len(names) == 1
-        and graph.latent[names[0]].domain.is_vector
-        and degree_in(argument, graph.latent[names[0]]) == 1
+        and draft.latent[names[0]].domain.is_vector
+        and degree_in(argument, draft.latent[names[0]]) == 1
     )
 
 
-def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock | SlotsBlock | None:
+def _site(draft: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock | SlotsBlock | None:
     """A scalar function of a linear form of Gaussians."""
     if method.name in ("vmp", "ncvmp") or block.gates:
         return None
@@ -286,7 +286,7 @@ def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock 
         if not observed or not all(known(arg) for arg in list(block.args.values())[1:]):
             return None
         reason = "scalar link of a linear form with known parameters: EP is the most accurate"
-        return slots.term_block(graph, block, ep_or_power(method), reason)
+        return slots.term_block(draft, block, ep_or_power(method), reason)
     closed = argument.op in block.factor.closed_sites and method.alpha == 1.0
     rule, accuracy = ("closed form", "exact moments") if closed else ("80-point stretched quadrature", "quadrature")
     reason = "scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate"
@@ -328,10 +328,10 @@ def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | Non
     )
 
 
-def _energy(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock:
+def _energy(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
     links = links_in(block.args.values(), known)
-    own = block.name in graph.methods  # asked for by name
+    own = block.name in draft.methods  # asked for by name
     if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in links):
         raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. {offers(links)}")
     turns = in_turn(block)

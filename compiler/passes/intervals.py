@@ -16,17 +16,17 @@ from ..rules.logic import TRUE
 from .choose import ZERO
 
 
-def intervals(graph: Draft) -> Draft:
+def intervals(draft: Draft) -> Draft:
     """Makes one site over the interval between them of every pair of opposite steps in the same linear form."""
     merged: list[Block] = []
-    for block in graph.blocks:
+    for block in draft.blocks:
         for number, before in enumerate(merged):
             if (both := _interval(before, block)) is not None:
                 merged[number] = both
                 break
         else:
             merged.append(block)
-    return dataclasses.replace(graph, blocks=tuple(merged))
+    return dataclasses.replace(draft, blocks=tuple(merged))
 
 
 def _interval(first: Block, second: Block) -> SiteBlock | None:

@@ -99,24 +99,24 @@ def with_directions(
     return rest
 
 
-def join(graph: Draft) -> Draft:
+def join(draft: Draft) -> Draft:
     """Gives every affordable group of Gaussian variables that meet in linear forms one belief."""
-    if graph.sizes is None or (graph.default.name != "auto" and graph.accuracy != "best"):
-        return graph
-    uses = [_uses(graph, block) for block in graph.blocks]
-    groups = [part for group in _components(graph, uses) for part in _parts(graph, group, uses)]
+    if draft.sizes is None or (draft.default.name != "auto" and draft.accuracy != "best"):
+        return draft
+    uses = [_uses(draft, block) for block in draft.blocks]
+    groups = [part for group in _components(draft, uses) for part in _parts(draft, group, uses)]
     if not groups:
-        return graph
-    joints = tuple(_joint(graph, number, *group) for number, group in enumerate(groups, start=1))
+        return draft
+    joints = tuple(_joint(draft, number, *group) for number, group in enumerate(groups, start=1))
     owner = {member.name: joint.variable.name for joint in joints for member in joint.members}
-    latent = {name: node for name, node in graph.latent.items() if name not in owner}
+    latent = {name: node for name, node in draft.latent.items() if name not in owner}
     latent |= {joint.variable.name: joint.variable for joint in joints}
-    blocks = tuple(_rewritten(graph, block, joints, owner) for block in graph.blocks)
-    return dataclasses.replace(graph, joints=joints, latent=latent, blocks=blocks)
+    blocks = tuple(_rewritten(draft, block, joints, owner) for block in draft.blocks)
+    return dataclasses.replace(draft, joints=joints, latent=latent, blocks=blocks)
 
 
-def _joint(graph: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
-    total = sum(dimension(member, plates, graph.sizes or {}) for member in members)
+def _joint(draft: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
+    total = sum(dimension(member, plates, draft.sizes or {}) for member in members)
     domain = Domain("vector", Plate(f"dimension of joint {number}", total))
     name = f"joint of {', '.join(member.name for member in members)}"
     return Joint(Random(name, None, plates, domain), members)  # type: ignore[arg-type]
@@ -150,11 +150,11 @@ def _use(variable: Random, element: Expr) -> Use:
     return Use(variable, tuple(place))
 
 
-def _candidates(graph: Draft) -> set[Random]:
+def _candidates(draft: Draft) -> set[Random]:
     """The Gaussian variables that a joint belief could hold; those whose method is asked for by name stay apart."""
 
     def fits(node: Random | Let) -> bool:
-        if graph.method_of(node.name).name != "auto" and graph.accuracy != "best":
+        if draft.method_of(node.name).name != "auto" and draft.accuracy != "best":
             return False
         generated = (
             isinstance(node, Random)
@@ -163,10 +163,10 @@ def _candidates(graph: Draft) -> set[Random]:
         )
         return generated and (node.domain.is_real or isinstance(node.domain.size, int))
 
-    return {node for node in graph.latent.values() if isinstance(node, Random) and fits(node)}
+    return {node for node in draft.latent.values() if isinstance(node, Random) and fits(node)}
 
 
-def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
+def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
     """The linear forms of a block as sets of uses, or None where it uses a Gaussian variable in another way."""
     if isinstance(block, SiteBlock):
         return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
@@ -174,8 +174,8 @@ def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
         return None
     if shared_before(block):  # element by element, or all elements with each other
         return [Meeting(Use(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
-    known = known_in(graph)
-    latent = isinstance(block.out, Random) and block.out.name in graph.latent
+    known = known_in(draft)
+    latent = isinstance(block.out, Random) and block.out.name in draft.latent
     own = Meeting([Use(block.out, ())] if latent else [])
     try:
         if isinstance(block.factor.role, ScalarGaussian):
@@ -219,14 +219,14 @@ def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     raise UnsupportedError("a product")
 
 
-def _components(graph: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Random, ...]]:
+def _components(draft: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Random, ...]]:
     """Groups of candidates that meet, in order of declaration."""
     import networkx as nx
 
-    candidates = _candidates(graph)
-    for block, forms in zip(graph.blocks, uses, strict=True):
+    candidates = _candidates(draft)
+    for block, forms in zip(draft.blocks, uses, strict=True):
         if forms is None:
-            candidates -= {graph.latent[name] for name in block.latent if name in graph.latent}
+            candidates -= {draft.latent[name] for name in block.latent if name in draft.latent}
     web = nx.Graph()
     for forms in uses:
         for form in forms or []:
@@ -238,7 +238,7 @@ def _components(graph: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Ra
         apart = all(sum(bool(_within(form, component)) for form in forms) <= 1 for forms in uses if forms is not None)
         meeting = max(len(_within(form, component)) for forms in uses for form in forms or [Meeting()])
         if apart and meeting > 1:
-            groups.append(tuple(node for node in graph.latent.values() if node in component))
+            groups.append(tuple(node for node in draft.latent.values() if node in component))
     return groups
 
 
@@ -248,17 +248,17 @@ def _within(form: Meeting, group: Iterable[Random]) -> list[Use]:
 
 
 def _parts(
-    graph: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
+    draft: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
 ) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
     """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
     plates = group[0].plates if _aligned(group, uses) else ()
-    if _affordable(graph, group, plates):
+    if _affordable(draft, group, plates):
         return [(group, plates)]
     by_plates: dict[tuple[Plate, ...], list[Random]] = {}
     for member in group:
         by_plates.setdefault(member.plates, []).append(member)
     parts = [tuple(part) for part in by_plates.values() if 1 < len(part) < len(group)]
-    return [found for part in parts for found in _parts(graph, part, uses)]
+    return [found for part in parts for found in _parts(draft, part, uses)]
 
 
 def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
@@ -268,23 +268,23 @@ def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> boo
     return together and len(group) > 1 and len({member.plates for member in group}) == 1
 
 
-def _affordable(graph: Draft, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
-    sizes = graph.sizes or {}
+def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
+    sizes = draft.sizes or {}
     if not {plate.name for member in group for plate in member.plates} <= set(sizes):
         return False
     total = sum(dimension(member, plates, sizes) for member in group)
     names = {member.name for member in group}
-    touching = [block for block in graph.blocks if names & set(block.latent)]
+    touching = [block for block in draft.blocks if names & set(block.latent)]
     if any(block.over is not None and block.over not in set(plates) for block in touching):
         return False  # its site needs elements that are independent
     rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
-    return total <= DIMENSIONS[graph.accuracy] and total * rows <= CELLS[graph.accuracy]
+    return total <= DIMENSIONS[draft.accuracy] and total * rows <= CELLS[draft.accuracy]
 
 
 # the blocks over the joint belief -------------------------------------------------------------------------------------
 
 
-def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Mapping[str, str]) -> Block:
+def _rewritten(draft: Draft, block: Block, joints: tuple[Joint, ...], owner: Mapping[str, str]) -> Block:
     if not set(block.latent) & set(owner):
         return block
     latent = tuple(dict.fromkeys(owner.get(name, name) for name in block.latent))
@@ -301,13 +301,13 @@ def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Map
         one = len(latent) == 1 and block.link == "identity" and not block.absorbed
         if one and block.factor is None and isinstance(block.out, Let):
             joint = next(joint for joint in joints if joint.variable.name == latent[0])
-            if known_scales(graph, joint.members):
+            if known_scales(draft, joint.members):
                 return exact_observation(block, block.out)
         if not one or block.factor is None:
             return dataclasses.replace(
                 block, form=dataclasses.replace(block.form, terms=merged(block.form.terms, joints))
             )
-        block = _closed_form(block, graph.model.randoms.get(block.name))
+        block = _closed_form(block, draft.model.randoms.get(block.name))
     assert isinstance(block, EnergyBlock)
     scalar = isinstance(block.factor.role, ScalarGaussian)
     if scalar and isinstance(block.out, Random) and block.out.name in owner:

@@ -17,16 +17,16 @@ from ..language.nodes import Expr, Gather, Random, inside
 from ..methods import EP
 
 
-def chain_block(graph: Draft, node: Random) -> ChainBlock:
+def chain_block(draft: Draft, node: Random) -> ChainBlock:
     """The block of a chain or a tree: all its elements jointly and exactly, its random parameters through VMP."""
     chain = node.term
     assert isinstance(chain, Chain)
-    known = known_in(graph)
-    method = graph.method_of(node.name)
-    observed = node.name in graph.observed
+    known = known_in(draft)
+    method = draft.method_of(node.name)
+    observed = node.name in draft.observed
     what = "chain" if chain.parent is None else "tree"
-    parameters = latent_names(graph, [arg for term in terms_of(chain) for arg in term.args.values()])
-    _check_missing(graph, node, what)
+    parameters = latent_names(draft, [arg for term in terms_of(chain) for arg in term.args.values()])
+    _check_missing(draft, node, what)
     _check_terms(node, chain, what, known)
     if parameters and method.name in ("ep", "power"):
         raise UnsupportedError(
@@ -47,7 +47,7 @@ def chain_block(graph: Draft, node: Random) -> ChainBlock:
     return make(
         name=node.name,
         plates=node.plates,
-        latent=parameters if observed else tuple(n for n in graph.model.randoms if n in {node.name, *parameters}),
+        latent=parameters if observed else tuple(n for n in draft.model.randoms if n in {node.name, *parameters}),
         choice=Choice(EP, f"{what}, {states} {inside}", "exact", reason),
         out=node,
         chain=chain,
@@ -55,8 +55,8 @@ def chain_block(graph: Draft, node: Random) -> ChainBlock:
     )
 
 
-def _check_missing(graph: Draft, node: Random, what: str) -> None:
-    if node.name in graph.missing:
+def _check_missing(draft: Draft, node: Random, what: str) -> None:
+    if node.name in draft.missing:
         raise UnsupportedError(
             f"'{node.name}' is a {what} that is observed with missing entries (NaN), and its elements are either all "
             "observed or all inferred. Observe a noisy copy of it, e.g. y = m.random('y', cv.gaussian(state, "

@@ -17,7 +17,7 @@ from .logic import discrete_atoms, ep_or_power
 from .slot_finder import discrete_key
 
 
-def table(graph: Draft, block: EnergyBlock, method: Method, known) -> ConditionalTable | None:
+def table(draft: Draft, block: EnergyBlock, method: Method, known) -> ConditionalTable | None:
     """A conditional probability table: data indexed by random discrete variables."""
     if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
         return None
@@ -26,9 +26,9 @@ def table(graph: Draft, block: EnergyBlock, method: Method, known) -> Conditiona
     return _table(block.name, block.out, term, block.latent, indices, method, known) if indices else None
 
 
-def switch_table(graph: Draft, node: Random, switch: Switch, method: Method) -> ConditionalTable | None:
+def switch_table(draft: Draft, node: Random, switch: Switch, method: Method) -> ConditionalTable | None:
     """A switch over tables is one more table, in which the selector is one more index."""
-    known = known_in(graph)
+    known = known_in(draft)
     if method.name in ("vmp", "ncvmp") or (known(switch.selector) and known(node)):
         return None
     indices = [_indices(term, known) for term in switch.terms]
@@ -36,7 +36,7 @@ def switch_table(graph: Draft, node: Random, switch: Switch, method: Method) -> 
         return None
     in_order = switch.terms[::-1] if switch.selector.domain.is_boolean else switch.terms  # true is written first
     args = {f"case {state}": next(iter(term.args.values())) for state, term in enumerate(in_order)}
-    latent = latent_names(graph, [node, switch.selector, *args.values()])
+    latent = latent_names(draft, [node, switch.selector, *args.values()])
     found = [switch.selector, *(index for own in indices for index in own or ())]
     term = Term(switch.terms[0].factor, args)
     return _table(node.name, node, term, latent, found, method, known, switch.selector)

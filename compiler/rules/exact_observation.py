@@ -46,9 +46,9 @@ def exact_observation(block: SiteBlock, node: Let) -> EnergyBlock:
     )
 
 
-def known_scales(graph: Draft, variables: Iterable[Random]) -> bool:
+def known_scales(draft: Draft, variables: Iterable[Random]) -> bool:
     """Whether the priors of Gaussian variables are proper before anything is inferred: only their means are random."""
-    known = known_in(graph)
+    known = known_in(draft)
     terms = [variable.term for variable in variables]
     return all(
         isinstance(term, Term)

@@ -66,7 +66,7 @@ def _check_parameter(node: Random, name: str, value: Expr, inputs: Expr) -> None
         )
 
 
-def process_block(graph: Draft, node: Random, random: Iterable[str]) -> ProcessBlock:
+def process_block(draft: Draft, node: Random, random: Iterable[str]) -> ProcessBlock:
     """The block of a process: jointly Gaussian over all points, so exact under every method.
 
     `random` names the term's edges that are not data, of which only the outcome may be.
@@ -86,7 +86,7 @@ def process_block(graph: Draft, node: Random, random: Iterable[str]) -> ProcessB
     return ProcessBlock(
         name=node.name,
         plates=node.plates,
-        latent=latent_names(graph, [node]),
+        latent=latent_names(draft, [node]),
         choice=Choice(EXACT, f"Gaussian process ({process.kernel}), {points}", accuracy, reason),
         out=node,
         process=process,

@@ -32,13 +32,13 @@ def ep_or_power(method: Method) -> Method:
     return method if method.name == "power" else EP
 
 
-def constraint_blocks(graph: Draft, name: str, expression: Expr) -> list[Block]:
-    method = graph.method_of(name)
+def constraint_blocks(draft: Draft, name: str, expression: Expr) -> list[Block]:
+    method = draft.method_of(name)
     expression = _strip_apply(expression)
-    if known_in(graph)(expression):
+    if known_in(draft)(expression):
         return []
     if applies(expression, AND):
-        return [block for part in expression.args for block in constraint_blocks(graph, name, part)]
+        return [block for part in expression.args for block in constraint_blocks(draft, name, part)]
     if method.name in ("vmp", "ncvmp"):
         raise UnsupportedError(
             f"'{name}' is a constraint, whose divergence under VMP is infinite: "
@@ -46,26 +46,26 @@ def constraint_blocks(graph: Draft, name: str, expression: Expr) -> list[Block]:
             f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
         )
     if applies(expression, GREATER) and not _of_classes(expression):
-        square = square_of(expression, known_in(graph))
+        square = square_of(expression, known_in(draft))
         if square is not None and not square.outside:
-            return [_boolean_block(graph, name, part, TRUE, method) for part in square.inside()]
-    return [_boolean_block(graph, name, expression, TRUE, method)]
+            return [_boolean_block(draft, name, part, TRUE, method) for part in square.inside()]
+    return [_boolean_block(draft, name, expression, TRUE, method)]
 
 
 def _strip_apply(expr: Expr) -> Expr:
     return expr.expression if isinstance(expr, Let) and isinstance(expr.expression, Apply) else expr
 
 
-def let_block(graph: Draft, node: Let) -> Block:
-    method = graph.method_of(node.name)
+def let_block(draft: Draft, node: Let) -> Block:
+    method = draft.method_of(node.name)
     if node.domain.is_discrete:
         if method.name in ("vmp", "ncvmp"):
             raise UnsupportedError(
                 f"'{node.name}' is a deterministic discrete expression; under VMP its divergence is infinite. "
                 "Use method='auto' or 'ep' for it."
             )
-        return _boolean_block(graph, node.name, node.expression, node, method)
-    known = known_in(graph)
+        return _boolean_block(draft, node.name, node.expression, node, method)
+    known = known_in(draft)
     form = linear_form(node.expression, known) if node.domain.is_real else None
     if form is None and (curve := _product_of_two(node.expression, known)) is not None:
         operator = "one integral along the curve, 241 stretched nodes"
@@ -74,7 +74,7 @@ def let_block(graph: Draft, node: Let) -> Block:
         return ProductBlock(
             name=node.name,
             plates=node.plates,
-            latent=latent_names(graph, [node.expression]),
+            latent=latent_names(draft, [node.expression]),
             choice=Choice(ep_or_power(method), operator, "quadrature", reason),
             out=node,
             coefficients=coefficients,
@@ -90,12 +90,12 @@ def let_block(graph: Draft, node: Let) -> Block:
     block = SiteBlock(
         name=node.name,
         plates=node.plates,
-        latent=latent_names(graph, [node.expression]),
+        latent=latent_names(draft, [node.expression]),
         choice=Choice(ep_or_power(method), operator, "exact", reason),
         out=node,
         form=form,
     )
-    one = len(form.terms) == 1 and known_scales(graph, [form.terms[0].variable])
+    one = len(form.terms) == 1 and known_scales(draft, [form.terms[0].variable])
     return exact_observation(block, node) if one else block
 
 
@@ -113,16 +113,16 @@ def _product_of_two(expr: Expr, known: Callable[[Expr], bool]) -> tuple | None:
     return (parts[0][0], tuple(bases)) if len(bases) == 2 and all(fits) and all(same) else None
 
 
-def _boolean_block(graph: Draft, name: str, expression: Expr, out: Expr, method: Method) -> Block:
-    known = known_in(graph)
+def _boolean_block(draft: Draft, name: str, expression: Expr, out: Expr, method: Method) -> Block:
+    known = known_in(draft)
     expression = _strip_apply(expression)
-    latent = latent_names(graph, [expression])
+    latent = latent_names(draft, [expression])
     plates = expression.plates
     observed = known(out) or out is TRUE
     if applies(expression, GREATER) and not _of_classes(expression):
         form = _form_of(expression, known)
         if form is None:
-            return comparison_block(graph, name, expression, out, observed, method)
+            return comparison_block(draft, name, expression, out, observed, method)
         reason = "a constraint or comparison: infinite divergence under VMP, exact moments under EP"
         return SiteBlock(
             name=name,

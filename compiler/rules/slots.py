@@ -43,14 +43,14 @@ class _Factor(NamedTuple):
     out: Expr
 
 
-def term_block(graph: Facts, block: EnergyBlock, method: Method, reason: str) -> SlotsBlock:
+def term_block(facts: Facts, block: EnergyBlock, method: Method, reason: str) -> SlotsBlock:
     """The block of one term; `block` has its name, outcome, factor and arguments."""
     base = _Factor(block.name, block.out.plates, block.latent, block.out)
-    found = _block(graph, base, [(block.factor, block.args)], None, method, reason)
+    found = _block(facts, base, [(block.factor, block.args)], None, method, reason)
     return dataclasses.replace(found, args=block.args)
 
 
-def switch_block(graph: Draft, node: Random, method: Method) -> SlotsBlock:
+def switch_block(draft: Draft, node: Random, method: Method) -> SlotsBlock:
     """The block of a switch: one branch for every state of its selector."""
     switch = node.term
     assert isinstance(switch, Switch)
@@ -58,15 +58,15 @@ def switch_block(graph: Draft, node: Random, method: Method) -> SlotsBlock:
     if switch.selector.domain.is_boolean:  # written true first; as a number true is 1
         cases = cases[::-1]
     exprs = [node, switch.selector, *(arg for _, args in cases for arg in args.values())]
-    base = _Factor(node.name, node.plates, latent_names(graph, exprs), node)
-    return _block(graph, base, cases, switch.selector, method, "asked for: a gate under EP")
+    base = _Factor(node.name, node.plates, latent_names(draft, exprs), node)
+    return _block(draft, base, cases, switch.selector, method, "asked for: a gate under EP")
 
 
 def comparison_block(
-    graph: Draft, name: str, expression: Apply, out: Expr, observed: bool, method: Method
+    draft: Draft, name: str, expression: Apply, out: Expr, observed: bool, method: Method
 ) -> SlotsBlock:
     """left > right where that is linear in some Gaussian variables, whatever else it depends on."""
-    known = known_in(graph)
+    known = known_in(draft)
     discrete = discrete_elements([*expression.args], known, name) + (() if observed else (out,))
     given = given_states(known, discrete)
     finder = Finder(name, given, Edges())
@@ -80,7 +80,7 @@ def comparison_block(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
             "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
         )
-    base = _Factor(name, expression.plates, latent_names(graph, [expression]), out)
+    base = _Factor(name, expression.plates, latent_names(draft, [expression]), out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
     return _finished(base, finder.edges.all(), discrete, (case,), None, known, method, reason)
 
@@ -109,14 +109,14 @@ def _jumps(branch: Branch, given: Known) -> bool:
 
 
 def _block(
-    graph: Facts,
+    facts: Facts,
     base: _Factor,
     cases: list[tuple],
     selector: Expr | None,
     method: Method,
     reason: str,
 ) -> SlotsBlock:
-    known, name = known_in(graph), base.name
+    known, name = known_in(facts), base.name
     exprs = [base.out, *(arg for _, args in cases for arg in args.values())]
     discrete = discrete_elements(exprs, known, name)
     if selector is not None:
