@@ -37,8 +37,8 @@ def explain_plan(
     for joint in plan.joints:
         members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
         lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
-    if told := in_words(plan):
-        lines.append(f"answers: {told}")
+    if exactness := in_words(plan):
+        lines.append(f"answers: {exactness}")
     if advice := _on_loops(plan):
         lines.append(advice)
     if short := short_loops(plan):

@@ -26,7 +26,7 @@ class Facts:
 
     `missing` names observed variables with missing entries on which nothing depends, `partly` has the others: latent
     variables of which some entries are given, with the inputs that hold these. `given` names the variables whose prior
-    is a belief among the data, `given_parts` says which of them share such a belief. `sizes` are those of the plates,
+    is a belief among the data, `given_parts` groups those that share such a belief. `sizes` are those of the plates,
     where they are known.
 
     `latent` are the random variables (and discrete lets) that get a belief; `forward` names those that nothing observed

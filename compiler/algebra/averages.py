@@ -45,7 +45,7 @@ class KnownQuotient(Average):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Power(Average):
-    """E x^n and E log x^n of a variable, whose family tells them."""
+    """E x^n and E log x^n of a variable, whose family has them."""
 
     exponent: int = 1
 

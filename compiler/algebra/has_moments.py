@@ -16,7 +16,7 @@ Known = Callable[[Expr], bool]
 
 def no_moments(exprs: Iterable[tuple[Expr, str]], known: Known) -> Expr | None:
     """The first expression whose moments no rule of VMP gives, each read as the given kind of domain."""
-    return next((found for expr, kind in exprs if (found := _silent(expr, kind, known)) is not None), None)
+    return next((found for expr, kind in exprs if (found := _without_moments(expr, kind, known)) is not None), None)
 
 
 def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
@@ -71,15 +71,15 @@ def _powered(expr: Expr) -> Random | None:
     return variable_of(expr)
 
 
-def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
+def _without_moments(expr: Expr, kind: str, known: Known) -> Expr | None:
     """The first expression below `expr`, read as `kind`, for which there is no rule."""
     if kind not in (NUMBER, POLYNOMIAL):
         if known(expr) or kind not in BY_KIND:
             return None
         if isinstance(expr, Let):
-            return _silent(expr.expression, kind, known)
+            return _without_moments(expr.expression, kind, known)
         if isinstance(expr, Gather):
-            return _silent(expr.source, kind, known)
+            return _without_moments(expr.source, kind, known)
         if not isinstance(expr, Apply):
             return None if readable(kind, expr.domain.kind) else expr
     try:

@@ -11,7 +11,7 @@ from ..language.nodes import Expr, Gather, Let, Random, parents
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """Tells whether an expression is data: all random variables and lets below it are observed or fixed.
+    """Whether an expression is data: all random variables and lets below it are observed or fixed.
 
     `sizes` are those of the plates, as far as they are known.
     """

@@ -1,4 +1,4 @@
-"""Whether an expression is an even or an odd function of a variable: x^2 and max(x, -x) do not tell its sign.
+"""Whether an expression is an even or an odd function of a variable: x^2 and max(x, -x) do not depend on its sign.
 
 A posterior may then have a mode on either side, and a run from one start sees one of them.
 """

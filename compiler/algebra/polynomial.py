@@ -17,7 +17,7 @@ from ..language.operations import DIVIDE, DOT, EXP, LOG, MAX, POWER, STACK, SUM
 def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
     """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
 
-    An atom to the power n is n times in its monomial. `known` tells what counts as data. Raises UnsupportedError for
+    An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
     powers that have no variance, and for atoms that are dependent.
     """
     found = _with_one_direction(expand(expr, known), known)

@@ -46,7 +46,7 @@ class Block(abc.ABC):
 
     `latent` names the random variables that it touches, `out` is the expression that the factor generates, None where
     it generates several. `where` are data that say which instances are in the block: those where all are true. `case`
-    says of which switch it is a part.
+    is the case of a switch that it is, if any.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Block(abc.ABC):
 
     @property
     def projects(self) -> bool:
-        """Whether EP keeps only moments of what the factor and the cavities say together."""
+        """Whether EP keeps only moments of the factor times the cavities."""
         return False
 
     def chosen(self, **changes: Any) -> Self:

@@ -70,7 +70,7 @@ class NetworkBlock(Block):
 
 
 def networks(draft: Draft) -> Draft:
-    """Merges the tables of each component that is worth it, and tells the others why they stay apart."""
+    """Merges the tables of each component that is worth it, and notes at the others why they stay apart."""
     blocks = list(draft.blocks)
     for component in _components(draft):
         merged = _treated(draft, component)

@@ -91,7 +91,7 @@ def admit(term: Term | Switch, owner: Owner) -> tuple[Term | Switch, tuple[Plate
 
 
 def _generated(term: Term, owner: Owner) -> Domain:
-    """The domain that a term generates; a refusal is told with the name of the variable."""
+    """The domain that a term generates; a refusal names the variable."""
     try:
         return term.factor.out({name: arg.domain for name, arg in term.args.items()})
     except ModelError as problem:

@@ -21,7 +21,7 @@ LONG = 32  # operands of a chain
 
 @contextlib.contextmanager
 def not_too_deep() -> Iterator[None]:
-    """Tells in a sentence that an expression nests deeper than Python's stack; a decorator, too."""
+    """A ModelError in place of Python's own where an expression nests deeper than its stack; a decorator, too."""
     try:
         yield
     except RecursionError:

@@ -331,7 +331,7 @@ def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
     if isinstance(classes, Plate):
         if classes in source.plates:
             return classes
-        classes, unknown = classes.size, ()  # two plates of unknown size cannot be told to correspond
+        classes, unknown = classes.size, ()  # two plates of unknown size need not correspond
     else:
         unknown = tuple(plate for plate in source.plates if plate.size is None)
     same = tuple(plate for plate in source.plates if plate.size is not None and plate.size == classes)

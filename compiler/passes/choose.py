@@ -213,8 +213,8 @@ def _lacking(block: EnergyBlock, known) -> str:
         return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
     edges = {"out": block.out.domain.kind, **block.factor.edges}
     exprs = {"out": block.out, **block.args}
-    silent = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
-    return f"VMP has no moments of {silent}" if silent is not None else ""
+    found = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
+    return "" if found is None else f"VMP has no moments of {found}"
 
 
 def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gate]:
@@ -356,12 +356,12 @@ def _energy(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBl
         if links & set(VECTOR_LINKS)
         else f"the factor is not conjugate in {', '.join(plain)}"
         if plain and not links
-        else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all speak EP")
+        else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all offer EP")
     )
     operator = f"{block.factor.name} expected log density" + (f" ({chosen})" if chosen else "")
-    told = ", ".join(sorted(accuracy)) or "as its expected log density"
+    words = ", ".join(sorted(accuracy)) or "as its expected log density"
     return dataclasses.replace(
-        block, choice=Choice(dataclasses.replace(NCVMP, bound=method.bound), operator, told, why)
+        block, choice=Choice(dataclasses.replace(NCVMP, bound=method.bound), operator, words, why)
     )
 
 

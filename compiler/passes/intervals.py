@@ -63,7 +63,7 @@ def _factor_key(factor: Expr) -> tuple:
 
 
 def _between(first: SiteBlock, second: SiteBlock) -> SiteBlock:
-    """0 < s + a < a + b: an interval site is told the width as its outcome."""
+    """0 < s + a < a + b: the outcome of an interval site is its width."""
     offsets = [functools.reduce(operator.mul, factors, ONE) for factors in first.form.offsets + second.form.offsets]
     reason = "a constraint from both sides: infinite divergence under VMP, exact moments under EP"
     return dataclasses.replace(

@@ -1,6 +1,6 @@
 """A factor of VMP as EP would read one instance of it: every number that it touches is a variable of that instance.
 
-VMP keeps the beliefs of these numbers apart, so that what the factor says of them together is in the factor alone.
+VMP keeps the beliefs of these numbers apart, so that how they depend on each other is in the factor alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Exact observations of linear forms of one Gaussian belief.
 
 Where all that a form is made of shares one belief, its exact value would be a message of infinite precision. It is a
-measurement whose precision is finite and so large that the answers do not tell:
-`engine/values/exact_observations.py` says how large.
+measurement whose precision is finite and so large that the answers do not show it:
+`engine/values/exact_observations.py` computes how large.
 """
 
 from __future__ import annotations

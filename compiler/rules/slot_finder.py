@@ -89,7 +89,7 @@ def discrete_elements(exprs: Iterable[Expr], known: Known, name: str) -> tuple[E
 
 
 def given_states(known: Known, discrete: tuple[Expr, ...]) -> Known:
-    """Tells whether an expression is data once the discrete elements have a state."""
+    """Whether an expression is data once the discrete elements have a state."""
     keys = {discrete_key(expr) for expr in discrete}
 
     def given(expr: Expr) -> bool:
@@ -118,7 +118,7 @@ class Edges:
 
 @dataclasses.dataclass(frozen=True)
 class Finder:
-    """Makes branches; `given` tells what is data given the discrete states, `name` whose factor it is."""
+    """Makes branches; `given` decides what is data given the discrete states, `name` whose factor it is."""
 
     name: str
     given: Known
