@@ -19,7 +19,7 @@ from .graph import Plan
 from .language.nodes import parents
 
 
-class Answer(NamedTuple):
+class Exactness(NamedTuple):
     """The variables that hang together, and why their marginals are approximate: nothing where they are exact.
 
     `kinds` are those of their domains. `moments` is true where only the expected statistics of their beliefs are exact:
@@ -32,7 +32,7 @@ class Answer(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def answers(plan: Plan) -> list[Answer]:
+def answers(plan: Plan) -> list[Exactness]:
     """One answer for every group of variables that factors tie together, in order of declaration."""
     import networkx as nx  # here: only explanations need it
 
@@ -48,7 +48,7 @@ def answers(plan: Plan) -> list[Answer]:
         names = tuple(_shown(plan, name) for name in own)
         kinds = tuple(plan.latent[name].domain.kind for name in own)
         reasons = tuple(_reasons(plan, blocks, loops))
-        found.append(Answer(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
+        found.append(Exactness(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
     return found
 
 

@@ -13,7 +13,7 @@ Known = Callable[[Expr], bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Side:
+class MaximumSide:
     """Where `above` > 0, the maximum `whole` is `part`."""
 
     whole: Apply
@@ -38,7 +38,7 @@ class Side:
         return {name: self.of(expr) for name, expr in exprs.items()}
 
 
-def sides(exprs: Iterable[Expr], known: Known) -> tuple[Side, Side] | None:
+def maximum_sides(exprs: Iterable[Expr], known: Known) -> tuple[MaximumSide, MaximumSide] | None:
     """The two sides of the first maximum that expressions are made of; None where there is none."""
     stack = list(exprs)
     while stack:
@@ -47,7 +47,7 @@ def sides(exprs: Iterable[Expr], known: Known) -> tuple[Side, Side] | None:
             continue
         if applies(node, MAX):
             left, right = node.args
-            return Side(node, left, left - right), Side(node, right, right - left)
+            return MaximumSide(node, left, left - right), MaximumSide(node, right, right - left)
         if isinstance(node, Let):
             stack.append(node.expression)
         elif isinstance(node, Apply):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from ..language.nodes import Expr, Plate
@@ -45,8 +46,8 @@ class Block(abc.ABC):
     """All instances of one factor over `plates`.
 
     `latent` names the random variables that it touches, `out` is the expression that the factor generates, None where
-    it generates several. `where` are data that say which instances are in the block: those where all are true. `case`
-    is the case of a switch that it is, if any.
+    it generates several, `args` are the arguments of its term, where it comes from one. `where` are data that say which
+    instances are in the block: those where all are true. `case` is the case of a switch that it is, if any.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Block(abc.ABC):
     latent: tuple[str, ...]
     choice: Choice
     out: Any = None
+    args: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
     where: tuple[Expr, ...] = ()
     case: SwitchCase | None = None
 
@@ -78,7 +80,7 @@ class Block(abc.ABC):
     @property
     def arguments(self) -> tuple[Expr, ...]:
         """The expressions of the factor's arguments."""
-        return ()
+        return tuple(self.args.values())
 
     @property
     def elements(self) -> tuple[Expr, ...]:

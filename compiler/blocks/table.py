@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from ..language.nodes import Expr
@@ -42,12 +41,7 @@ class ConditionalTable(TableBlock):
     """
 
     factor: Any
-    args: Mapping[str, Expr]
     selector: Expr | None = None
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        return tuple(self.args.values())
 
     @property
     def roots(self) -> list[Expr]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -13,7 +14,25 @@ from .base import Block
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ChainBlock(Block):
+class WholeBlock(Block):
+    """All elements of one variable along some of its plates jointly."""
+
+    @property
+    @abc.abstractmethod
+    def whole(self) -> tuple[Plate, ...]:
+        """These plates."""
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return (self.out,) if self.out.name in self.latent else ()
+
+    @property
+    def independent(self) -> tuple[Plate, ...]:
+        return tuple(plate for plate in self.plates if plate not in set(self.whole))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ChainBlock(WholeBlock):
     """The elements of a chain jointly; the random `parameters` of its terms through their moments."""
 
     chain: Chain
@@ -24,12 +43,8 @@ class ChainBlock(Block):
         return (*self.chain.first.args.values(), *self.chain.then.args.values())
 
     @property
-    def elements(self) -> tuple[Expr, ...]:
-        return (self.out,) if self.out.name in self.latent else ()
-
-    @property
-    def independent(self) -> tuple[Plate, ...]:
-        return tuple(plate for plate in self.plates if plate is not self.chain.over)
+    def whole(self) -> tuple[Plate, ...]:
+        return (self.chain.over,)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,7 +73,7 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ProcessBlock(Block):
+class ProcessBlock(WholeBlock):
     """A Gaussian process at all its inputs jointly."""
 
     process: Process
@@ -68,12 +83,8 @@ class ProcessBlock(Block):
         return (self.process.inputs, self.process.mean, *self.process.parameters.values())
 
     @property
-    def elements(self) -> tuple[Expr, ...]:
-        return (self.out,) if self.out.name in self.latent else ()
-
-    @property
-    def independent(self) -> tuple[Plate, ...]:
-        return tuple(plate for plate in self.plates if plate not in set(self.process.over))
+    def whole(self) -> tuple[Plate, ...]:
+        return self.process.over
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

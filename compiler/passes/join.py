@@ -131,7 +131,7 @@ def dimension(member: Random, plates: tuple[Plate, ...], sizes: Mapping[str, int
 # which variables meet -------------------------------------------------------------------------------------------------
 
 
-class Use(NamedTuple):
+class ElementUse(NamedTuple):
     """A variable in a linear form, and by which index data its element is chosen."""
 
     variable: Random
@@ -141,13 +141,13 @@ class Use(NamedTuple):
 Meeting = frozenset  # of the uses in one linear form
 
 
-def _use(variable: Random, element: Expr) -> Use:
+def _use(variable: Random, element: Expr) -> ElementUse:
     place = []
     while isinstance(element, (Let, Gather)):
         if isinstance(element, Gather):
             place.append((atom_key(element.index), element.axis.name))
         element = element.expression if isinstance(element, Let) else element.source
-    return Use(variable, tuple(place))
+    return ElementUse(variable, tuple(place))
 
 
 def _candidates(draft: Draft) -> set[Random]:
@@ -173,10 +173,10 @@ def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
     if not isinstance(block, EnergyBlock):
         return None
     if shared_before(block):  # element by element, or all elements with each other
-        return [Meeting(Use(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
+        return [Meeting(ElementUse(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
     known = known_in(draft)
     latent = isinstance(block.out, Random) and block.out.name in draft.latent
-    own = Meeting([Use(block.out, ())] if latent else [])
+    own = Meeting([ElementUse(block.out, ())] if latent else [])
     try:
         if isinstance(block.factor.role, ScalarGaussian):
             centre, precision = gaussian_arguments(block)
@@ -197,7 +197,7 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     if known(expr):
         return [Meeting()]
     if isinstance(expr, Random):
-        return [Meeting([Use(expr, ())])]
+        return [Meeting([ElementUse(expr, ())])]
     if not expr.domain.is_real:
         if isinstance(expr, Gather) and not known(expr.index):
             raise UnsupportedError("a gate")
@@ -242,7 +242,7 @@ def _components(draft: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Ra
     return groups
 
 
-def _within(form: Meeting, group: Iterable[Random]) -> list[Use]:
+def _within(form: Meeting, group: Iterable[Random]) -> list[ElementUse]:
     members = set(group)
     return [use for use in form if use.variable in members]
 

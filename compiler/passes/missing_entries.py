@@ -28,7 +28,7 @@ SPLIT = 3  # elements of partly observed variables by which one factor is split 
 Path = tuple[Gather, ...]  # through which gathers an element is reached, the outermost first
 
 
-class Data(NamedTuple):
+class PartlyObserved(NamedTuple):
     """The data of a partly observed variable: its values, and where they are given (true) and missing (one).
 
     They have names of their own: that of the variable would say that all of it is known.
@@ -39,10 +39,10 @@ class Data(NamedTuple):
     missing: Input
 
 
-def data_of(variable: Random) -> Data:
+def data_of(variable: Random) -> PartlyObserved:
     """The inputs that stand for what is given of a variable."""
     name, plates = variable.name, variable.plates
-    return Data(
+    return PartlyObserved(
         Input(given_values(name), plates, variable.domain),
         Input(is_given(name), plates, boolean),
         Input(is_missing(name), plates, real),
@@ -58,7 +58,7 @@ class _Element:
     summed: bool  # whether it stands inside a sum over one of its plates
 
 
-class Case(NamedTuple):
+class EntryCase(NamedTuple):
     """A factor over the instances where `where` holds; `rewritten` puts data in the place of the elements given."""
 
     where: tuple[Expr, ...]
@@ -124,7 +124,7 @@ def _check_term(draft: Draft, node: Random) -> None:
 # the cases of a factor ------------------------------------------------------------------------------------------------
 
 
-def _cases(draft: Draft, name: str, roots: list[Expr]) -> Iterator[Case]:
+def _cases(draft: Draft, name: str, roots: list[Expr]) -> Iterator[EntryCase]:
     elements = _elements(draft, roots)
     apart = {key: e for key, e in elements.items() if not e.summed}
     if len(apart) > SPLIT:
@@ -143,7 +143,7 @@ def _cases(draft: Draft, name: str, roots: list[Expr]) -> Iterator[Case]:
     for choice in itertools.product((True, False), repeat=len(apart)):
         given = dict(zip(apart, choice, strict=True))
         where = tuple(e.given if given[key] else ~e.given for key, e in apart.items())
-        yield Case(where, _Rewriting(draft, given))
+        yield EntryCase(where, _Rewriting(draft, given))
 
 
 def _no_sum(name: str, element: _Element) -> str:

@@ -17,7 +17,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Switch
 from ...factors.roles import ScalarGaussian, VectorGaussian
 from ..algebra.known import known_in, latent_names, ungathered
-from ..algebra.maxima import sides
+from ..algebra.maxima import maximum_sides
 from ..algebra.squares import square_of
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
@@ -139,14 +139,14 @@ def _block(
 def _branches(finder: Finder, factor, out: Expr, args) -> tuple[Branch, ...]:
     """A Gaussian with a maximum in its mean is split into its two sides; one branch for all else."""
     role = factor.role
-    split = sides([args[role.mean]], finder.given) if isinstance(role, ScalarGaussian) else None
+    split = maximum_sides([args[role.mean]], finder.given) if isinstance(role, ScalarGaussian) else None
     if split is None:
         return (_branch(finder, factor, out, args),)
     found = []
     for side in split:
         here = side.of_all(args)
         parts, above = difference(here[role.mean], out, finder.given), expand(side.above, finder.given)
-        inner = sides(here.values(), finder.given) or sides([side.above], finder.given)
+        inner = maximum_sides(here.values(), finder.given) or maximum_sides([side.above], finder.given)
         # The positivity of two quantities at once has no closed form.
         found.append(inner or _gaussian(finder, factor, here, parts, above))
     linked = tuple(branch for branch in found if isinstance(branch, Branch))
