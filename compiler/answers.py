@@ -95,8 +95,8 @@ def _of_block(plan: Plan, block: Block) -> str | None:
 
 
 def _kept(block: Block) -> str:
-    kinds = {edge.variable.domain.kind for edge in block.edges} if isinstance(block, SlotsBlock) else {"real"}
-    return "means and variances" if kinds <= {"real", "vector"} else "some moments"
+    gaussian = not isinstance(block, SlotsBlock) or all(edge.variable.domain.is_gaussian for edge in block.edges)
+    return "means and variances" if gaussian else "some moments"
 
 
 def _single(plan: Plan, block: Block) -> bool:

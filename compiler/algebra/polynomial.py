@@ -32,10 +32,10 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], 
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
     if exponent == 1 or applies(base, EXP):
         return
-    kind, variable = base.domain.kind, not isinstance(base, Apply)
-    if variable and (kind == "positive" or (kind == "unit" and exponent > 0)):
+    domain, variable = base.domain, not isinstance(base, Apply)
+    if variable and (domain.is_positive or (domain.is_unit and exponent > 0)):
         return
-    if exponent == 2 and kind == "real" and (variable or is_projection(base, known)):
+    if exponent == 2 and domain.is_real and (variable or is_projection(base, known)):
         return
     if exponent < 0:
         raise UnsupportedError(

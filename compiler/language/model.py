@@ -247,7 +247,7 @@ class Model:
             )
         if domain.is_index or isinstance(domain.size, Plate):
             self._check_plate(f"Input '{name}'", domain.plate if domain.is_index else domain.size)
-        elif domain.kind in ("vector", "category", "simplex", "posdef"):
+        elif domain.is_vector or domain.is_category or domain.is_simplex or domain.is_posdef:
             return dataclasses.replace(domain, size=_positive_integer(name, domain.size))
         elif domain.is_matrix:
             return dataclasses.replace(domain, size=tuple(_positive_integer(name, size) for size in domain.size))

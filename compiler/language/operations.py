@@ -23,11 +23,6 @@ from ...factors.factor import VECTOR_LINKS
 if TYPE_CHECKING:  # nodes are made of operations
     from .nodes import Plate
 
-NUMERIC = frozenset({"real", "sparse", "positive", "unit", "count"})
-CLASSES = frozenset({"category", "boolean"})
-_ABOVE_ZERO = frozenset({"positive", "unit"})
-_ANY_SIGN = frozenset({"real", "sparse"})
-
 Refuse = Callable[..., ModelError]
 """Makes the error: `refuse(what the operation takes, hint)`."""
 Options = Mapping[str, Any]  # the fixed settings of one use: an exponent, the plate that it runs over
@@ -105,34 +100,29 @@ def _of_curve(degrees: Sequence[float]) -> float:
 # Domains --------------------------------------------------------------------------------------------------------------
 
 
-def _kinds(operands: Sequence[Domain]) -> set[str]:
-    return {domain.kind for domain in operands}
-
-
 def _scalars(operands: Sequence[Domain], refuse: Refuse, hint: str = "") -> None:
-    if not _kinds(operands) <= NUMERIC:
+    if not all(operand.is_numeric for operand in operands):
         raise refuse("numbers", hint or _numeric_hint(operands))
 
 
 def _numeric_hint(operands: Sequence[Domain]) -> str:
-    kinds = _kinds(operands)
-    if "boolean" in kinds or "category" in kinds:
+    if any(operand.is_discrete for operand in operands):
         return "To let a discrete variable choose between values, index with it (`mean[z]`) or use cv.switch(...)."
-    if "vector" in kinds:
+    if any(operand.is_vector for operand in operands):
         return "Two vectors are added with `+` and multiplied with cv.dot(a, b); a number scales a vector with `*`."
     return "Only real, positive, unit and count expressions are numbers."
 
 
 def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = _kinds(operands)
-    if kinds == {"vector"}:
+    if all(operand.is_vector for operand in operands):
         return _same_vector(operands, refuse)
-    if kinds <= CLASSES:
+    if all(operand.is_discrete for operand in operands):
         return domains.category(1 + sum(classes(operand, refuse) - 1 for operand in operands))
     _scalars(operands, refuse)
-    if kinds == {"count"}:
+    if all(operand.is_count for operand in operands):
         return domains.count
-    return domains.positive if kinds & _ABOVE_ZERO and not kinds & _ANY_SIGN else domains.real
+    negative = any(operand.is_real or operand.is_sparse for operand in operands)
+    return domains.real if negative else domains.positive  # one of them is no count, and above zero
 
 
 def classes(domain: Domain, refuse: Refuse) -> int:
@@ -147,12 +137,17 @@ def classes(domain: Domain, refuse: Refuse) -> int:
 
 
 def _subtract(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) == {"vector"}:
+    if all(operand.is_vector for operand in operands):
         return _same_vector(operands, refuse)
-    if _kinds(operands) == {"category"}:
+    if all(operand.is_category for operand in operands):
         return domains.category(classes(operands[0], refuse))
     _scalars(operands, refuse)
     return domains.real
+
+
+def is_countable(domain: Domain) -> bool:
+    """Whether values are truth values, classes, counts or positions, which may equal each other."""
+    return domain.is_discrete or domain.is_count or domain.is_index
 
 
 def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -162,20 +157,22 @@ def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 
 def _multiply(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = [domain.kind for domain in operands]
-    if kinds.count("vector") == 1 and set(kinds) - {"vector"} <= NUMERIC:
-        return operands[kinds.index("vector")]
+    first, second = operands
+    if first.is_vector and second.is_numeric:
+        return first
+    if second.is_vector and first.is_numeric:
+        return second
     _scalars(operands, refuse)
-    if len(set(kinds)) == 1 and kinds[0] in ("unit", "count"):
-        return operands[0]
-    return domains.positive if set(kinds) <= _ABOVE_ZERO else domains.real
+    if first == second and (first.is_unit or first.is_count):
+        return first
+    return domains.positive if first.is_bounded and second.is_bounded else domains.real
 
 
 def _divide(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if operands[0].is_vector and operands[1].is_numeric:
         return operands[0]
     _scalars(operands, refuse)
-    return domains.positive if _kinds(operands) <= _ABOVE_ZERO else domains.real
+    return domains.positive if all(operand.is_bounded for operand in operands) else domains.real
 
 
 def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -191,7 +188,7 @@ def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domai
 
 
 def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) != {"vector"}:
+    if not all(operand.is_vector for operand in operands):
         raise refuse(
             "two vectors",
             "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.",
@@ -248,7 +245,7 @@ def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
 
 
 def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
-    if not _kinds(operands) <= NUMERIC:
+    if not operands[0].is_numeric:
         raise refuse(f"a real expression over the plate '{over.name}'")
     return domains.simplex(over)
 
@@ -258,29 +255,30 @@ def _map_hint(domain: Domain) -> str:
 
 
 def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) != {"boolean"}:
+    if not all(operand.is_boolean for operand in operands):
         raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`) or with cv.bernoulli(p).")
     return domains.boolean
 
 
 def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
-    if _kinds(operands) != {"boolean"}:
+    if not all(operand.is_boolean for operand in operands):
         raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`).")
     return domains.boolean
 
 
 def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = _kinds(operands)
-    if len(kinds) != 1 or not kinds <= {"boolean", "category", "count", "index"}:
+    first, second = operands
+    if first.kind != second.kind or not is_countable(first):
         hint = (
             "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
         )
-        raise refuse("two discrete expressions of one kind", hint if kinds & NUMERIC else "")
+        raise refuse("two discrete expressions of one kind", hint if first.is_numeric or second.is_numeric else "")
     return domains.boolean
 
 
 def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if "category" not in _kinds(operands) or not _kinds(operands) <= NUMERIC | {"category"}:
+    classes = any(operand.is_category for operand in operands)
+    if not classes or not all(operand.is_category or operand.is_numeric for operand in operands):
         _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
     return domains.boolean
 

@@ -32,7 +32,9 @@ from .operations import (
     SUBTRACT,
     XOR,
     Operation,
+    is_countable,
 )
+from .values import convert
 
 
 def wrap(value: Any, other: Expr) -> Expr:
@@ -242,27 +244,25 @@ def at_least(left: Any, right: Any) -> Expr:
     """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
     counts and classes.
     """
-    kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
-    if kinds == {"count"} or "category" in kinds:
+    operands = [operand.domain for operand in (left, right) if isinstance(operand, Expr)]
+    if all(operand.is_count for operand in operands) or any(operand.is_category for operand in operands):
         return apply(NOT, apply(GREATER, right, left))
     return apply(GREATER, left, right)
 
 
 def equal(left: Expr, right: Any) -> Expr:
     """left == right for discrete expressions; the number on the right is a class, a count or a truth value."""
-    kind = left.domain.kind
-    if is_number(right) and not isinstance(right, Expr) and kind in ("boolean", "category", "count", "index"):
+    if is_number(right) and not isinstance(right, Expr) and is_countable(left.domain):
         right = _discrete_constant(left, _number(right))
     return apply(EQUAL, left, right)
 
 
 def _discrete_constant(left: Expr, number: float) -> Constant:
-    kind, size = left.domain.kind, left.domain.size
-    top = {"boolean": 2, "category": size if isinstance(size, int) else np.inf}.get(kind, np.inf)
+    size = 2 if left.domain.is_boolean else left.domain.size
+    top = size if isinstance(size, int) else np.inf
     if number != int(number) or not 0 <= number < top:
         raise ModelError(f"'{left}' ({left.domain}) is compared with {number:g}, which it can never equal.")
-    dtype = {"boolean": bool, "count": np.float64}.get(kind, np.int32)
-    return Constant(np.array(number, dtype), (), left.domain)
+    return Constant(convert(np.array(number), left.domain.kind), (), left.domain)
 
 
 def gather(source: Expr, index: Any) -> Gather:
@@ -309,15 +309,15 @@ def _gathered(source: Expr, index: Expr, axis: Plate) -> Gather:
 
 
 def _gather_axis(source: Expr, index: Expr) -> Plate:
-    kind, names = index.domain.kind, tuple(plate.name for plate in source.plates)
-    if kind == "index":
+    names = tuple(plate.name for plate in source.plates)
+    if index.domain.is_index:
         if index.domain.plate in source.plates:
             return index.domain.plate
         raise ModelError(
             f"{index} indexes plate '{index.domain.plate.name}', but the plates of {source} are {names}. "
             f"Declare {source} with that plate, or {index} with the domain cv.index(...) of a plate that {source} has."
         )
-    if kind in ("category", "boolean"):
+    if index.domain.is_discrete:
         return _gate_axis(source, index, names)
     raise ModelError(
         f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or "

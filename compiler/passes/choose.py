@@ -40,7 +40,7 @@ from ..rules.conditional_tables import switch_table, table
 from ..rules.coupled_site import coupled_site
 from ..rules.gaussian_process import process_block
 from ..rules.logic import constraint_blocks, ep_or_power, let_block
-from ..rules.slot_finder import SCALAR, beside
+from ..rules.slot_finder import beside, is_integrable
 from .missing_entries import split, split_expression
 
 ZERO = Constant(np.array(0.0), (), real)
@@ -199,7 +199,7 @@ def _no_average(block: EnergyBlock, known) -> str:
     linear form in several variables the belief that they share under VMP counts for more.
     """
     inside = [random_elements(arg, known) for arg in block.args.values()]
-    scalars = all(variable.domain.kind in SCALAR for found in inside for variable, _ in found)
+    scalars = all(is_integrable(variable.domain) for found in inside for variable, _ in found)
     few = len(set().union(*inside)) <= MOST_SCALARS and all(len(found) <= 1 for found in inside)
     if not block.factor.derived or not known(block.out) or not scalars or not few:
         return ""

@@ -42,7 +42,7 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
     )
     if parameters:
         reason += f"; {', '.join(parameters)} through their moments (structured VMP)"
-    states = {"real": "Gaussian", "vector": "Gaussian"}.get(node.domain.kind, "sum-product")
+    states = "Gaussian" if node.domain.is_gaussian else "sum-product"
     make = ChainBlock if chain.parent is None else TreeBlock
     return make(
         name=node.name,

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...factors.domains import real
+from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
 from ..algebra.linear import ONE, element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
@@ -31,7 +31,6 @@ COUPLING = {
     **dict.fromkeys(OVER_CLASSES, "couples all classes"),
 }
 """Operations that read more numbers than quadrature takes, each in words."""
-SCALAR = ("real", "positive", "unit", "count")
 
 
 class NoSlots(UnsupportedError):
@@ -43,6 +42,11 @@ class NoSlots(UnsupportedError):
     def __init__(self, problem: str, remedy: str = "", otherwise: str = "") -> None:
         super().__init__(" ".join(filter(None, (problem, remedy, otherwise))))
         self.problem, self.remedy = problem, remedy
+
+
+def is_integrable(domain: Domain) -> bool:
+    """Whether quadrature takes single numbers of a domain: those that may be exactly zero have no density."""
+    return domain.is_numeric and not domain.is_sparse
 
 
 def beside(refusal: UnsupportedError, lacking: str) -> UnsupportedError:
@@ -230,7 +234,7 @@ class Finder:
             found[atom_key(node)] = form
             return
         variable = element_of(node, self.given)
-        if variable is not None and variable.domain.kind in SCALAR:
+        if variable is not None and is_integrable(variable.domain):
             found[atom_key(node)] = self._bare(variable, node, self.edges.number(variable, node, None, node))
             return
         if isinstance(node, (Random, Gather)) or applies(node, *COUPLING):
