@@ -15,7 +15,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
 from ..language.atoms import Monomial, atom_key, powers, variables
-from ..language.nodes import Apply, Expr, Gather, Let, Previous, Random, applies, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents
 from ..language.operations import (
     ADD,
     DIVIDE,
@@ -38,7 +38,6 @@ from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
 from .polynomial import monomials
 
-Known = Callable[[Expr], bool]
 Rewrite = Callable[[list[Monomial]], list[Monomial]]
 
 
@@ -47,7 +46,7 @@ def readable(kind: str, own: str) -> bool:
     return kind == own or (BY_KIND.get(kind), BY_KIND.get(own)) in READ_AS
 
 
-def average(expr: Expr, kind: str, known: Known, rewrite: Rewrite | None = None) -> Average:
+def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None) -> Average:
     """The rule for the moments of what is no variable, read as `kind`; UnsupportedError where there is none.
 
     `rewrite` is applied to the monomials of a polynomial: those who know joint beliefs merge the members of one.
@@ -73,7 +72,7 @@ def average(expr: Expr, kind: str, known: Known, rewrite: Rewrite | None = None)
 CONTINUOUS = ("real", "sparse", "positive", "unit")
 
 
-def _logical(expr: Apply, known: Known) -> Average:
+def _logical(expr: Apply, known: IsData) -> Average:
     if len(expr.args) > 1:
         _check_apart(expr, known)
     return rules.Logical(expr, "boolean", tuple((arg, "boolean") for arg in expr.args))
@@ -82,12 +81,12 @@ def _logical(expr: Apply, known: Known) -> Average:
 # Positive expressions -------------------------------------------------------------------------------------------------
 
 
-def _product(expr: Apply, known: Known) -> Average:
+def _product(expr: Apply, known: IsData) -> Average:
     _check_apart(expr, known)
     return rules.Product(expr, "positive", tuple((arg, "positive") for arg in expr.args))
 
 
-def _quotient(expr: Apply, known: Known) -> Average:
+def _quotient(expr: Apply, known: IsData) -> Average:
     above, below = expr.args
     if known(below):
         return rules.KnownQuotient(expr, "positive", ((above, "positive"), (below, "positive")))
@@ -96,7 +95,7 @@ def _quotient(expr: Apply, known: Known) -> Average:
     return rules.Quotient(expr, "positive", ((above, "positive"), (base, "positive")), exponent=exponent)
 
 
-def _power(expr: Apply, known: Known) -> Average:
+def _power(expr: Apply, known: IsData) -> Average:
     if not expr.args[0].domain.is_positive:
         _no_logarithm(expr, known)
     base, exponent = _power_of(expr, expr, 1)
@@ -130,7 +129,7 @@ def variable_of(expr: Expr) -> Random | None:
     return found if isinstance(found, Random) else None
 
 
-def _no_logarithm(expr: Apply, known: Known) -> NoReturn:
+def _no_logarithm(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. "
         "Positive expressions are products, quotients and powers of positive variables, and cv.exp of a real "
@@ -138,7 +137,7 @@ def _no_logarithm(expr: Apply, known: Known) -> NoReturn:
     )
 
 
-POSITIVES: dict[Operation, Callable[[Apply, Known], Average]] = {
+POSITIVES: dict[Operation, Callable[[Apply, IsData], Average]] = {
     MULTIPLY: _product,
     DIVIDE: _quotient,
     POWER: _power,
@@ -148,42 +147,42 @@ POSITIVES: dict[Operation, Callable[[Apply, Known], Average]] = {
 # Vectors --------------------------------------------------------------------------------------------------------------
 
 
-def _vector_sum(expr: Apply, known: Known) -> Average:
+def _vector_sum(expr: Apply, known: IsData) -> Average:
     _check_apart(expr, known)
     return rules.VectorSum(expr, "vector", tuple((arg, "vector") for arg in expr.args))
 
 
-def _vector_difference(expr: Apply, known: Known) -> Average:
+def _vector_difference(expr: Apply, known: IsData) -> Average:
     _check_apart(expr, known)
     return rules.VectorDifference(expr, "vector", tuple((arg, "vector") for arg in expr.args))
 
 
-def _opposite(expr: Apply, known: Known) -> Average:
+def _opposite(expr: Apply, known: IsData) -> Average:
     return rules.Opposite(expr, "vector", ((expr.args[0], "vector"),))
 
 
-def _matrix_product(expr: Apply, known: Known) -> Average:
+def _matrix_product(expr: Apply, known: IsData) -> Average:
     matrix, vector = expr.args
     if not known(matrix):
         _no_vector(expr, known)
     return rules.MatrixProduct(expr, "vector", ((vector, "vector"),), (matrix,))
 
 
-def _multiple(expr: Apply, known: Known) -> Average:
+def _multiple(expr: Apply, known: IsData) -> Average:
     """A vector times an independent number."""
     _check_apart(expr, known)
     vector, number = expr.args if expr.args[0].domain.is_vector else expr.args[::-1]
     return rules.Scaled(expr, "vector", ((vector, "vector"), (number, "real")))
 
 
-def _fraction(expr: Apply, known: Known) -> Average:
+def _fraction(expr: Apply, known: IsData) -> Average:
     """A vector over an independent number."""
     _check_apart(expr, known)
     vector, number = expr.args
     return rules.Scaled(expr, "vector", ((vector, "vector"), (1.0 / number, "real")))
 
 
-def _plate_sum(expr: Apply, known: Known) -> Average:
+def _plate_sum(expr: Apply, known: IsData) -> Average:
     """The elements must be independent; those chosen by index data are taken for different ones."""
     over = expr.option("over")
     for variable in _whole(expr.args[0]):
@@ -195,7 +194,7 @@ def _plate_sum(expr: Apply, known: Known) -> Average:
     return rules.PlateSum(expr, "vector", ((expr.args[0], "vector"),))
 
 
-def _stacked(expr: Apply, known: Known) -> Average:
+def _stacked(expr: Apply, known: IsData) -> Average:
     if expr.over is not None:
         return _elements(expr, known)
     apart = [{v for v in variables(arg) if not known(v)} for arg in expr.args]
@@ -204,7 +203,7 @@ def _stacked(expr: Apply, known: Known) -> Average:
     return rules.Stacked(expr, "vector", (*((arg, "real") for arg in expr.args), *sums), pairs=pairs)
 
 
-def _elements(expr: Apply, known: Known) -> Average:
+def _elements(expr: Apply, known: IsData) -> Average:
     over = expr.option("over")
     if dependent(expr.args[0], over, known):
         raise UnsupportedError(
@@ -214,18 +213,18 @@ def _elements(expr: Apply, known: Known) -> Average:
     return rules.Elements(expr, "vector", ((expr.args[0], "real"),))
 
 
-def _together(expr: Apply, known: Known) -> Average:
+def _together(expr: Apply, known: IsData) -> Average:
     return rules.Together(expr, "vector")
 
 
-def _no_vector(expr: Apply, known: Known) -> NoReturn:
+def _no_vector(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences, multiples by a number, "
         "matrix @ vector and cv.dot of vectors do."
     )
 
 
-VECTORS: dict[Operation, Callable[[Apply, Known], Average]] = {
+VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
     ADD: _vector_sum,
     SUBTRACT: _vector_difference,
     NEGATE: _opposite,
@@ -238,7 +237,7 @@ VECTORS: dict[Operation, Callable[[Apply, Known], Average]] = {
 }
 
 
-def _check_apart(expr: Apply, known: Known) -> None:
+def _check_apart(expr: Apply, known: IsData) -> None:
     """Operands must not share a random variable: the covariance between them has no rule.
 
     Elements chosen by index data are taken for different ones, and a point has no covariance.
@@ -261,7 +260,7 @@ def _whole(expr: Expr) -> set[Random]:
 # Real expressions -----------------------------------------------------------------------------------------------------
 
 
-def _polynomial(expr: Expr, known: Known, rewrite: Rewrite | None) -> Average:
+def _polynomial(expr: Expr, known: IsData, rewrite: Rewrite | None) -> Average:
     terms = monomials(expr, known)
     terms = rewrite(terms) if rewrite is not None else terms
     bases = [powers(atoms) for _, atoms in terms]
@@ -280,7 +279,7 @@ def _polynomial(expr: Expr, known: Known, rewrite: Rewrite | None) -> Average:
     )
 
 
-def _dot(expr: Apply, known: Known) -> Average:
+def _dot(expr: Apply, known: IsData) -> Average:
     left, right = expr.args
     if known(left):
         left, right = right, left
@@ -292,7 +291,7 @@ def _dot(expr: Apply, known: Known) -> Average:
     return rules.InnerProduct(expr, NUMBER, ((left, "vector"), (right, "vector")))
 
 
-def _check_two(expr: Apply, left: Expr, right: Expr, known: Known) -> None:
+def _check_two(expr: Apply, left: Expr, right: Expr, known: IsData) -> None:
     """Two sides of an inner product must be independent; elements chosen by index data are taken for different ones."""
     shared = [v for v in variables(left) & variables(right) if not known(v)]
     if shared and not (isinstance(left, Gather) and isinstance(right, Gather)):
@@ -302,34 +301,34 @@ def _check_two(expr: Apply, left: Expr, right: Expr, known: Known) -> None:
         )
 
 
-def _exponential(expr: Apply, known: Known) -> Average:
+def _exponential(expr: Apply, known: IsData) -> Average:
     return rules.Exponential(expr, NUMBER, ((expr.args[0], "real"),))
 
 
-def _logarithm(expr: Apply, known: Known) -> Average:
+def _logarithm(expr: Apply, known: IsData) -> Average:
     (argument,) = expr.args
     if variable_of(argument) is None or not argument.domain.is_bounded:
         _no_number(expr, known)
     return rules.Logarithm(expr, NUMBER, ((argument, argument.domain.kind),))
 
 
-def _number_sum(expr: Apply, known: Known) -> Average:
+def _number_sum(expr: Apply, known: IsData) -> Average:
     return rules.NumberSum(expr, NUMBER, ((expr.args[0], POLYNOMIAL),))
 
 
-def _larger(expr: Apply, known: Known) -> Average:
+def _larger(expr: Apply, known: IsData) -> Average:
     left, right = expr.args
     return rules.Larger(expr, NUMBER, tuple((e, "real") for e in (left, right, left - right)))
 
 
-def _no_number(expr: Apply, known: Known) -> NoReturn:
+def _no_number(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The real expression '{expr}' ({expr.op}) has no moments in closed form; sums, products, quotients and powers "
         "of variables, cv.dot, cv.max, cv.min, cv.exp, and cv.log of positive variables do."
     )
 
 
-ATOMS: dict[Operation, Callable[[Apply, Known], Average]] = {
+ATOMS: dict[Operation, Callable[[Apply, IsData], Average]] = {
     DOT: _dot,
     EXP: _exponential,
     LOG: _logarithm,

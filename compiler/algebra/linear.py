@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ...factors.domains import real
 from ..blocks.site import LinearForm, LinearTerm
 from ..language.atoms import atom_key
 from ..language.monomials import expand
-from ..language.nodes import Constant, Expr, Gather, Let, Random, applies
+from ..language.nodes import Constant, Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import DOT, SUM
 from .polynomial import monomials
 from .sums import unrolled
@@ -21,7 +20,7 @@ from .sums import unrolled
 ONE = Constant(np.array(1.0), (), real)
 
 
-def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
+def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
     """`expr` as a linear form of Gaussian variables, or None where it is not linear in them."""
     if not all(_may_be_linear(atoms, known) for _, atoms in expand(expr, known)):
         return None  # before it is asked for moments, which what is not linear may lack
@@ -38,7 +37,7 @@ def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
     return LinearForm(_merged(terms), tuple(offsets))
 
 
-def _may_be_linear(atoms: tuple[Expr, ...], known: Callable[[Expr], bool]) -> bool:
+def _may_be_linear(atoms: tuple[Expr, ...], known: IsData) -> bool:
     """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
     if len(atoms) != 1:
         return not atoms
@@ -71,7 +70,7 @@ def _total(parts: list) -> Expr:
     return functools.reduce(operator.add, parts)
 
 
-def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
+def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: IsData) -> LinearTerm | None:
     """The atom as an element of a Gaussian variable, or its inner product with data; None for anything else."""
     direction = None
     if applies(atom, DOT):
@@ -87,7 +86,7 @@ def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Exp
     return LinearTerm(variable, atom, coefficients, direction)
 
 
-def element_of(expr: Expr, known: Callable[[Expr], bool]) -> Random | None:
+def element_of(expr: Expr, known: IsData) -> Random | None:
     """The variable of which `expr` is an element chosen by index data (or all of it), else None."""
     if isinstance(expr, Let):
         return element_of(expr.expression, known)

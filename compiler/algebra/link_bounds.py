@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ..blocks.base import Block
 from ..graph import Draft
-from ..language.nodes import Apply, Expr, Random, parents
+from ..language.nodes import Apply, Expr, IsData, Random, parents
 from .known import known_in
 
 
-def links_in(args: Iterable[Expr], known: Callable[[Expr], bool]) -> set[str]:
+def links_in(args: Iterable[Expr], known: IsData) -> set[str]:
     """The names of the links of random numbers."""
     found, stack = set(), list(args)
     while stack:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, Let, applies
+from ..language.nodes import Apply, Expr, IsData, Let, applies
 from ..language.operations import MAX
-
-Known = Callable[[Expr], bool]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class MaximumSide:
         return {name: self.of(expr) for name, expr in exprs.items()}
 
 
-def maximum_sides(exprs: Iterable[Expr], known: Known) -> tuple[MaximumSide, MaximumSide] | None:
+def maximum_sides(exprs: Iterable[Expr], known: IsData) -> tuple[MaximumSide, MaximumSide] | None:
     """The two sides of the first maximum that expressions are made of; None where there is none."""
     stack = list(exprs)
     while stack:

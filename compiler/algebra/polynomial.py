@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Random, applies, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, IsData, Random, applies, parents, union_plates
 from ..language.operations import DIVIDE, DOT, EXP, LOG, MAX, POWER, STACK, SUM
 
 
-def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
+def monomials(expr: Expr, known: IsData) -> list[Monomial]:
     """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
 
     An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
@@ -28,7 +28,7 @@ def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
     return found
 
 
-def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], bool]) -> None:
+def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
     if exponent == 1 or applies(base, EXP):
         return
@@ -49,12 +49,12 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], 
     )
 
 
-def is_projection(atom: Expr, known: Callable[[Expr], bool]) -> bool:
+def is_projection(atom: Expr, known: IsData) -> bool:
     """An inner product of a random vector with data, which is Gaussian as the vector is."""
     return applies(atom, DOT) and any(known(arg) for arg in atom.args)
 
 
-def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
+def _with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
     """Inner products of one random vector with several data as a single one: they are dependent, their sum is not."""
     groups: dict[tuple, list[tuple[tuple[Expr, ...], Expr, Expr]]] = {}
     rest = []
@@ -97,7 +97,7 @@ def _instead(first: Expr, second: Expr) -> str:
     return "Under EP its integral is by quadrature: use method='ep' for this factor, or write it with one of them."
 
 
-def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
+def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
     """The parts of expressions whose moments are not linear in the statistics of what is random in them.
 
     Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over

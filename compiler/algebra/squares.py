@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..language.atoms import atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr
+from ..language.nodes import Apply, Constant, Expr, IsData
 from ..language.operations import MAX, POWER
 from ..language.operators import apply
 from .linear import ONE
@@ -29,7 +28,7 @@ class Square(NamedTuple):
         return self.root > self.base, self.base > -self.root
 
 
-def square_of(comparison: Apply, known: Callable[[Expr], bool]) -> Square | None:
+def square_of(comparison: Apply, known: IsData) -> Square | None:
     """What a comparison of a constant times the square of a number with data says; None for anything else."""
     left, right = (expand(arg, known) for arg in comparison.args)
     parts = [(1.0, *part) for part in left] + [(-1.0, *part) for part in right]

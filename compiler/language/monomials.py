@@ -13,16 +13,15 @@ import numpy as np
 
 from ...factors.domains import real
 from .atoms import MINUS_ONE, ONE, Monomial
-from .nodes import Apply, Constant, Expr, Let, applies, unnamed
+from .nodes import Apply, Constant, Expr, IsData, Let, applies, unnamed
 from .operations import ADD, DIVIDE, DOT, EXP, LOG, MULTIPLY, NEGATE, POWER, STACK, SUBTRACT, SUM, Operation
 from .operators import coordinate
 from .plate_sums import summed
 
-Known = Callable[[Expr], bool]
 LONGEST = 64  # terms of a power that is multiplied out
 
 
-def expand(expr: Expr, known: Known) -> list[Monomial]:
+def expand(expr: Expr, known: IsData) -> list[Monomial]:
     """`expr` as a list of monomials, whatever their powers and however their atoms depend on each other."""
     found: list[Monomial] = []
     stack: list[tuple[Expr, bool]] = [(expr, False)]  # summands still to come, and whether they are subtracted
@@ -40,7 +39,7 @@ def expand(expr: Expr, known: Known) -> list[Monomial]:
 SUBTRACTED = {ADD: (False, False), SUBTRACT: (False, True), NEGATE: (True,)}  # which operands of a sum are
 
 
-def _summand(expr: Expr, known: Known) -> list[Monomial]:
+def _summand(expr: Expr, known: IsData) -> list[Monomial]:
     """`expand` of what is itself no sum."""
     if known(expr):
         return [((expr,), ())]
@@ -57,17 +56,17 @@ def _scaled(factor: Expr, terms: list[Monomial]) -> list[Monomial]:
     return [((factor, *coefficients), atoms) for coefficients, atoms in terms]
 
 
-def _multiply(expr: Apply, known: Known) -> list[Monomial]:
+def _multiply(expr: Apply, known: IsData) -> list[Monomial]:
     left, right = expr.args
     return _product(expand(left, known), expand(right, known))
 
 
-def _divide(expr: Apply, known: Known) -> list[Monomial]:
+def _divide(expr: Apply, known: IsData) -> list[Monomial]:
     above, below = expr.args
     return _product(expand(above, known), [_reciprocal(below, known)])
 
 
-def _power(expr: Apply, known: Known) -> list[Monomial]:
+def _power(expr: Apply, known: IsData) -> list[Monomial]:
     """Positive powers of sums are multiplied out, as long as they are short."""
     (base,), exponent = expr.args, expr.option("exponent")
     if exponent < 0:
@@ -78,20 +77,20 @@ def _power(expr: Apply, known: Known) -> list[Monomial]:
     return functools.reduce(_product, [parts] * exponent)
 
 
-def _log(expr: Apply, known: Known) -> list[Monomial]:
+def _log(expr: Apply, known: IsData) -> list[Monomial]:
     return _logarithm(expr.args[0], known)
 
 
-def _sum(expr: Apply, known: Known) -> list[Monomial]:
+def _sum(expr: Apply, known: IsData) -> list[Monomial]:
     return summed(expr, expand(expr.args[0], known), known)
 
 
-def _dot(expr: Apply, known: Known) -> list[Monomial]:
+def _dot(expr: Apply, known: IsData) -> list[Monomial]:
     left, right = expr.args
     return _stacked(left, right, known) or _stacked(right, left, known) or [((), (expr,))]
 
 
-def _stacked(stack: Expr, other: Expr, known: Known) -> list[Monomial] | None:
+def _stacked(stack: Expr, other: Expr, known: IsData) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
     stack = unnamed(stack)
     if not applies(stack, STACK) or stack.over is not None or not known(other):
@@ -99,7 +98,7 @@ def _stacked(stack: Expr, other: Expr, known: Known) -> list[Monomial] | None:
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
 
 
-MONOMIALS: dict[Operation, Callable[[Apply, Known], list[Monomial]]] = {
+MONOMIALS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
     MULTIPLY: _multiply,
     DIVIDE: _divide,
     POWER: _power,
@@ -112,7 +111,7 @@ MONOMIALS: dict[Operation, Callable[[Apply, Known], list[Monomial]]] = {
 # Reciprocals ----------------------------------------------------------------------------------------------------------
 
 
-def _reciprocal(expr: Expr, known: Known) -> Monomial:
+def _reciprocal(expr: Expr, known: IsData) -> Monomial:
     """1 / expr as a monomial: the reciprocals of its factors."""
     if known(expr):
         return ((1.0 / expr,), ())
@@ -122,21 +121,21 @@ def _reciprocal(expr: Expr, known: Known) -> Monomial:
     return ((), (Apply(DIVIDE, (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
 
 
-def _one_over_product(expr: Apply, known: Known) -> Monomial:
+def _one_over_product(expr: Apply, known: IsData) -> Monomial:
     (c, a), (d, b) = (_reciprocal(arg, known) for arg in expr.args)
     return c + d, a + b
 
 
-def _one_over_quotient(expr: Apply, known: Known) -> Monomial | None:
+def _one_over_quotient(expr: Apply, known: IsData) -> Monomial | None:
     (c, a), numerator = _reciprocal(expr.args[0], known), expand(expr.args[1], known)
     return (c + numerator[0][0], a + numerator[0][1]) if len(numerator) == 1 else None
 
 
-def _one_over_exp(expr: Apply, known: Known) -> Monomial:
+def _one_over_exp(expr: Apply, known: IsData) -> Monomial:
     return (), (Apply(EXP, (-expr.args[0],), (), expr.plates, expr.domain),)
 
 
-def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
+def _one_over_power(expr: Apply, known: IsData) -> Monomial | None:
     exponent = expr.option("exponent")
     if exponent <= 0:
         return None
@@ -144,7 +143,7 @@ def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
     return c * exponent, a * exponent
 
 
-RECIPROCALS: dict[Operation, Callable[[Apply, Known], Monomial | None]] = {
+RECIPROCALS: dict[Operation, Callable[[Apply, IsData], Monomial | None]] = {
     MULTIPLY: _one_over_product,
     DIVIDE: _one_over_quotient,
     EXP: _one_over_exp,
@@ -155,7 +154,7 @@ RECIPROCALS: dict[Operation, Callable[[Apply, Known], Monomial | None]] = {
 # Logarithms -----------------------------------------------------------------------------------------------------------
 
 
-def _logarithm(expr: Expr, known: Known) -> list[Monomial]:
+def _logarithm(expr: Expr, known: IsData) -> list[Monomial]:
     """log of a product is a sum, log of exp(g) is g."""
     if isinstance(expr, Let) and not known(expr):
         return _logarithm(expr.expression, known)
@@ -164,7 +163,7 @@ def _logarithm(expr: Expr, known: Known) -> list[Monomial]:
     return _of_number(expr, known)
 
 
-def _of_number(expr: Expr, known: Known) -> list[Monomial]:
+def _of_number(expr: Expr, known: IsData) -> list[Monomial]:
     node = Apply(LOG, (expr,), (), expr.plates, real)
     return [((node,), ())] if known(expr) else [((), (node,))]
 
@@ -173,32 +172,32 @@ def _has_logs(expr: Apply) -> bool:
     return all(arg.domain.is_bounded for arg in expr.args)
 
 
-def _log_of_exp(expr: Apply, known: Known) -> list[Monomial]:
+def _log_of_exp(expr: Apply, known: IsData) -> list[Monomial]:
     return expand(expr.args[0], known)
 
 
-def _log_of_product(expr: Apply, known: Known) -> list[Monomial]:
+def _log_of_product(expr: Apply, known: IsData) -> list[Monomial]:
     if not _has_logs(expr):
         return _of_number(expr, known)
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + second
 
 
-def _log_of_quotient(expr: Apply, known: Known) -> list[Monomial]:
+def _log_of_quotient(expr: Apply, known: IsData) -> list[Monomial]:
     if not _has_logs(expr):
         return _of_number(expr, known)
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + _scaled(MINUS_ONE, second)
 
 
-def _log_of_power(expr: Apply, known: Known) -> list[Monomial]:
+def _log_of_power(expr: Apply, known: IsData) -> list[Monomial]:
     if not _has_logs(expr):
         return _of_number(expr, known)
     exponent = Constant(np.array(float(expr.option("exponent"))), (), real)
     return _scaled(exponent, _logarithm(expr.args[0], known))
 
 
-LOGARITHMS: dict[Operation, Callable[[Apply, Known], list[Monomial]]] = {
+LOGARITHMS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
     EXP: _log_of_exp,
     MULTIPLY: _log_of_product,
     DIVIDE: _log_of_quotient,

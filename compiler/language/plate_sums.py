@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from .atoms import ONE, Monomial, atom_key, variables
-from .nodes import Apply, Expr, Gather, Let, Plate, Random
+from .nodes import Apply, Expr, Gather, IsData, Let, Plate, Random
 from .operations import SUM
 
 
-def summed(expr: Apply, parts: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
+def summed(expr: Apply, parts: list[Monomial], known: IsData) -> list[Monomial]:
     """The sum of monomials over a plate; those with the same atoms have one sum of their data factors."""
     over = expr.option("over")
     groups: dict[tuple, tuple[list[Expr], tuple[Expr, ...], tuple[Expr, ...]]] = {}
@@ -46,7 +45,7 @@ def _sum(expr: Expr, over: Plate) -> Apply:
     return Apply(SUM, (expr,), (("over", over),), tuple(plate for plate in expr.plates if plate is not over), real)
 
 
-def _check_elements(expr: Apply, atom: Expr, over: Plate, known: Callable[[Expr], bool]) -> None:
+def _check_elements(expr: Apply, atom: Expr, over: Plate, known: IsData) -> None:
     """The elements along the plate must be different variables, which are independent."""
     if not dependent(atom, over, known):
         return
@@ -64,13 +63,13 @@ def _is_weight(atom: Expr) -> bool:
     return isinstance(atom, Random) and atom.domain.is_real
 
 
-def dependent(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:
+def dependent(expr: Expr, over: Plate, known: IsData) -> bool:
     """Whether the elements of an expression along a plate may share random variables."""
     own = [variable for variable in variables(expr) if not known(variable)]
     return not all(over in set(variable.plates) for variable in own) or _repeats(expr, over, known)
 
 
-def _repeats(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:
+def _repeats(expr: Expr, over: Plate, known: IsData) -> bool:
     """Whether index data along the plate may choose one element several times."""
     if isinstance(expr, Let):
         return _repeats(expr.expression, over, known)

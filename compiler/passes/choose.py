@@ -8,7 +8,7 @@ outcome takes EP messages; everything else is VMP where conjugate and NCVMP wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -31,7 +31,20 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..blocks.slots import SlotsBlock
 from ..graph import Draft
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, applies, inside, parents, union_plates, unnamed
+from ..language.nodes import (
+    Apply,
+    Constant,
+    Expr,
+    Gather,
+    IsData,
+    Let,
+    Random,
+    applies,
+    inside,
+    parents,
+    union_plates,
+    unnamed,
+)
 from ..language.operations import GREATER, OVER_CLASSES
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
@@ -93,7 +106,7 @@ def _with_their_lets(draft: Draft, blocks: list[Block]) -> dict[str, Let]:
     return found
 
 
-def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
+def compares(selector: Expr, known: IsData) -> bool:
     """Whether a gate opens by a named comparison of real numbers, which has a belief of its own under EP only."""
     root = ungathered(selector)
     if not isinstance(root, Let) or known(root):
@@ -171,7 +184,7 @@ def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
     return _slots(draft, base, method, known) or _energy(draft, base, method, known)
 
 
-def _slots(draft: Draft, block: EnergyBlock, method: Method, known) -> SlotsBlock | None:
+def _slots(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> SlotsBlock | None:
     """EP by quadrature where it was asked for, where VMP has no rule, and where it is better and has an operator."""
     if method.name in ("ep", "power"):
         return slots.term_block(draft, block, method, "asked for")
@@ -192,7 +205,7 @@ def _slots(draft: Draft, block: EnergyBlock, method: Method, known) -> SlotsBloc
         raise beside(refusal, lacking) from None
 
 
-def _no_average(block: EnergyBlock, known) -> str:
+def _no_average(block: EnergyBlock, known: IsData) -> str:
     """Why EP is tried first for a density without a declared average: few scalars are integrated over their cavities.
 
     The average of a density that falls faster than a belief (exp of a square, a Weibull) is infinite or all tail. Of a
@@ -206,7 +219,7 @@ def _no_average(block: EnergyBlock, known) -> str:
     return "its density has no declared average: EP integrates it over the few scalars that are random"
 
 
-def _lacking(block: EnergyBlock, known) -> str:
+def _lacking(block: EnergyBlock, known: IsData) -> str:
     """Why VMP cannot serve a factor; nothing where it can."""
     fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
     if fixed:
@@ -217,7 +230,7 @@ def _lacking(block: EnergyBlock, known) -> str:
     return "" if found is None else f"VMP has no moments of {found}"
 
 
-def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gate]:
+def index_gates(args: Iterable[Expr], known: IsData) -> list[Gate]:
     """One gate for every random variable that indexes an argument."""
     gates: dict[int, Gate] = {}
     for node in inside(args):
@@ -226,7 +239,7 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
     return list(gates.values())
 
 
-def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock | None:
+def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock | None:
     """One random argument, in the statistics of its own family: the message is the same under every divergence."""
     random = [(edge, arg) for edge, arg in (("out", block.out), *block.args.items()) if not known(arg)]
     if _chosen_data(block, known):
@@ -248,7 +261,7 @@ def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known) -> Energ
     return dataclasses.replace(block, choice=choice, constant=True)
 
 
-def _chosen_data(block: EnergyBlock, known) -> bool:
+def _chosen_data(block: EnergyBlock, known: IsData) -> bool:
     """One random index, and everything that it chooses from is data."""
     if len(block.gates) != 1 or len(block.latent) != 1 or not known(block.out):
         return False
@@ -267,7 +280,7 @@ def _linear_vector(draft: Draft, argument: Expr) -> bool:
     )
 
 
-def _site(draft: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock | SlotsBlock | None:
+def _site(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> SiteBlock | SlotsBlock | None:
     """A scalar function of a linear form of Gaussians."""
     if method.name in ("vmp", "ncvmp") or block.gates:
         return None
@@ -304,7 +317,7 @@ def _site(draft: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock 
     )
 
 
-def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | None:
+def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlock | None:
     mean, precision = gaussian_arguments(block)
     if not known(precision):
         return None
@@ -328,7 +341,7 @@ def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | Non
     )
 
 
-def _energy(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock:
+def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
     links = links_in(block.args.values(), known)
     own = block.name in draft.methods  # asked for by name
@@ -365,7 +378,7 @@ def _energy(draft: Draft, block: EnergyBlock, method: Method, known) -> EnergyBl
     )
 
 
-def _not_conjugate(block: EnergyBlock, known) -> list[str]:
+def _not_conjugate(block: EnergyBlock, known: IsData) -> list[str]:
     """The random edges in which the factor is not declared conjugate."""
     edges = (("out", block.out), *block.args.items())
     return [edge for edge, arg in edges if edge not in block.factor.conjugate and not known(arg)]
@@ -377,7 +390,7 @@ def _bound(link: str, method: Method) -> str:
     return method.bound if method.bound is not None and method.bound in offered else next(iter(offered))
 
 
-def _why_vmp(block: EnergyBlock, known) -> str:
+def _why_vmp(block: EnergyBlock, known: IsData) -> str:
     if block.out.domain.is_discrete:
         return "an outcome with random probabilities: conjugate under VMP"
     return "a random scale or a product of random variables: conjugate under VMP, multimodal under EP"

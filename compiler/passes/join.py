@@ -26,7 +26,7 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
-from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, applies, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, applies, parents, union_plates
 from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
@@ -78,9 +78,7 @@ def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[Line
     return (*rest, *(joint_term(joint, tuple(group)) for joint, group in groups.items()))
 
 
-def with_directions(
-    terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: Callable[[Expr], bool]
-) -> list[Monomial]:
+def with_directions(terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: IsData) -> list[Monomial]:
     """The monomials of a real expression, those linear in members of a joint belief merged into inner products."""
     rest, groups = [], {}
     for coefficients, atoms in terms:
@@ -192,7 +190,7 @@ def shared_before(block: Block) -> bool:
     return applies(block.out, TOGETHER)
 
 
-def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
+def _forms(expr: Expr, known: IsData) -> list[Meeting]:
     """The linear forms inside an expression, the outermost first; UnsupportedError where a variable is multiplied."""
     if known(expr):
         return [Meeting()]
@@ -213,7 +211,7 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     return [outer, *inner]
 
 
-def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
+def _nonlinear(atom: Expr, known: IsData) -> list[Meeting]:
     if isinstance(atom, Apply) and not applies(atom, DOT, SUM):
         return [form for child in parents(atom) for form in _forms(child, known)]
     raise UnsupportedError("a product")

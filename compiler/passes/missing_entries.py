@@ -22,7 +22,7 @@ from ..blocks.base import Block, SwitchCase
 from ..data.keys import given_values, is_given, is_missing
 from ..graph import Draft
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, Gather, Input, Let, Plate, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, Input, IsData, Let, Plate, Random, parents, union_plates
 
 SPLIT = 3  # elements of partly observed variables by which one factor is split into cases
 Path = tuple[Gather, ...]  # through which gathers an element is reached, the outermost first
@@ -198,7 +198,7 @@ def _acting(variable: Random, path: Path) -> Path:
     return tuple(found)
 
 
-def _check_index(variable: Random, path: Path, known: Callable[[Expr], bool]) -> None:
+def _check_index(variable: Random, path: Path, known: IsData) -> None:
     for gather in _acting(variable, path):
         if not known(gather.index):
             raise UnsupportedError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...factors.errors import UnsupportedError
 from ...factors.factor import REGISTRY, Chain
 from ...factors.roles import LinearGaussian, transition
@@ -13,7 +11,7 @@ from ..blocks.base import Choice
 from ..blocks.whole import ChainBlock, TreeBlock
 from ..graph import Draft
 from ..language.chain import terms_of
-from ..language.nodes import Expr, Gather, Random, inside
+from ..language.nodes import Gather, IsData, Random, inside
 from ..methods import EP
 
 
@@ -64,7 +62,7 @@ def _check_missing(draft: Draft, node: Random, what: str) -> None:
         )
 
 
-def _check_terms(node: Random, chain: Chain, what: str, known: Callable[[Expr], bool]) -> None:
+def _check_terms(node: Random, chain: Chain, what: str, known: IsData) -> None:
     wanted = transition(REGISTRY.values(), node.domain.kind)
     for term in terms_of(chain):
         if term.factor.role is None or term.factor.role.states != node.domain.kind:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...factors.factor import Switch, Term
 from ...factors.roles import Table
 from ..algebra.known import known_in, latent_names, ungathered
@@ -11,13 +9,13 @@ from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.table import ConditionalTable
 from ..graph import Draft
-from ..language.nodes import Expr, Gather, Random
+from ..language.nodes import Expr, Gather, IsData, Random
 from ..methods import Method
 from .logic import discrete_atoms, ep_or_power
 from .slot_finder import discrete_key
 
 
-def table(draft: Draft, block: EnergyBlock, method: Method, known) -> ConditionalTable | None:
+def table(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> ConditionalTable | None:
     """A conditional probability table: data indexed by random discrete variables."""
     if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
         return None
@@ -42,7 +40,7 @@ def switch_table(draft: Draft, node: Random, switch: Switch, method: Method) -> 
     return _table(node.name, node, term, latent, found, method, known, switch.selector)
 
 
-def _indices(term: Term, known: Callable[[Expr], bool]) -> list[Expr] | None:
+def _indices(term: Term, known: IsData) -> list[Expr] | None:
     """The random indices into the known probabilities of a discrete term, None where it is no such table."""
     if not isinstance(term.factor.role, Table):
         return None
@@ -61,7 +59,7 @@ def _table(
     latent: tuple[str, ...],
     indices: list[Expr],
     method: Method,
-    known: Callable[[Expr], bool],
+    known: IsData,
     selector: Expr | None = None,
 ) -> ConditionalTable:
     found: dict[tuple, Expr] = {}

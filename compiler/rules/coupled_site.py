@@ -7,7 +7,7 @@ several classes shared would join them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ...factors import LINKS
 from ...factors.roles import ClassTable
@@ -15,7 +15,7 @@ from ..algebra.linear import linear_form
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
-from ..language.nodes import Apply, Expr, Gather, Plate
+from ..language.nodes import Apply, Expr, Gather, IsData, Plate
 from ..methods import Method
 from .logic import ep_or_power
 
@@ -34,9 +34,7 @@ def _chosen(element: Expr, over: Plate) -> bool:
     return False
 
 
-def coupled_site(
-    block: EnergyBlock, argument: Apply, method: Method, known: Callable[[Expr], bool]
-) -> SiteBlock | None:
+def coupled_site(block: EnergyBlock, argument: Apply, method: Method, known: IsData) -> SiteBlock | None:
     """The site of a category with probabilities `argument`, or None where it has no such operator."""
     over = argument.option("over")
     one = isinstance(block.factor.role, ClassTable) and method.alpha == 1.0 and known(block.out)

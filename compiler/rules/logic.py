@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...factors.domains import boolean
@@ -18,7 +16,7 @@ from ..blocks.whole import ProductBlock
 from ..graph import Draft
 from ..language.atoms import atom_key, powers
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, applies
+from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import AND, GREATER
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
@@ -99,7 +97,7 @@ def let_block(draft: Draft, node: Let) -> Block:
     return exact_observation(block, node) if one else block
 
 
-def _product_of_two(expr: Expr, known: Callable[[Expr], bool]) -> tuple | None:
+def _product_of_two(expr: Expr, known: IsData) -> tuple | None:
     """The data and the two positive variables, with exponents one or minus one, of which an expression is the product.
 
     None for anything else, and where the variables have not the plates of the expression.
@@ -156,7 +154,7 @@ def _of_classes(expression: Apply) -> bool:
     return any(arg.domain.is_category for arg in expression.args)
 
 
-def _form_of(comparison: Apply, known: Callable[[Expr], bool]) -> LinearForm | None:
+def _form_of(comparison: Apply, known: IsData) -> LinearForm | None:
     """left - right of a comparison as a linear form, None where it is none."""
     try:
         return linear_form(comparison.args[0] - comparison.args[1], known)
@@ -164,7 +162,7 @@ def _form_of(comparison: Apply, known: Callable[[Expr], bool]) -> LinearForm | N
         return None
 
 
-def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:
+def discrete_atoms(expression: Expr, known: IsData) -> tuple[Expr, ...]:
     """The random discrete variables that a discrete expression is made of; named expressions are atoms.
 
     An element chosen by a random index is made of the index and of all it may choose.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...factors.domains import Domain, real
@@ -21,10 +21,9 @@ from ..algebra.linear import ONE, element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
 from ..language.atoms import MINUS_ONE, atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Let, Random, applies, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
 from ..language.operations import DOT, OVER_CLASSES, SUM
 
-Known = Callable[[Expr], bool]
 COUPLING = {
     DOT: "is a product of two random vectors",
     SUM: "sums random numbers over a plate",
@@ -61,7 +60,7 @@ def discrete_key(expr: Expr) -> tuple:
     return ("let", id(expr)) if isinstance(expr, Let) else atom_key(expr)
 
 
-def discrete_elements(exprs: Iterable[Expr], known: Known, name: str) -> tuple[Expr, ...]:
+def discrete_elements(exprs: Iterable[Expr], known: IsData, name: str) -> tuple[Expr, ...]:
     """The random discrete elements that expressions are made of or indexed by, each once."""
     found: dict[tuple, Expr] = {}
     stack = list(exprs)
@@ -92,7 +91,7 @@ def discrete_elements(exprs: Iterable[Expr], known: Known, name: str) -> tuple[E
     return tuple(found.values())
 
 
-def given_states(known: Known, discrete: tuple[Expr, ...]) -> Known:
+def given_states(known: IsData, discrete: tuple[Expr, ...]) -> IsData:
     """Whether an expression is data once the discrete elements have a state."""
     keys = {discrete_key(expr) for expr in discrete}
 
@@ -125,7 +124,7 @@ class Finder:
     """Makes branches; `given` decides what is data given the discrete states, `name` whose factor it is."""
 
     name: str
-    given: Known
+    given: IsData
     edges: Edges
 
     def density(self, factor: Any, out: Expr, args: Mapping[str, Expr]) -> Branch:
@@ -289,7 +288,7 @@ def _repeated(atom: Expr, atoms: tuple[Expr, ...]) -> bool:
     return sum(atom_key(atom) == atom_key(other) for other in atoms) > 1
 
 
-def difference(left: Expr, right: Expr | None, given: Known) -> list:
+def difference(left: Expr, right: Expr | None, given: IsData) -> list:
     """left - right as a list of products (coefficients, atoms)."""
     parts = expand(left, given)
     if right is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 from ...factors.errors import UnsupportedError
@@ -25,13 +24,12 @@ from ..blocks.slots import Branch, Edge, SlotsBlock
 from ..graph import Draft, Facts
 from ..language.atoms import atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Plate, Random, unnamed
+from ..language.nodes import Apply, Constant, Expr, IsData, Plate, Random, unnamed
 from ..methods import EP, Method
 from .slot_finder import ONE, Edges, Finder, NoSlots, difference, discrete_elements, given_states
 from .vector_gaussian import vector_branch
 
 MOST_STATES = 256
-Known = Callable[[Expr], bool]
 
 
 class _Factor(NamedTuple):
@@ -85,7 +83,7 @@ def comparison_block(
     return _finished(base, finder.edges.all(), discrete, (case,), None, known, method, reason)
 
 
-def _half_lines(finder: Finder, expression: Apply, out: Expr, known: Known) -> tuple[Branch, ...]:
+def _half_lines(finder: Finder, expression: Apply, out: Expr, known: IsData) -> tuple[Branch, ...]:
     """The two half lines of a square that a constraint bounds from below, each in closed form; else nothing.
 
     Only where the outcome is certain: of the opposite both must hold.
@@ -98,7 +96,7 @@ def _half_lines(finder: Finder, expression: Apply, out: Expr, known: Known) -> t
     return tuple(branch for branch in found if branch is not None)
 
 
-def _jumps(branch: Branch, given: Known) -> bool:
+def _jumps(branch: Branch, given: IsData) -> bool:
     """Whether the sign of a single coefficient, linear in a single real slot, decides a step."""
     if len(branch.slots) != 1 or not branch.slots[0].domain.is_real or len(branch.members) != 1:
         return False
@@ -209,7 +207,7 @@ def _finished(
     discrete: tuple[Expr, ...],
     cases: tuple[tuple[Branch, ...], ...],
     selector: int | None,
-    known: Known,
+    known: IsData,
     method: Method,
     reason: str,
 ) -> SlotsBlock:
