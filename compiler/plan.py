@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .discrete.networks import networks
 from .graph import Draft, Plan
 from .language.model import Model, check_graph
+from .language.values import UserValue
 from .methods import resolve
 from .passes.absorb import absorb
 from .passes.choose import choose
@@ -51,7 +52,7 @@ def make_plan(
     model: Model,
     observed: frozenset[str],
     missing: frozenset[str] = frozenset(),
-    method: Any = "auto",
+    method: UserValue = "auto",
     given: frozenset[Part] = frozenset(),
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",

@@ -5,10 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..language.nodes import Expr, Plate
 from ..methods import Method
+
+if TYPE_CHECKING:
+    from .site import Absorbed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Block(abc.ABC):
     # What most blocks have not.
     gates: ClassVar[tuple[Gate, ...]] = ()
     atoms: ClassVar[tuple[Expr, ...]] = ()  # discrete elements that it sends messages to
-    absorbed: ClassVar[tuple[Any, ...]] = ()  # Gaussian variables that are integrated out inside it
+    absorbed: ClassVar[tuple[Absorbed, ...]] = ()  # Gaussian variables that are integrated out inside it
     parameters: ClassVar[tuple[str, ...]] = ()  # those of `latent` that it meets through their moments, as VMP does
     constant: ClassVar[bool] = False  # its message does not change during inference
     over: ClassVar[Plate | None] = None  # the last of `plates`, where a site couples all of its elements
@@ -97,6 +100,6 @@ class Block(abc.ABC):
         """Whether EP keeps only moments of the factor times the cavities."""
         return False
 
-    def chosen(self, **changes: Any) -> Self:
+    def chosen(self, **changes: Method | str) -> Self:
         """The same block with other parts of its choice."""
         return dataclasses.replace(self, choice=dataclasses.replace(self.choice, **changes))

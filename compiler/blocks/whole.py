@@ -6,9 +6,11 @@ import abc
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+
+import numpy as np
 
 from ...factors.factor import Chain
+from ...factors.kernels import Kernel
 from ..language.nodes import Expr, Plate, Random
 from .base import Block
 
@@ -59,8 +61,8 @@ class Process:
     inputs: Expr
     mean: Expr
     parameters: dict[str, Expr]
-    kernel: Any
-    inducing: Any
+    kernel: Kernel
+    inducing: int | np.ndarray | None
 
     @property
     def over(self) -> tuple[Plate, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from ...factors.arrays import Numeric
 from ...factors.errors import ModelError, UnsupportedError
 from .atoms import MINUS_ONE, Monomial, atom_key, powers
 from .monomials import expand
@@ -45,7 +45,7 @@ def _cancels(left: Expr, right: Expr) -> bool:
         parts = expand(left, is_data) + [((MINUS_ONE, *c), atoms) for c, atoms in expand(right, is_data)]
     except UnsupportedError:
         return False
-    totals: collections.defaultdict[Any, Any] = collections.defaultdict(float)
+    totals: collections.defaultdict[_Like, Numeric] = collections.defaultdict(float)
     for part in parts:
         key, number = _like(part)
         if key[0]:
@@ -53,7 +53,10 @@ def _cancels(left: Expr, right: Expr) -> bool:
     return all(np.all(total == 0.0) for total in totals.values())
 
 
-def _like(part: Monomial) -> tuple[tuple[Any, Any], Any]:
+_Like = tuple[frozenset, frozenset]  # the powers of atoms, and the data
+
+
+def _like(part: Monomial) -> tuple[_Like, Numeric]:
     """What like terms have in common, the powers of their atoms and their data, and the number before it."""
     coefficients, atoms = part
     number, data = 1.0, collections.Counter()

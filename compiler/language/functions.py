@@ -27,9 +27,10 @@ from .operations import (
     classes,
 )
 from .operators import apply, coordinate, matmul
+from .values import UserValue
 
 
-def dot(left: Any, right: Any) -> Expr:
+def dot(left: UserValue, right: UserValue) -> Expr:
     """The inner product sum_i left_i right_i of two vectors (also written `left @ right`).
 
     `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real
@@ -38,22 +39,22 @@ def dot(left: Any, right: Any) -> Expr:
     return _applied(DOT, left, right)
 
 
-def exp(value: Any) -> Expr:
+def exp(value: UserValue) -> Expr:
     """The exponential of a real expression: a positive expression. ModelError when `value` is not a number."""
     return _applied(EXP, value)
 
 
-def log(value: Any) -> Expr:
+def log(value: UserValue) -> Expr:
     """The natural logarithm of a positive expression: a real expression. ModelError when it may be negative."""
     return _applied(LOG, value)
 
 
-def logistic(value: Any) -> Expr:
+def logistic(value: UserValue) -> Expr:
     """The logistic function 1 / (1 + exp(-value)) of a real expression: a probability, its log odds being `value`."""
     return _applied(LOGISTIC, value)
 
 
-def probit(value: Any, over: Plate | None = None) -> Expr:
+def probit(value: UserValue, over: Plate | None = None) -> Expr:
     """The standard normal distribution function of a real expression: a probability.
 
     With `over`, a plate of `value`: the probability vector with entries P(value_k + e_k > value_j + e_j for all j), the
@@ -65,7 +66,7 @@ def probit(value: Any, over: Plate | None = None) -> Expr:
     return _applied_over(MULTINOMIAL_PROBIT, value, over)
 
 
-def softmax(value: Any, over: Plate) -> Expr:
+def softmax(value: UserValue, over: Plate) -> Expr:
     """exp(value_k) / sum_l exp(value_l): a probability vector whose classes are the elements of the plate `over`.
 
     `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
@@ -74,18 +75,18 @@ def softmax(value: Any, over: Plate) -> Expr:
     return _applied_over(SOFTMAX, value, over)
 
 
-def _applied(operation: Operation, *operands: Any) -> Expr:
+def _applied(operation: Operation, *operands: UserValue) -> Expr:
     return apply(operation, *_with_node(operation.name, *operands))
 
 
-def _applied_over(operation: Operation, value: Any, over: Plate) -> Expr:
+def _applied_over(operation: Operation, value: UserValue, over: Plate) -> Expr:
     name = operation.title or operation.name
     (value,) = _with_node(name, value)
     _check_over(name, value, over)
     return apply(operation, value, over=over)
 
 
-def sum(value: Any, over: Plate) -> Expr:
+def sum(value: UserValue, over: Plate) -> Expr:
     """The sum of an expression over one of its plates; of booleans the number that are true.
 
     `value`: a numeric or vector expression, or a random boolean or category, that has the plate `over`. Returns an
@@ -100,7 +101,7 @@ def sum(value: Any, over: Plate) -> Expr:
     return apply(SUM, value, over=over)
 
 
-def max(left: Any, right: Any) -> Expr:
+def max(left: UserValue, right: UserValue) -> Expr:
     """The larger of two numbers, a real expression (|x| is `max(x, -x)`).
 
     `left`, `right`: numeric expressions, at least one of them; the other may be a number or an array. Under EP by
@@ -110,13 +111,13 @@ def max(left: Any, right: Any) -> Expr:
     return _applied(MAX, left, right)
 
 
-def min(left: Any, right: Any) -> Expr:
+def min(left: UserValue, right: UserValue) -> Expr:
     """The smaller of two numbers, -max(-left, -right): see `max`."""
     _with_node("min", left, right)
     return -max(-left, -right)
 
 
-def stack(*values: Any, over: Plate | None = None) -> Expr:
+def stack(*values: UserValue, over: Plate | None = None) -> Expr:
     """A vector of the given numbers, in this order; its plates are the union of theirs.
 
     `values`: numeric expressions, at least one of them; the others may be numbers. With `over`, a plate of declared
@@ -137,7 +138,7 @@ def stack(*values: Any, over: Plate | None = None) -> Expr:
     return apply(STACK, *values, over=over)
 
 
-def element(vector: Any, position: int) -> Expr:
+def element(vector: UserValue, position: int) -> Expr:
     """One coordinate of a vector: a real expression, linear in the vector.
 
     `position` is a fixed number 0, ..., d - 1, or counts from the end where it is negative. ModelError when `vector` is
@@ -150,7 +151,7 @@ def element(vector: Any, position: int) -> Expr:
     return coordinate(vector, int(position) % size)
 
 
-def subvector(vector: Any, start: int, count: int) -> Expr:
+def subvector(vector: UserValue, start: int, count: int) -> Expr:
     """The `count` coordinates of a vector from `start` on: a vector expression, linear in the vector.
 
     ModelError when `vector` is not one or does not have these coordinates.
@@ -171,7 +172,7 @@ def _dimension(name: str, vector: Expr) -> int:
     return vector.domain.size
 
 
-def all(value: Any, over: Plate) -> Expr:
+def all(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for every element of one of its plates.
 
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
@@ -180,7 +181,7 @@ def all(value: Any, over: Plate) -> Expr:
     return _applied_over(ALL, value, over)
 
 
-def any(value: Any, over: Plate) -> Expr:
+def any(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for some element of one of its plates.
 
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
@@ -206,7 +207,7 @@ def _without(over: Plate, value: Expr) -> tuple[Plate, ...]:
     return tuple(plate for plate in value.plates if plate is not over)
 
 
-def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
+def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
     if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "
@@ -216,7 +217,7 @@ def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
     return operands
 
 
-def _check_over(name: str, value: Expr, over: Any) -> None:
+def _check_over(name: str, value: Expr, over: UserValue) -> None:
     if not isinstance(over, Plate):
         raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
     if over not in value.plates:

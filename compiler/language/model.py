@@ -15,6 +15,7 @@ from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
 from .nodes import Constant, Expr, Gather, Input, Let, Plate, Random, is_data, over_text, parents
+from .values import UserValue
 
 Plates = Plate | Iterable[Plate]
 
@@ -114,7 +115,9 @@ class Model:
             )
         return self._linked(name, over, root, then, parent, plates)
 
-    def _linked(self, name: str, over: Plate, first: Any, then: Any, parent: Any, plates: Plates) -> Random:
+    def _linked(
+        self, name: str, over: Plate, first: UserValue, then: UserValue, parent: UserValue, plates: Plates
+    ) -> Random:
         owner = f"Random variable '{name}'"
         self._check_name(name, "random variable")
         self._check_plate(f"{owner}, over=", over)
@@ -197,7 +200,7 @@ class Model:
         ]
         return "\n".join(lines)
 
-    def _check_name(self, name: Any, kind: str) -> None:
+    def _check_name(self, name: UserValue, kind: str) -> None:
         if not isinstance(name, str) or not name:
             raise ModelError(f"The name of a {kind} is {name!r}. Give a non-empty string first, e.g. m.plate('n').")
         groups = {
@@ -218,7 +221,7 @@ class Model:
         others = set(plates) - set(declared)
         return (*declared, *(plate for plate in self.plates.values() if plate in others))
 
-    def _own_plates(self, owner: str, plates: Any) -> tuple[Plate, ...]:
+    def _own_plates(self, owner: str, plates: UserValue) -> tuple[Plate, ...]:
         plates = (plates,) if isinstance(plates, (Plate, str)) or not isinstance(plates, Iterable) else tuple(plates)
         for plate in plates:
             self._check_plate(owner, plate)
@@ -229,7 +232,7 @@ class Model:
             )
         return plates
 
-    def _check_plate(self, owner: str, plate: Any) -> None:
+    def _check_plate(self, owner: str, plate: UserValue) -> None:
         if not isinstance(plate, Plate):
             raise ModelError(f"{owner}: plates={plate!r} is not a plate. Give the object that m.plate(...) returned.")
         if self.plates.get(plate.name) is not plate:
@@ -238,7 +241,7 @@ class Model:
                 "m.plate(...)."
             )
 
-    def _own_domain(self, name: str, domain: Any) -> Domain:
+    def _own_domain(self, name: str, domain: UserValue) -> Domain:
         if not isinstance(domain, Domain):
             raise ModelError(
                 f"Input '{name}': {domain!r} is not a domain. Use cv.real, cv.positive, cv.unit, cv.boolean, cv.count, "
@@ -340,17 +343,17 @@ def _fixed_sizes(node: Expr) -> Iterator[tuple[Plate, int]]:
         yield node.axis, node.index.domain.size
 
 
-def _given_nodes(term: Any) -> list[Expr]:
+def _given_nodes(term: UserValue) -> list[Expr]:
     if isinstance(term, Switch):
         return [*_nodes([term.selector]), *(node for case in term.terms for node in _given_nodes(case))]
     return _nodes(term.args.values()) if isinstance(term, Term) else []
 
 
-def _nodes(values: Iterable[Any]) -> list[Expr]:
+def _nodes(values: Iterable[UserValue]) -> list[Expr]:
     return [value for value in values if isinstance(value, Expr)]
 
 
-def _positive_integer(name: str, size: Any) -> int:
+def _positive_integer(name: str, size: UserValue) -> int:
     try:
         whole = operator.index(size)
     except TypeError:

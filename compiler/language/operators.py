@@ -34,10 +34,10 @@ from .operations import (
     Operation,
     is_countable,
 )
-from .values import convert
+from .values import UserValue, convert
 
 
-def wrap(value: Any, other: Expr) -> Expr:
+def wrap(value: UserValue, other: Expr) -> Expr:
     """`value` as a node beside the operand `other`: nodes pass, numbers and arrays become constants.
 
     An array has either only event axes (one value, the same everywhere) or all plates of `other` and then the event
@@ -64,7 +64,7 @@ def wrap(value: Any, other: Expr) -> Expr:
     )
 
 
-def _as_array(value: Any, other: Expr) -> np.ndarray:
+def _as_array(value: UserValue, other: Expr) -> np.ndarray:
     try:
         array = np.array(value)
     except (TypeError, ValueError) as error:
@@ -84,7 +84,7 @@ def _constant_domain(array: np.ndarray) -> Domain:
     return domains.positive if array.size and (array > 0).all() else domains.real
 
 
-def apply(operation: Operation, *operands: Any, **options: Any) -> Apply:
+def apply(operation: Operation, *operands: UserValue, **options: Any) -> Apply:
     """The node of an operation on `operands`: plates by union, domain by rule; ModelError where it has none."""
     if operation.arithmetic:
         _check_finite(operation, operands)
@@ -97,7 +97,7 @@ def apply(operation: Operation, *operands: Any, **options: Any) -> Apply:
     return Apply(operation, args, tuple(options.items()), plates, domain)
 
 
-def _check_finite(operation: Operation, operands: Iterable[Any]) -> None:
+def _check_finite(operation: Operation, operands: Iterable[UserValue]) -> None:
     """Numbers of an expression are finite; only what is compared may be infinite."""
     for value in operands:
         array = value if isinstance(value, Expr) else np.asarray(value)
@@ -107,7 +107,7 @@ def _check_finite(operation: Operation, operands: Iterable[Any]) -> None:
             )
 
 
-def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
+def wrap_all(operands: Iterable[UserValue]) -> tuple[Expr, ...]:
     """All operands as nodes; arrays align with the first operand that is a node already."""
     operands = tuple(operands)
     anchor = next(operand for operand in operands if isinstance(operand, Expr))
@@ -125,7 +125,7 @@ def _refusal(operation: Operation, args: tuple[Expr, ...], wanted: str, hint: st
     return ModelError(f"`{operation.title or operation.name}` takes {wanted}; found {found}. {hint}".rstrip())
 
 
-def is_number(value: Any, number: float | None = None) -> bool:
+def is_number(value: UserValue, number: float | None = None) -> bool:
     """True for a number or a scalar constant (equal to `number`); truth values are no numbers."""
     if isinstance(value, Constant):
         value = value.value
@@ -139,7 +139,7 @@ def is_number(value: Any, number: float | None = None) -> bool:
     return number is None or bool(array == number)
 
 
-def add(left: Any, right: Any) -> Expr:
+def add(left: UserValue, right: UserValue) -> Expr:
     """left + right; adding zero gives the operand itself."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
@@ -148,7 +148,7 @@ def add(left: Any, right: Any) -> Expr:
     return apply(ADD, *_classes(left, right))
 
 
-def subtract(left: Any, right: Any) -> Expr:
+def subtract(left: UserValue, right: UserValue) -> Expr:
     """left - right; `x - 0` is x, `0 - x` is -x and the complement 1 - p of a probability is a probability."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
@@ -158,10 +158,10 @@ def subtract(left: Any, right: Any) -> Expr:
     return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
 
 
-def _classes(left: Any, right: Any) -> tuple[Any, Any]:
+def _classes(left: UserValue, right: UserValue) -> tuple[UserValue, UserValue]:
     """The operands, a whole number beside a category as one of its classes: classes are added as numbers."""
 
-    def class_of(value: Any, other: Any) -> Any:
+    def class_of(value: UserValue, other: UserValue) -> UserValue:
         beside = isinstance(other, Expr) and other.domain.is_category and is_number(value)
         if not beside or _number(value) < 0 or _number(value) != int(_number(value)):
             return value
@@ -171,7 +171,7 @@ def _classes(left: Any, right: Any) -> tuple[Any, Any]:
     return class_of(left, right), class_of(right, left)
 
 
-def multiply(left: Any, right: Any) -> Expr:
+def multiply(left: UserValue, right: UserValue) -> Expr:
     """left * right; multiplying by one gives the operand, shrinking a probability gives a probability, x * x is x^2."""
     if is_number(right, 1) and _is_numeric_node(left):
         return left
@@ -185,7 +185,7 @@ def multiply(left: Any, right: Any) -> Expr:
     return _in_unit(node) if shrinks else node
 
 
-def divide(left: Any, right: Any) -> Expr:
+def divide(left: UserValue, right: UserValue) -> Expr:
     """left / right; `1 / exp(g)` becomes exp(-g)."""
     if not isinstance(right, Expr) and np.any(np.asarray(right) == 0):
         raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
@@ -196,7 +196,7 @@ def divide(left: Any, right: Any) -> Expr:
     return apply(DIVIDE, left, right)
 
 
-def matmul(left: Any, right: Any) -> Expr:
+def matmul(left: UserValue, right: UserValue) -> Expr:
     """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
     if isinstance(right, Expr) and right.domain.is_vector:
         if isinstance(left, Expr) and (left.domain.is_matrix or left.domain.is_posdef):
@@ -221,7 +221,7 @@ def invert(operand: Expr) -> Expr:
     return apply(NOT, operand)
 
 
-def power(base: Expr, exponent: Any) -> Expr:
+def power(base: Expr, exponent: UserValue) -> Expr:
     """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
     if not is_number(exponent):
         raise ModelError(
@@ -240,7 +240,7 @@ def power(base: Expr, exponent: Any) -> Expr:
     return apply(POWER, base, exponent=whole)
 
 
-def at_least(left: Any, right: Any) -> Expr:
+def at_least(left: UserValue, right: UserValue) -> Expr:
     """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
     counts and classes.
     """
@@ -250,7 +250,7 @@ def at_least(left: Any, right: Any) -> Expr:
     return apply(GREATER, left, right)
 
 
-def equal(left: Expr, right: Any) -> Expr:
+def equal(left: Expr, right: UserValue) -> Expr:
     """left == right for discrete expressions; the number on the right is a class, a count or a truth value."""
     if is_number(right) and not isinstance(right, Expr) and is_countable(left.domain):
         right = _discrete_constant(left, _number(right))
@@ -265,7 +265,7 @@ def _discrete_constant(left: Expr, number: float) -> Constant:
     return Constant(convert(np.array(number), left.domain.kind), (), left.domain)
 
 
-def gather(source: Expr, index: Any) -> Gather:
+def gather(source: Expr, index: UserValue) -> Gather:
     """source[index]: elements of one plate of `source`, chosen by index data or by a discrete variable (a gate).
 
     `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a
@@ -351,11 +351,12 @@ def coordinate(vector: Expr, position: int) -> Expr:
     return Apply(DOT, (vector, unit), (), vector.plates, domains.real)
 
 
-def _is_numeric_node(value: Any) -> bool:
+def _is_numeric_node(value: UserValue) -> bool:
     return isinstance(value, Expr) and value.domain.is_numeric
 
 
-def _number(value: Any) -> float:
+def _number(value: UserValue) -> float:
+    """The value of what `is_number`."""
     return float(value.value if isinstance(value, Constant) else value)
 
 

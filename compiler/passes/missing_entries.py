@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...factors.domains import boolean, real
 from ...factors.errors import UnsupportedError
@@ -74,7 +74,8 @@ def split(draft: Draft, node: Random, make: Callable[..., list[Block]]) -> list[
     _check_term(draft, node)
     blocks = []
     for case in _cases(draft, node.name, roots):
-        out: Any = case.rewritten(node)
+        out = case.rewritten(node)
+        assert isinstance(out, (Random, Input))
         own = dataclasses.replace(draft, methods={**draft.methods, out.name: draft.method_of(node.name)})
         for block in make(own, out, _rewritten_term(term, case.rewritten)):
             of_switch = block.case and SwitchCase(node.name, block.case.number)
@@ -94,12 +95,13 @@ def split_expression(draft: Draft, name: str, expr: Expr, make: Callable[[Expr],
     ]
 
 
-def _rewritten_term(term: Any, rewritten: Callable[[Expr], Expr]) -> Any:
+def _rewritten_term(term: Term | Switch | Chain, rewritten: Callable[[Expr], Expr]) -> Term | Switch | Chain:
+    def of_case(case: Term) -> Term:
+        return dataclasses.replace(case, args={edge: rewritten(arg) for edge, arg in case.args.items()})
+
     if isinstance(term, Switch):
-        return Switch(rewritten(term.selector), tuple(_rewritten_term(case, rewritten) for case in term.terms))
-    if isinstance(term, Chain):
-        return term
-    return dataclasses.replace(term, args={edge: rewritten(arg) for edge, arg in term.args.items()})
+        return Switch(rewritten(term.selector), tuple(map(of_case, term.terms)))
+    return of_case(term) if isinstance(term, Term) else term
 
 
 def _check_term(draft: Draft, node: Random) -> None:

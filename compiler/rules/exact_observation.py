@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from ...factors.domains import positive
 from ...factors.factor import Term
 from ...factors.real.gaussian import factor as gaussian
+from ...factors.roles import ScalarGaussian
 from ..algebra.known import known_in
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
@@ -31,7 +31,8 @@ class Certainty(Input):
 def exact_observation(block: SiteBlock, node: Let) -> EnergyBlock:
     """The block of an exact observation of `node`, all in one belief."""
     certainty = Certainty(f"certainty of {node.name}", node.plates, positive)
-    role: Any = gaussian.role
+    role = gaussian.role
+    assert isinstance(role, ScalarGaussian)
     reason = "an exact linear observation of variables that share one belief: conditioning on it"
     return EnergyBlock(
         name=block.name,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
+from ...factors import roles
 from ...factors.domains import Domain
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.factor import Term
@@ -28,7 +28,8 @@ def process_of(node: Random) -> Process:
             "that are defined jointly. Name the process first, f = m.random('f', cv.gaussian_process(...)), and switch "
             "between terms whose mean is f."
         )
-    role: Any = node.term.factor.role
+    role = node.term.factor.role
+    assert isinstance(role, roles.Process)
     inputs, options = node.term.args[role.inputs], node.term.options
     if not inputs.plates:
         raise ModelError(

@@ -13,10 +13,10 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
+from ...factors.factor import Factor
 from ..algebra.linear import ONE, element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
 from ..language.atoms import MINUS_ONE, atom_key
@@ -127,13 +127,13 @@ class Finder:
     given: IsData
     edges: Edges
 
-    def density(self, factor: Any, out: Expr, args: Mapping[str, Expr]) -> Branch:
+    def density(self, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch:
         """All random arguments as slots."""
         return Branch(factor, "density", out, args, self.slots([out, *args.values()]))
 
     def linked(
         self,
-        factor: Any,
+        factor: Factor | None,
         link: str,
         out: Expr | None,
         args: Mapping[str, Expr],

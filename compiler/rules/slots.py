@@ -10,10 +10,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...factors.errors import UnsupportedError
-from ...factors.factor import Switch
+from ...factors.factor import Factor, Switch
 from ...factors.roles import ScalarGaussian, VectorGaussian
 from ..algebra.known import known_in, latent_names, ungathered
 from ..algebra.maxima import maximum_sides
@@ -134,11 +135,10 @@ def _block(
     return _finished(base, edges, discrete, found, number, known, method, reason)
 
 
-def _branches(finder: Finder, factor, out: Expr, args) -> tuple[Branch, ...]:
+def _branches(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> tuple[Branch, ...]:
     """A Gaussian with a maximum in its mean is split into its two sides; one branch for all else."""
     role = factor.role
-    split = maximum_sides([args[role.mean]], finder.given) if isinstance(role, ScalarGaussian) else None
-    if split is None:
+    if not isinstance(role, ScalarGaussian) or not (split := maximum_sides([args[role.mean]], finder.given)):
         return (_branch(finder, factor, out, args),)
     found = []
     for side in split:
@@ -151,12 +151,16 @@ def _branches(finder: Finder, factor, out: Expr, args) -> tuple[Branch, ...]:
     return linked if len(linked) == len(split) else (_branch(finder, factor, out, args),)
 
 
-def _gaussian(finder: Finder, factor, args, parts: list, side: list | None = None) -> Branch | None:
-    precision = args[factor.role.precision]
-    return finder.linked(factor, "identity", None, {factor.role.precision: precision}, parts, (precision,), side)
+def _gaussian(
+    finder: Finder, factor: Factor, args: Mapping[str, Expr], parts: list, side: list | None = None
+) -> Branch | None:
+    role = factor.role
+    assert isinstance(role, ScalarGaussian)
+    precision = args[role.precision]
+    return finder.linked(factor, "identity", None, {role.precision: precision}, parts, (precision,), side)
 
 
-def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
+def _branch(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch:
     """The factor in closed form over Gaussian edges where it has one, else over slots alone."""
     branch = None
     if isinstance(factor.role, ScalarGaussian):
@@ -164,7 +168,7 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     elif isinstance(factor.role, VectorGaussian):
         branch = vector_branch(finder, factor, out, args)
     elif factor.sites and finder.given(out):
-        edge = getattr(factor, "site_edge", None) or next(iter(args))
+        edge = factor.site_edge or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
         argument = unnamed(args[edge])
         plain = all(map(finder.given, others.values()))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Mapping
 
+from ...factors.factor import Factor
 from ...factors.roles import LinearGaussian
 from ..algebra.linear import ONE, element_of
 from ..blocks.slots import Branch
@@ -15,9 +17,10 @@ from ..language.operations import DIVIDE, MULTIPLY
 from .slot_finder import Finder
 
 
-def vector_branch(finder: Finder, factor, out: Expr, args) -> Branch | None:
+def vector_branch(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch | None:
     """A vector Gaussian of known precision in closed form over vectors; None where it is no linear form of these."""
-    role: LinearGaussian = factor.role
+    role = factor.role
+    assert isinstance(role, LinearGaussian)
     precision = args[role.precision]
     if not finder.given(precision):
         return None
