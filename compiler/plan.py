@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .discrete.networks import networks
-from .graph import Draft, Plan
+from .graph import Draft, Part, Plan
 from .language.model import Model, check_graph
 from .language.values import UserValue
 from .methods import resolve
 from .passes.absorb import absorb
 from .passes.choose import choose
-from .passes.given import Part
 from .passes.given import given as given_priors
 from .passes.intervals import intervals
 from .passes.join import join

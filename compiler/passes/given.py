@@ -6,7 +6,6 @@ The new factors are data like any other, so the next batch of the same shapes fi
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 from ...factors.domains import Domain
 from ...factors.families import FOR_DOMAIN
@@ -15,21 +14,11 @@ from ..algebra.known import latent_names
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..data.keys import prior_part
-from ..graph import Draft
+from ..graph import Draft, Part
 from ..language.model import Model
 from ..language.nodes import Apply, Expr, Input, Let, Random, inside
 from ..language.operations import TOGETHER
 from ..methods import EXACT, VMP
-
-
-class Part(NamedTuple):
-    """Variables whose belief is given: one by name, or several that share a belief.
-
-    Those that share one do so over all their elements together, or `plated`, element by element of their plates.
-    """
-
-    members: tuple[str, ...]
-    plated: bool = False
 
 
 def given(draft: Draft) -> Draft:

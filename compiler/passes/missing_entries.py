@@ -20,23 +20,12 @@ from ...factors.roles import Process
 from ..algebra.known import known_in
 from ..blocks.base import Block, SwitchCase
 from ..data.keys import given_values, is_given, is_missing
-from ..graph import Draft
+from ..graph import Draft, PartlyObserved
 from ..language.atoms import atom_key
 from ..language.nodes import Apply, Expr, Gather, Input, IsData, Let, Plate, Random, parents, union_plates
 
 SPLIT = 3  # elements of partly observed variables by which one factor is split into cases
 Path = tuple[Gather, ...]  # through which gathers an element is reached, the outermost first
-
-
-class PartlyObserved(NamedTuple):
-    """The data of a partly observed variable: its values, and where they are given (true) and missing (one).
-
-    They have names of their own: that of the variable would say that all of it is known.
-    """
-
-    values: Input
-    given: Input
-    missing: Input
 
 
 def data_of(variable: Random) -> PartlyObserved:
