@@ -214,7 +214,7 @@ def _elements(expr: Apply, known: IsData) -> Average:
 
 
 def _together(expr: Apply, known: IsData) -> Average:
-    return rules.Together(expr, "vector")
+    return rules.JointVector(expr, "vector")
 
 
 def _no_vector(expr: Apply, known: IsData) -> NoReturn:
@@ -284,7 +284,7 @@ def _dot(expr: Apply, known: IsData) -> Average:
     if known(left):
         left, right = right, left
     if known(right):
-        return rules.Projection(expr, NUMBER, ((left, "vector"),), (right,))
+        return rules.InnerProductWithData(expr, NUMBER, ((left, "vector"),), (right,))
     if atom_key(left) == atom_key(right):
         return rules.SquaredLength(expr, NUMBER, ((left, "vector"),))
     _check_two(expr, left, right, known)

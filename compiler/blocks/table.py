@@ -23,7 +23,7 @@ class TableBlock(Block):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class TruthTable(TableBlock):
+class TruthTableBlock(TableBlock):
     """The outcome is the value of a boolean or integer `expression`."""
 
     expression: Expr
@@ -34,7 +34,7 @@ class TruthTable(TableBlock):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ConditionalTable(TableBlock):
+class ConditionalTableBlock(TableBlock):
     """The outcome has the probabilities `args` of a discrete term: data that random variables index.
 
     A `selector` chooses among several of them, in the order of its states.

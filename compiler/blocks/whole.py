@@ -55,7 +55,7 @@ class TreeBlock(ChainBlock):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Process:
+class ProcessTerm:
     """What the term of a process says: `inducing` is None, a number or an array."""
 
     inputs: Expr
@@ -78,7 +78,7 @@ class Process:
 class ProcessBlock(WholeBlock):
     """A Gaussian process at all its inputs jointly."""
 
-    process: Process
+    process: ProcessTerm
 
     @property
     def arguments(self) -> tuple[Expr, ...]:

@@ -31,7 +31,7 @@ class UnknownSize(Exception):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Edge:
+class TableEdge:
     """How a part reads a variable: its own element, or all elements along the plates `whole`.
 
     `axes` are the axes of the part's table, one for each of `places` along `whole`.
@@ -44,7 +44,7 @@ class Edge:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class FactorTable:
     """A factor as a table over its `plates` and the axes of its edges.
 
     `chain` is the sum that the part adds one element to: its last two axes are the partial sum before and after.
@@ -52,7 +52,7 @@ class Part:
 
     block: TableBlock
     plates: tuple[Plate, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[TableEdge, ...]
     chain: Apply | None = None
     ends: tuple[Plate, ...] = ()
 
@@ -134,13 +134,13 @@ class Sizes(NamedTuple):
         return tuple((plate, k) for plate, k in place if plate in set(plates))
 
 
-def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[Part]:
+def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[FactorTable]:
     """One part for every block, and one for every sum inside them."""
-    parts: list[Part] = []
+    parts: list[FactorTable] = []
     chains: dict[tuple, Apply] = {}
     for block in blocks:
         found = reads(draft, block.roots)
-        parts.append(Part(block, block.plates, _edges(found, sizes)))
+        parts.append(FactorTable(block, block.plates, _edges(found, sizes)))
         chains.update(found.sums)
         queue = list(found.sums.values())
         while queue:
@@ -150,28 +150,28 @@ def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list
     for chain in chains.values():
         ends = tuple(Plate(f"{chain} {when}", sizes.states(chain)) for when in ("before", "after"))
         edges = _edges(reads(draft, [chain.args[0]]), sizes)
-        parts.append(Part(blocks[0], chain.args[0].plates, edges, chain, ends))
+        parts.append(FactorTable(blocks[0], chain.args[0].plates, edges, chain, ends))
     return parts
 
 
-def _edges(found: Reads, sizes: Sizes) -> tuple[Edge, ...]:
+def _edges(found: Reads, sizes: Sizes) -> tuple[TableEdge, ...]:
     edges = []
     for variable, along in found.variables.items():
         whole = tuple(plate for plate in variable.plates if plate in along)
         places = tuple(sizes.places(whole))
         axes = tuple(Plate(f"{variable}{[k for _, k in place] or ''}", sizes.states(variable)) for place in places)
-        edges.append(Edge(variable, whole, places, axes))
-    edges += [Edge(node, (), ((),), (Plate(str(node), sizes.states(node)),)) for node in found.sums.values()]
+        edges.append(TableEdge(variable, whole, places, axes))
+    edges += [TableEdge(node, (), ((),), (Plate(str(node), sizes.states(node)),)) for node in found.sums.values()]
     return tuple(edges)
 
 
-def plates_apart(parts: list[Part]) -> frozenset[Plate]:
+def plates_apart(parts: list[FactorTable]) -> frozenset[Plate]:
     """The plates that must be taken apart."""
     whole = {plate for part in parts for edge in part.edges for plate in edge.whole}
     return frozenset(whole | {part.chain.option("over") for part in parts if part.chain is not None})
 
 
-def cells_of(parts: list[Part], sizes: Sizes, limit: float = math.inf) -> Iterator[Cell]:
+def cells_of(parts: list[FactorTable], sizes: Sizes, limit: float = math.inf) -> Iterator[Cell]:
     """The parts at all places of the plates that are taken apart; ends after `limit` cells."""
     nodes: dict[tuple[str, Place], Node] = {}
 

@@ -17,7 +17,7 @@ from ..blocks.table import TableBlock
 from ..graph import Draft
 from ..language.nodes import Let, Plate, Random
 from ..methods import EXACT
-from .cells import Cell, Part, Reads, Sizes, UnknownSize, cells_of, parts_of, plates_apart, reads
+from .cells import Cell, FactorTable, Reads, Sizes, UnknownSize, cells_of, parts_of, plates_apart, reads
 from .elimination import Elimination, Tangled, elimination
 from .loops import loops_among
 
@@ -48,7 +48,7 @@ class Network:
     """
 
     variables: tuple[Random | Let, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[FactorTable, ...]
     cells: tuple[Cell, ...]
     nodes: tuple
     elimination: Elimination
@@ -165,7 +165,7 @@ def _merged(draft: Draft, component: tuple[TableBlock, ...], limits: Limits, rea
     )
 
 
-def _eliminated(parts: list[Part], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
+def _eliminated(parts: list[FactorTable], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
     cells = tuple(cells_of(parts, sizes, limits.cells + 1))
     if len(cells) > limits.cells:
         raise TooLarge(f"it would take more than {limits.cells} tables")

@@ -7,7 +7,7 @@ from ...factors.roles import Table
 from ..algebra.known import known_in, latent_names, ungathered
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
-from ..blocks.table import ConditionalTable
+from ..blocks.table import ConditionalTableBlock
 from ..graph import Draft
 from ..language.nodes import Expr, Gather, IsData, Random
 from ..methods import Method
@@ -15,7 +15,7 @@ from .logic import discrete_atoms, ep_or_power
 from .slot_finder import discrete_key
 
 
-def table(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> ConditionalTable | None:
+def table(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> ConditionalTableBlock | None:
     """A conditional probability table: data indexed by random discrete variables."""
     if method.name in ("vmp", "ncvmp") or any(gate.axis is None for gate in block.gates):
         return None
@@ -24,7 +24,7 @@ def table(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> Co
     return _table(block.name, block.out, term, block.latent, indices, method, known) if indices else None
 
 
-def switch_table(draft: Draft, node: Random, switch: Switch, method: Method) -> ConditionalTable | None:
+def switch_table(draft: Draft, node: Random, switch: Switch, method: Method) -> ConditionalTableBlock | None:
     """A switch over tables is one more table, in which the selector is one more index."""
     known = known_in(draft)
     if method.name in ("vmp", "ncvmp") or (known(switch.selector) and known(node)):
@@ -61,14 +61,14 @@ def _table(
     method: Method,
     known: IsData,
     selector: Expr | None = None,
-) -> ConditionalTable:
+) -> ConditionalTableBlock:
     found: dict[tuple, Expr] = {}
     for atom in (atom for index in indices for atom in discrete_atoms(index, known)):
         found.setdefault(discrete_key(atom), atom)
     atoms = (*found.values(), *(() if known(out) else (out,)))
     touched = {getattr(ungathered(atom), "name", "") for atom in atoms}  # what is below a named one is its block's
     reason = "discrete states: EP is belief propagation"
-    return ConditionalTable(
+    return ConditionalTableBlock(
         name=name,
         plates=out.plates,
         latent=tuple(name for name in latent if name in touched),

@@ -12,7 +12,7 @@ from ...factors.errors import ModelError, UnsupportedError
 from ...factors.factor import Term
 from ..algebra.known import latent_names
 from ..blocks.base import Choice
-from ..blocks.whole import Process, ProcessBlock
+from ..blocks.whole import ProcessBlock, ProcessTerm
 from ..graph import Draft
 from ..language.nodes import Expr, Random
 from ..methods import EXACT
@@ -20,7 +20,7 @@ from ..methods import EXACT
 LARGEST = 3000  # points of a dense covariance: 72 MB, and some seconds for a Cholesky factor
 
 
-def process_of(node: Random) -> Process:
+def process_of(node: Random) -> ProcessTerm:
     """What the term of a Gaussian process says. Raises ModelError where its arguments do not line up."""
     if not isinstance(node.term, Term):
         raise UnsupportedError(
@@ -46,7 +46,7 @@ def process_of(node: Random) -> Process:
             f"'{node.name}': the inducing inputs have {inducing.shape[1]} coordinates, '{inputs}' has {dimension}. "
             f"Give an array of shape (m, {dimension})."
         )
-    return Process(inputs, node.term.args[role.mean], parameters, options["kernel"], inducing)
+    return ProcessTerm(inputs, node.term.args[role.mean], parameters, options["kernel"], inducing)
 
 
 def _dimension(domain: Domain) -> int:
@@ -94,7 +94,7 @@ def process_block(draft: Draft, node: Random, random: Iterable[str]) -> ProcessB
     )
 
 
-def check_size(name: str, process: Process, sizes: Mapping[str, int]) -> None:
+def check_size(name: str, process: ProcessTerm, sizes: Mapping[str, int]) -> None:
     """Refuses a dense covariance that is too large, before anything is compiled."""
     points = process.points(sizes)
     if process.inducing is None and points > LARGEST:

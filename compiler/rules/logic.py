@@ -11,7 +11,7 @@ from ..algebra.linear import linear_form
 from ..algebra.squares import square_of
 from ..blocks.base import Block, Choice
 from ..blocks.site import LinearForm, SiteBlock
-from ..blocks.table import TruthTable
+from ..blocks.table import TruthTableBlock
 from ..blocks.whole import ProductBlock
 from ..graph import Draft
 from ..language.atoms import atom_key, powers
@@ -139,7 +139,7 @@ def _boolean_block(draft: Draft, name: str, expression: Expr, out: Expr, method:
             f"its truth table would have 2^{len(atoms)} rows. Split it with m.let."
         )
     reason = "discrete states: EP is belief propagation"
-    return TruthTable(
+    return TruthTableBlock(
         name=name,
         plates=plates,
         latent=latent,

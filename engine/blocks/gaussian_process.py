@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ...compiler.blocks.base import Block
-from ...compiler.blocks.whole import Process, ProcessBlock
+from ...compiler.blocks.whole import ProcessBlock, ProcessTerm
 from ...compiler.data.keys import is_present, learned_process
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.rules.gaussian_process import check_size, process_of
@@ -46,37 +46,37 @@ class Anchor(NamedTuple):
 # Layout: a variable has its plates in any order; here functions come first, then points ------------------------------
 
 
-def _functions(node: Random, process: Process) -> tuple[Plate, ...]:
+def _functions(node: Random, process: ProcessTerm) -> tuple[Plate, ...]:
     """The plates that count independent functions."""
     return tuple(plate for plate in node.plates if plate not in set(process.over))
 
 
-def _laid_out(placed: Placed, node: Random, process: Process, scope: Scope) -> Any:
+def _laid_out(placed: Placed, node: Random, process: ProcessTerm, scope: Scope) -> Any:
     """A value by (functions, points)."""
     full = spread(placed, (*_functions(node, process), *process.over), scope.sizes)
     return full.reshape((-1, process.points(scope.sizes)))
 
 
-def _from_flat(array: Any, node: Random, process: Process, scope: Scope) -> Any:
+def _from_flat(array: Any, node: Random, process: ProcessTerm, scope: Scope) -> Any:
     """A flat array over the variable's plates by (functions, points)."""
     shape = [scope.sizes[plate.name] for plate in node.plates]
     return _laid_out(Placed(array.reshape(shape), node.plates), node, process, scope)
 
 
-def _placed(array: Any, node: Random, process: Process, scope: Scope) -> Placed:
+def _placed(array: Any, node: Random, process: ProcessTerm, scope: Scope) -> Placed:
     """An array by (functions, points), placed on the variable's plates."""
     plates = (*_functions(node, process), *process.over)
     return arrange(Placed(array.reshape([scope.sizes[plate.name] for plate in plates]), plates), node.plates)
 
 
-def _points(process: Process, scope: Scope) -> Any:
+def _points(process: ProcessTerm, scope: Scope) -> Any:
     """The inputs in rows."""
     found = value(process.inputs, scope)
     dimension = found.value.shape[len(found.plates) :]
     return jnp.asarray(spread(found, process.over, scope.sizes), float).reshape((-1, *(dimension or (1,))))
 
 
-def _parameters(node: Random, process: Process, scope: Scope) -> tuple[dict[str, Any], dict[str, int | None]]:
+def _parameters(node: Random, process: ProcessTerm, scope: Scope) -> tuple[dict[str, Any], dict[str, int | None]]:
     """The kernel's parameters by name, and for each the axis of the functions, None where all share it."""
     over = _functions(node, process)
     values, axes = {}, {}
@@ -92,7 +92,7 @@ def _parameters(node: Random, process: Process, scope: Scope) -> tuple[dict[str,
 # The prior ------------------------------------------------------------------------------------------------------------
 
 
-def _prior(process: Process, values: dict[str, Any], x: Any) -> Any:
+def _prior(process: ProcessTerm, values: dict[str, Any], x: Any) -> Any:
     """The prior of one function at the points x."""
     kernel = process.kernel
     own = variance(kernel, values, x)
@@ -103,20 +103,20 @@ def _prior(process: Process, values: dict[str, Any], x: Any) -> Any:
     return Sparse(factor, jnp.maximum(own - jnp.sum(factor * factor, axis=1), least))
 
 
-def _cross(process: Process, values: dict[str, Any], x: Any, new: Any) -> Any:
+def _cross(process: ProcessTerm, values: dict[str, Any], x: Any, new: Any) -> Any:
     """What `predict` of the prior at x needs to know of new points."""
     if process.inducing is None:
         return covariance(process.kernel, values, x, new)
     return _half(process, values, x, new)
 
 
-def _half(process: Process, values: dict[str, Any], x: Any, new: Any) -> Any:
+def _half(process: ProcessTerm, values: dict[str, Any], x: Any, new: Any) -> Any:
     z = _inducing(process, values, x)
     lower = lower_factor(covariance(process.kernel, values, z, z))
     return half_cross(lower, covariance(process.kernel, values, z, new))
 
 
-def _inducing(process: Process, values: dict[str, Any], x: Any) -> Any:
+def _inducing(process: ProcessTerm, values: dict[str, Any], x: Any) -> Any:
     """The inducing inputs: as given, or as many of the points as asked for."""
     if not isinstance(process.inducing, int):
         return jnp.asarray(process.inducing)
@@ -173,7 +173,7 @@ def solve(
 
 
 def _solved(
-    node: Random, process: Process, prior: Any, mean: Any, axes: Any, h: Any, p: Any, scope: Scope
+    node: Random, process: ProcessTerm, prior: Any, mean: Any, axes: Any, h: Any, p: Any, scope: Scope
 ) -> tuple[Any, tuple[Any, Any]]:
     """log Z, and the marginals' naturals over the variable's plates in one axis."""
     each = jax.vmap(lambda prior, h, p: prior.solve(h, p), (0 if _differ(axes) else None, 0, 0))

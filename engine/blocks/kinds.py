@@ -15,7 +15,7 @@ import jax
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
-from ...compiler.blocks.table import ConditionalTable, TruthTable
+from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
 from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ..values.naturals import add, subtract
@@ -55,7 +55,7 @@ def _site_evidence(block: Any, prepared: Any, naturals: Any, messages: Any, scop
 KINDS: dict[type[Block], Kind] = {
     SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
     **dict.fromkeys(
-        (TruthTable, ConditionalTable),
+        (TruthTableBlock, ConditionalTableBlock),
         Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),
     ),
     SlotsBlock: Kind(slot_data.prepare, slots.initial, slots.update, slots.accumulate, slots.evidence),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ....compiler.discrete.cells import Cell, Edge, Part
+from ....compiler.discrete.cells import Cell, FactorTable, TableEdge
 from ....compiler.discrete.elimination import Node
 from ....compiler.discrete.networks import Network, NetworkBlock
 from ....compiler.language.nodes import Apply, Plate
@@ -89,7 +89,7 @@ def _logs(variable: Any, natural: Any, scope: Scope) -> Any:
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _table(part: Part, scope: Scope) -> tuple[Any, Sequence[Any]]:
+def _table(part: FactorTable, scope: Scope) -> tuple[Any, Sequence[Any]]:
     """The logarithms of a part over its plates and axes, as one array, and the names of the array's axes."""
     grids = {tables.key_of(edge.variable): _grid(edge, scope) for edge in part.edges}
     if part.chain is None:
@@ -100,7 +100,7 @@ def _table(part: Part, scope: Scope) -> tuple[Any, Sequence[Any]]:
     return _over(table.value, table.plates, axes), axes
 
 
-def _grid(edge: Edge, scope: Scope) -> Placed:
+def _grid(edge: TableEdge, scope: Scope) -> Placed:
     """The values of a variable at all states: those of its element, or of all elements along `edge.whole`."""
     numbers = jnp.arange(edge.axes[0].size)
     values = numbers > 0 if edge.variable.domain.is_boolean else numbers
@@ -112,7 +112,7 @@ def _grid(edge: Edge, scope: Scope) -> Placed:
     return Placed(jnp.stack(rows).reshape((*sizes, *shape)), (*edge.whole, *edge.axes))
 
 
-def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
+def _chain_table(part: FactorTable, chain: Apply, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
     """after = before + element, or the same with `and`, `or`."""
     element = tables.evaluate(chain.args[0], scope, grids)
     before, after = (jnp.arange(axis.size) for axis in part.ends)
@@ -123,7 +123,7 @@ def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Plac
     return Placed(jnp.where(total == after, 0.0, NEVER), (*element.plates, *part.ends))
 
 
-def _cell(part: Part, cell: Cell, table: Any, axes: Sequence[Any]) -> Any:
+def _cell(part: FactorTable, cell: Cell, table: Any, axes: Sequence[Any]) -> Any:
     """The part's table at one place, over the cell's plates and nodes."""
     names: list[Any] = list(axes)
     for plate, k in cell.place:
