@@ -14,25 +14,10 @@ from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
+from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, powers, variables
 from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents
-from ..language.operations import (
-    ADD,
-    DIVIDE,
-    DOT,
-    EXP,
-    LOG,
-    MATVEC,
-    MAX,
-    MULTIPLY,
-    NEGATE,
-    POWER,
-    STACK,
-    SUBTRACT,
-    SUM,
-    TOGETHER,
-    Operation,
-)
+from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
@@ -104,7 +89,7 @@ def _power(expr: Apply, known: IsData) -> Average:
 
 def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
     """Powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one power of a variable."""
-    while isinstance(base, Let) or applies(base, POWER):
+    while isinstance(base, Let) or applies(base, op.POWER):
         if isinstance(base, Apply):
             exponent = exponent * base.option("exponent")
         base = base.expression if isinstance(base, Let) else base.args[0]
@@ -138,9 +123,9 @@ def _no_logarithm(expr: Apply, known: IsData) -> NoReturn:
 
 
 POSITIVES: dict[Operation, Callable[[Apply, IsData], Average]] = {
-    MULTIPLY: _product,
-    DIVIDE: _quotient,
-    POWER: _power,
+    op.MULTIPLY: _product,
+    op.DIVIDE: _quotient,
+    op.POWER: _power,
 }
 
 
@@ -225,15 +210,15 @@ def _no_vector(expr: Apply, known: IsData) -> NoReturn:
 
 
 VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
-    ADD: _vector_sum,
-    SUBTRACT: _vector_difference,
-    NEGATE: _opposite,
-    MATVEC: _matrix_product,
-    MULTIPLY: _multiple,
-    DIVIDE: _fraction,
-    SUM: _plate_sum,
-    STACK: _stacked,
-    TOGETHER: _together,
+    op.ADD: _vector_sum,
+    op.SUBTRACT: _vector_difference,
+    op.NEGATE: _opposite,
+    op.MATVEC: _matrix_product,
+    op.MULTIPLY: _multiple,
+    op.DIVIDE: _fraction,
+    op.SUM: _plate_sum,
+    op.STACK: _stacked,
+    op.TOGETHER: _together,
 }
 
 
@@ -329,9 +314,9 @@ def _no_number(expr: Apply, known: IsData) -> NoReturn:
 
 
 ATOMS: dict[Operation, Callable[[Apply, IsData], Average]] = {
-    DOT: _dot,
-    EXP: _exponential,
-    LOG: _logarithm,
-    SUM: _number_sum,
-    MAX: _larger,
+    op.DOT: _dot,
+    op.EXP: _exponential,
+    op.LOG: _logarithm,
+    op.SUM: _number_sum,
+    op.MAX: _larger,
 }

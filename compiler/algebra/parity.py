@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..language import operations as op
 from ..language.nodes import Apply, Expr, Gather, Let, Random, applies
-from ..language.operations import ADD, DIVIDE, DOT, MAX, MULTIPLY, NEGATE, POWER, SUBTRACT, SUM, Operation
+from ..language.operations import Operation
 
 FREE, EVEN, ODD, NEITHER = "free", "even", "odd", "neither"
 
@@ -58,18 +59,18 @@ def _of_maximum(expr: Apply, found: list[str]) -> str:
 
 def _opposite(left: Expr, right: Expr) -> bool:
     """Whether the right side is minus the left one."""
-    return applies(right, NEGATE) and right.args[0] is left
+    return applies(right, op.NEGATE) and right.args[0] is left
 
 
 PARITY: dict[Operation, Callable[[Apply, list[str]], str]] = {
-    ADD: _of_sum,
-    SUBTRACT: _of_sum,
-    NEGATE: _of_sum,
-    SUM: _of_sum,
-    MULTIPLY: _of_product,
-    DIVIDE: _of_product,
-    DOT: _of_product,
-    POWER: _of_power,
-    MAX: _of_maximum,
+    op.ADD: _of_sum,
+    op.SUBTRACT: _of_sum,
+    op.NEGATE: _of_sum,
+    op.SUM: _of_sum,
+    op.MULTIPLY: _of_product,
+    op.DIVIDE: _of_product,
+    op.DOT: _of_product,
+    op.POWER: _of_power,
+    op.MAX: _of_maximum,
 }
 """Of what holds something odd and nothing that is neither; other operations are neither."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
+from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Random, applies, parents, union_plates
-from ..language.operations import DIVIDE, DOT, EXP, LOG, MAX, POWER, STACK, SUM
 
 
 def monomials(expr: Expr, known: IsData) -> list[Monomial]:
@@ -30,7 +30,7 @@ def monomials(expr: Expr, known: IsData) -> list[Monomial]:
 
 def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
-    if exponent == 1 or applies(base, EXP):
+    if exponent == 1 or applies(base, op.EXP):
         return
     domain, variable = base.domain, not isinstance(base, Apply)
     if variable and (domain.is_positive or (domain.is_unit and exponent > 0)):
@@ -51,7 +51,7 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
 
 def is_projection(atom: Expr, known: IsData) -> bool:
     """An inner product of a random vector with data, which is Gaussian as the vector is."""
-    return applies(atom, DOT) and any(known(arg) for arg in atom.args)
+    return applies(atom, op.DOT) and any(known(arg) for arg in atom.args)
 
 
 def _with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
@@ -71,7 +71,7 @@ def _with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
         else:
             parts = [functools.reduce(operator.mul, c, d) for c, _, d in group]
             coefficients, own, data = (), group[0][1], functools.reduce(operator.add, parts)
-        rest.append((coefficients, (Apply(DOT, (own, data), (), union_plates(own.plates, data.plates), real),)))
+        rest.append((coefficients, (Apply(op.DOT, (own, data), (), union_plates(own.plates, data.plates), real),)))
     return rest
 
 
@@ -92,7 +92,7 @@ def _check_independent(expr: Expr, found: list[Monomial]) -> None:
 
 def _instead(first: Expr, second: Expr) -> str:
     """How to write what uses one variable in two ways."""
-    if all(applies(base_of(atom)[0], DOT) for atom in (first, second)):
+    if all(applies(base_of(atom)[0], op.DOT) for atom in (first, second)):
         return "Write it with one cv.dot with the summed vector."
     return "Under EP its integral is by quadrature: use method='ep' for this factor, or write it with one of them."
 
@@ -111,8 +111,8 @@ def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]
-            couples = applies(node, SUM, STACK) and node.over is not None
-            bends = applies(node, POWER, LOG, MAX) or (applies(node, DIVIDE) and not known(node.args[1]))
+            couples = applies(node, op.SUM, op.STACK) and node.over is not None
+            bends = applies(node, op.POWER, op.LOG, op.MAX) or (applies(node, op.DIVIDE) and not known(node.args[1]))
             if couples or bends:
                 found[str(node)] = None
             elif node.domain.is_gaussian:
@@ -126,6 +126,6 @@ def _is_positive(expr: Expr) -> bool:
 
 
 def _strip(expr: Expr) -> Expr:
-    while applies(expr, DOT, LOG, EXP):
+    while applies(expr, op.DOT, op.LOG, op.EXP):
         expr = next((arg for arg in expr.args if isinstance(arg, (Gather, Random))), expr.args[0])
     return expr

@@ -9,23 +9,9 @@ import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError
+from . import operations as op
 from .nodes import Apply, Expr, Plate, is_data
-from .operations import (
-    ALL,
-    ANY,
-    DOT,
-    EXP,
-    LOG,
-    LOGISTIC,
-    MAX,
-    MULTINOMIAL_PROBIT,
-    PROBIT,
-    SOFTMAX,
-    STACK,
-    SUM,
-    Operation,
-    classes,
-)
+from .operations import Operation, classes
 from .operators import apply, coordinate, matmul
 from .values import UserValue
 
@@ -37,7 +23,7 @@ def dot(left: UserValue, right: UserValue) -> Expr:
     Returns a real expression whose plates are the union of theirs. ModelError when one is no vector, the dimensions
     differ, or none is an expression.
     """
-    return _applied(DOT, left, right)
+    return _applied(op.DOT, left, right)
 
 
 def exp(value: UserValue) -> Expr:
@@ -46,7 +32,7 @@ def exp(value: UserValue) -> Expr:
     `value`: a numeric expression. Returns a positive expression over its plates; of a Gaussian number it is log-normal,
     with moments in closed form. ModelError when `value` is no number, or no expression.
     """
-    return _applied(EXP, value)
+    return _applied(op.EXP, value)
 
 
 def log(value: UserValue) -> Expr:
@@ -55,7 +41,7 @@ def log(value: UserValue) -> Expr:
     `value`: an expression of domain positive or unit. Returns a real expression over its plates. ModelError when
     `value` may be zero or negative, or is no expression.
     """
-    return _applied(LOG, value)
+    return _applied(op.LOG, value)
 
 
 def logistic(value: UserValue) -> Expr:
@@ -64,7 +50,7 @@ def logistic(value: UserValue) -> Expr:
     `value`: a numeric expression. Returns an expression of domain unit over its plates. ModelError when `value` is no
     number, or no expression. Source: jaakkola1996, knowles2011ncvmp.
     """
-    return _applied(LOGISTIC, value)
+    return _applied(op.LOGISTIC, value)
 
 
 def probit(value: UserValue, over: Plate | None = None) -> Expr:
@@ -76,8 +62,8 @@ def probit(value: UserValue, over: Plate | None = None) -> Expr:
     expression, or has no such plate. Source: girolami2006multinomial.
     """
     if over is None:
-        return _applied(PROBIT, value)
-    return _applied_over(MULTINOMIAL_PROBIT, value, over)
+        return _applied(op.PROBIT, value)
+    return _applied_over(op.MULTINOMIAL_PROBIT, value, over)
 
 
 def softmax(value: UserValue, over: Plate) -> Expr:
@@ -87,7 +73,7 @@ def softmax(value: UserValue, over: Plate) -> Expr:
     plate. ModelError when `value` is no number, no expression, or has no such plate. Source: knowles2011ncvmp,
     blei2007correlated.
     """
-    return _applied_over(SOFTMAX, value, over)
+    return _applied_over(op.SOFTMAX, value, over)
 
 
 def sum(value: UserValue, over: Plate) -> Expr:
@@ -100,7 +86,7 @@ def sum(value: UserValue, over: Plate) -> Expr:
     """
     if isinstance(value, Expr) and value.domain.is_discrete and not is_data(value):
         return _counted(value, over)
-    return _applied_over(SUM, value, over)
+    return _applied_over(op.SUM, value, over)
 
 
 def max(left: UserValue, right: UserValue) -> Expr:
@@ -111,7 +97,7 @@ def max(left: UserValue, right: UserValue) -> Expr:
     and variance of the larger of two Gaussians. ModelError when one is no number, or none is an expression.
     Source: clark1961greatest.
     """
-    return _applied(MAX, left, right)
+    return _applied(op.MAX, left, right)
 
 
 def min(left: UserValue, right: UserValue) -> Expr:
@@ -130,7 +116,7 @@ def stack(*values: UserValue, over: Plate | None = None) -> Expr:
     """
     values = _with_node("stack", *values)
     if over is None:
-        return apply(STACK, *values)
+        return apply(op.STACK, *values)
     if len(values) != 1:
         raise ModelError(f"`stack` over a plate takes a single value; found {len(values)}. Stack them without `over=`.")
     _check_over("stack", values[0], over)
@@ -139,7 +125,7 @@ def stack(*values: UserValue, over: Plate | None = None) -> Expr:
             f"`stack` over plate '{over.name}' makes a vector of unknown dimension. Give the plate a size: "
             f"m.plate('{over.name}', 8)."
         )
-    return apply(STACK, *values, over=over)
+    return apply(op.STACK, *values, over=over)
 
 
 def element(vector: UserValue, position: int) -> Expr:
@@ -185,7 +171,7 @@ def all(value: UserValue, over: Plate) -> Expr:
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
     when `value` is not boolean, no expression, or has no such plate.
     """
-    return _applied_over(ALL, value, over)
+    return _applied_over(op.ALL, value, over)
 
 
 def any(value: UserValue, over: Plate) -> Expr:
@@ -194,7 +180,7 @@ def any(value: UserValue, over: Plate) -> Expr:
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
     when `value` is not boolean, no expression, or has no such plate.
     """
-    return _applied_over(ANY, value, over)
+    return _applied_over(op.ANY, value, over)
 
 
 def _applied(operation: Operation, *operands: UserValue) -> Expr:
@@ -221,7 +207,7 @@ def _counted(value: Expr, over: Plate) -> Expr:
         )
     values = over.size * (classes(value.domain, refuse) - 1) + 1
     plates = tuple(plate for plate in value.plates if plate is not over)
-    return Apply(SUM, (value,), (("over", over),), plates, domains.category(values))
+    return Apply(op.SUM, (value,), (("over", over),), plates, domains.category(values))
 
 
 def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ...factors.domains import real
+from . import operations as op
 from .atoms import MINUS_ONE, ONE, Monomial
 from .nodes import Apply, Constant, Expr, IsData, Let, applies, unnamed
-from .operations import ADD, DIVIDE, DOT, EXP, LOG, MULTIPLY, NEGATE, POWER, STACK, SUBTRACT, SUM, Operation
+from .operations import Operation
 from .operators import coordinate
 from .plate_sums import summed
 
@@ -36,7 +37,7 @@ def expand(expr: Expr, known: IsData) -> list[Monomial]:
     return found
 
 
-SUBTRACTED = {ADD: (False, False), SUBTRACT: (False, True), NEGATE: (True,)}  # which operands of a sum are
+SUBTRACTED = {op.ADD: (False, False), op.SUBTRACT: (False, True), op.NEGATE: (True,)}  # which operands of a sum are
 
 
 def _summand(expr: Expr, known: IsData) -> list[Monomial]:
@@ -93,18 +94,18 @@ def _dot(expr: Apply, known: IsData) -> list[Monomial]:
 def _stacked(stack: Expr, other: Expr, known: IsData) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
     stack = unnamed(stack)
-    if not applies(stack, STACK) or stack.over is not None or not known(other):
+    if not applies(stack, op.STACK) or stack.over is not None or not known(other):
         return None
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
 
 
 MONOMIALS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
-    MULTIPLY: _multiply,
-    DIVIDE: _divide,
-    POWER: _power,
-    LOG: _log,
-    SUM: _sum,
-    DOT: _dot,
+    op.MULTIPLY: _multiply,
+    op.DIVIDE: _divide,
+    op.POWER: _power,
+    op.LOG: _log,
+    op.SUM: _sum,
+    op.DOT: _dot,
 }
 
 
@@ -118,7 +119,7 @@ def _reciprocal(expr: Expr, known: IsData) -> Monomial:
     if isinstance(expr, Let):
         return _reciprocal(expr.expression, known)
     found = RECIPROCALS[expr.operation](expr, known) if applies(expr, *RECIPROCALS) else None
-    return ((), (Apply(DIVIDE, (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
+    return ((), (Apply(op.DIVIDE, (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
 
 
 def _one_over_product(expr: Apply, known: IsData) -> Monomial:
@@ -132,7 +133,7 @@ def _one_over_quotient(expr: Apply, known: IsData) -> Monomial | None:
 
 
 def _one_over_exp(expr: Apply, known: IsData) -> Monomial:
-    return (), (Apply(EXP, (-expr.args[0],), (), expr.plates, expr.domain),)
+    return (), (Apply(op.EXP, (-expr.args[0],), (), expr.plates, expr.domain),)
 
 
 def _one_over_power(expr: Apply, known: IsData) -> Monomial | None:
@@ -144,10 +145,10 @@ def _one_over_power(expr: Apply, known: IsData) -> Monomial | None:
 
 
 RECIPROCALS: dict[Operation, Callable[[Apply, IsData], Monomial | None]] = {
-    MULTIPLY: _one_over_product,
-    DIVIDE: _one_over_quotient,
-    EXP: _one_over_exp,
-    POWER: _one_over_power,
+    op.MULTIPLY: _one_over_product,
+    op.DIVIDE: _one_over_quotient,
+    op.EXP: _one_over_exp,
+    op.POWER: _one_over_power,
 }
 
 
@@ -164,7 +165,7 @@ def _logarithm(expr: Expr, known: IsData) -> list[Monomial]:
 
 
 def _of_number(expr: Expr, known: IsData) -> list[Monomial]:
-    node = Apply(LOG, (expr,), (), expr.plates, real)
+    node = Apply(op.LOG, (expr,), (), expr.plates, real)
     return [((node,), ())] if known(expr) else [((), (node,))]
 
 
@@ -198,8 +199,8 @@ def _log_of_power(expr: Apply, known: IsData) -> list[Monomial]:
 
 
 LOGARITHMS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
-    EXP: _log_of_exp,
-    MULTIPLY: _log_of_product,
-    DIVIDE: _log_of_quotient,
-    POWER: _log_of_power,
+    op.EXP: _log_of_exp,
+    op.MULTIPLY: _log_of_product,
+    op.DIVIDE: _log_of_quotient,
+    op.POWER: _log_of_power,
 }

@@ -14,26 +14,9 @@ from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
+from . import operations as op
 from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, applies, is_data, over_text, union_plates
-from .operations import (
-    ADD,
-    AND,
-    DIVIDE,
-    DOT,
-    EQUAL,
-    EXP,
-    GREATER,
-    MATVEC,
-    MULTIPLY,
-    NEGATE,
-    NOT,
-    OR,
-    POWER,
-    SUBTRACT,
-    XOR,
-    Operation,
-    is_countable,
-)
+from .operations import Operation, is_countable
 from .values import UserValue, convert
 
 
@@ -145,7 +128,7 @@ def add(left: UserValue, right: UserValue) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return right
-    return apply(ADD, *_classes(left, right))
+    return apply(op.ADD, *_classes(left, right))
 
 
 def subtract(left: UserValue, right: UserValue) -> Expr:
@@ -154,7 +137,7 @@ def subtract(left: UserValue, right: UserValue) -> Expr:
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return negate(right)
-    node = apply(SUBTRACT, *_classes(left, right))
+    node = apply(op.SUBTRACT, *_classes(left, right))
     return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
 
 
@@ -179,7 +162,7 @@ def multiply(left: UserValue, right: UserValue) -> Expr:
         return right
     if left is right and isinstance(left, Expr) and (left.domain.is_real or left.domain.is_positive):
         return power(left, 2)  # as a product of two factors it would have the moments of independent ones
-    node = apply(MULTIPLY, left, right)
+    node = apply(op.MULTIPLY, left, right)
     factor, other = (left, right) if is_number(left) else (right, left)
     shrinks = is_number(factor) and isinstance(other, Expr) and other.domain.is_unit and 0 <= _number(factor) <= 1
     return _in_unit(node) if shrinks else node
@@ -191,34 +174,34 @@ def divide(left: UserValue, right: UserValue) -> Expr:
         raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
     if is_number(right, 1) and _is_numeric_node(left):
         return left
-    if is_number(left, 1) and applies(right, EXP):
-        return apply(EXP, negate(right.args[0]))
-    return apply(DIVIDE, left, right)
+    if is_number(left, 1) and applies(right, op.EXP):
+        return apply(op.EXP, negate(right.args[0]))
+    return apply(op.DIVIDE, left, right)
 
 
 def matmul(left: UserValue, right: UserValue) -> Expr:
     """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
     if isinstance(right, Expr) and right.domain.is_vector:
         if isinstance(left, Expr) and (left.domain.is_matrix or left.domain.is_posdef):
-            return apply(MATVEC, left, right)
+            return apply(op.MATVEC, left, right)
         if not isinstance(left, Expr) and np.ndim(left) == 2 and np.shape(left)[1] == right.domain.size:
             matrix = Constant(_as_array(left, right), (), domains.matrix(*np.shape(left)))
-            return apply(MATVEC, matrix, right)
-    return apply(DOT, left, right)
+            return apply(op.MATVEC, matrix, right)
+    return apply(op.DOT, left, right)
 
 
 def negate(operand: Expr) -> Expr:
     """-operand; a double negation cancels."""
-    if applies(operand, NEGATE):
+    if applies(operand, op.NEGATE):
         return operand.args[0]
-    return apply(NEGATE, operand)
+    return apply(op.NEGATE, operand)
 
 
 def invert(operand: Expr) -> Expr:
     """~operand; a double negation cancels."""
-    if applies(operand, NOT):
+    if applies(operand, op.NOT):
         return operand.args[0]
-    return apply(NOT, operand)
+    return apply(op.NOT, operand)
 
 
 def power(base: Expr, exponent: UserValue) -> Expr:
@@ -227,8 +210,8 @@ def power(base: Expr, exponent: UserValue) -> Expr:
         raise ModelError(
             f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
         )
-    if applies(base, EXP) and _number(exponent) != 0:
-        return apply(EXP, multiply(_number(exponent), base.args[0]))
+    if applies(base, op.EXP) and _number(exponent) != 0:
+        return apply(op.EXP, multiply(_number(exponent), base.args[0]))
     if not np.isfinite(_number(exponent)) or _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
         raise ModelError(
             f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
@@ -237,7 +220,7 @@ def power(base: Expr, exponent: UserValue) -> Expr:
     whole = int(_number(exponent))
     if whole in (1, -1):
         return base if whole == 1 else divide(1.0, base)
-    return apply(POWER, base, exponent=whole)
+    return apply(op.POWER, base, exponent=whole)
 
 
 def at_least(left: UserValue, right: UserValue) -> Expr:
@@ -246,15 +229,15 @@ def at_least(left: UserValue, right: UserValue) -> Expr:
     """
     operands = [operand.domain for operand in (left, right) if isinstance(operand, Expr)]
     if all(operand.is_count for operand in operands) or any(operand.is_category for operand in operands):
-        return apply(NOT, apply(GREATER, right, left))
-    return apply(GREATER, left, right)
+        return apply(op.NOT, apply(op.GREATER, right, left))
+    return apply(op.GREATER, left, right)
 
 
 def equal(left: Expr, right: UserValue) -> Expr:
     """left == right for discrete expressions; the number on the right is a class, a count or a truth value."""
     if is_number(right) and not isinstance(right, Expr) and is_countable(left.domain):
         right = _discrete_constant(left, _number(right))
-    return apply(EQUAL, left, right)
+    return apply(op.EQUAL, left, right)
 
 
 def _discrete_constant(left: Expr, number: float) -> Constant:
@@ -348,7 +331,7 @@ def coordinate(vector: Expr, position: int) -> Expr:
     """One coordinate of a vector: its inner product with a unit vector."""
     size = vector.domain.size
     unit = Constant(np.eye(size)[position], (), domains.vector(size))
-    return Apply(DOT, (vector, unit), (), vector.plates, domains.real)
+    return Apply(op.DOT, (vector, unit), (), vector.plates, domains.real)
 
 
 def _is_numeric_node(value: UserValue) -> bool:
@@ -376,5 +359,7 @@ BUILDERS |= {
     "at_least": at_least,
     "equal": equal,
     "gather": gather,
-    **{operation.name: functools.partial(apply, operation) for operation in (GREATER, NOT, AND, OR, XOR)},
+    **{
+        operation.name: functools.partial(apply, operation) for operation in (op.GREATER, op.NOT, op.AND, op.OR, op.XOR)
+    },
 }
