@@ -16,7 +16,7 @@ from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
 from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, powers, variables
-from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents, source_of
 from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
@@ -66,9 +66,14 @@ def _logical(expr: Apply, known: IsData) -> Average:
 # Positive expressions -------------------------------------------------------------------------------------------------
 
 
-def _product(expr: Apply, known: IsData) -> Average:
-    _check_apart(expr, known)
-    return rules.Product(expr, "positive", tuple((arg, "positive") for arg in expr.args))
+def _of_operands(rule: type[Average], kind: str) -> Callable[[Apply, IsData], Average]:
+    """A rule that reads the moments of independent operands as those of the result."""
+
+    def found(expr: Apply, known: IsData) -> Average:
+        _check_apart(expr, known)
+        return rule(expr, kind, tuple((arg, kind) for arg in expr.args))
+
+    return found
 
 
 def _quotient(expr: Apply, known: IsData) -> Average:
@@ -95,22 +100,15 @@ def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
         base = base.expression if isinstance(base, Let) else base.args[0]
     if variable_of(base) is None:
         raise UnsupportedError(
-            f"'{expr}' needs the moments of a power of '{_source(base)}', whose distribution is not known. Write it "
+            f"'{expr}' needs the moments of a power of '{source_of(base)}', whose distribution is not known. Write it "
             "with powers and quotients of single positive variables, or with cv.exp of a real expression."
         )
     return base, exponent
 
 
-def _source(expr: Expr) -> Expr:
-    """What an element is chosen from, through names."""
-    while isinstance(expr, (Gather, Let)):
-        expr = expr.source if isinstance(expr, Gather) else expr.expression
-    return expr
-
-
 def variable_of(expr: Expr) -> Random | None:
     """The variable that an expression is, or is an element of."""
-    found = _source(expr)
+    found = source_of(expr)
     return found if isinstance(found, Random) else None
 
 
@@ -123,23 +121,13 @@ def _no_logarithm(expr: Apply, known: IsData) -> NoReturn:
 
 
 POSITIVES: dict[Operation, Callable[[Apply, IsData], Average]] = {
-    op.MULTIPLY: _product,
+    op.MULTIPLY: _of_operands(rules.Product, "positive"),
     op.DIVIDE: _quotient,
     op.POWER: _power,
 }
 
 
 # Vectors --------------------------------------------------------------------------------------------------------------
-
-
-def _vector_sum(expr: Apply, known: IsData) -> Average:
-    _check_apart(expr, known)
-    return rules.VectorSum(expr, "vector", tuple((arg, "vector") for arg in expr.args))
-
-
-def _vector_difference(expr: Apply, known: IsData) -> Average:
-    _check_apart(expr, known)
-    return rules.VectorDifference(expr, "vector", tuple((arg, "vector") for arg in expr.args))
 
 
 def _opposite(expr: Apply, known: IsData) -> Average:
@@ -154,17 +142,11 @@ def _matrix_product(expr: Apply, known: IsData) -> Average:
 
 
 def _multiple(expr: Apply, known: IsData) -> Average:
-    """A vector times an independent number."""
+    """A vector times an independent number, or over one."""
     _check_apart(expr, known)
     vector, number = expr.args if expr.args[0].domain.is_vector else expr.args[::-1]
-    return rules.Scaled(expr, "vector", ((vector, "vector"), (number, "real")))
-
-
-def _fraction(expr: Apply, known: IsData) -> Average:
-    """A vector over an independent number."""
-    _check_apart(expr, known)
-    vector, number = expr.args
-    return rules.Scaled(expr, "vector", ((vector, "vector"), (1.0 / number, "real")))
+    factor = 1.0 / number if applies(expr, op.DIVIDE) else number
+    return rules.Scaled(expr, "vector", ((vector, "vector"), (factor, "real")))
 
 
 def _plate_sum(expr: Apply, known: IsData) -> Average:
@@ -210,12 +192,12 @@ def _no_vector(expr: Apply, known: IsData) -> NoReturn:
 
 
 VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
-    op.ADD: _vector_sum,
-    op.SUBTRACT: _vector_difference,
+    op.ADD: _of_operands(rules.VectorSum, "vector"),
+    op.SUBTRACT: _of_operands(rules.VectorDifference, "vector"),
     op.NEGATE: _opposite,
     op.MATVEC: _matrix_product,
     op.MULTIPLY: _multiple,
-    op.DIVIDE: _fraction,
+    op.DIVIDE: _multiple,
     op.SUM: _plate_sum,
     op.STACK: _stacked,
     op.TOGETHER: _together,

@@ -6,18 +6,13 @@ import dataclasses
 import functools
 import operator
 
-import numpy as np
-
-from ...factors.domains import real
 from ..blocks.site import LinearForm, LinearTerm
-from ..language.atoms import atom_key
+from ..language.atoms import atom_key, product
 from ..language.monomials import expand
-from ..language.nodes import Constant, Expr, Gather, IsData, Let, Random, applies
+from ..language.nodes import Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import DOT, SUM
 from .polynomial import monomials
 from .sums import unrolled
-
-ONE = Constant(np.array(1.0), (), real)
 
 
 def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
@@ -55,15 +50,11 @@ def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
 def _sum(group: list[LinearTerm]) -> LinearTerm:
     first = group[0]
     if first.direction is None:
-        return dataclasses.replace(first, coefficients=(_total([_product(term.coefficients) for term in group]),))
+        return dataclasses.replace(first, coefficients=(_total([product(term.coefficients) for term in group]),))
     directions = [
-        _product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
+        product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
     ]
     return dataclasses.replace(first, coefficients=(), direction=_total(directions))
-
-
-def _product(coefficients: tuple[Expr, ...]) -> Expr:
-    return functools.reduce(operator.mul, coefficients, ONE)
 
 
 def _total(parts: list) -> Expr:

@@ -6,6 +6,10 @@ are products of atoms with integer exponents.
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...factors.domains import real
@@ -40,6 +44,11 @@ def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, int]]:
 def base_of(atom: Expr) -> tuple[Expr, int]:
     """An atom as a base and its exponent, 1 or -1: a reciprocal is an atom."""
     return (atom.args[1], -1) if applies(atom, DIVIDE) else (atom, 1)
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product of expressions; one where there are none."""
+    return functools.reduce(operator.mul, factors, ONE)
 
 
 def variables(expr: Expr) -> set[Random]:

@@ -156,51 +156,35 @@ RECIPROCALS: dict[Operation, Callable[[Apply, IsData], Monomial | None]] = {
 
 
 def _logarithm(expr: Expr, known: IsData) -> list[Monomial]:
-    """log of a product is a sum, log of exp(g) is g."""
+    """log of a product of positive numbers is a sum, log of exp(g) is g."""
     if isinstance(expr, Let) and not known(expr):
         return _logarithm(expr.expression, known)
-    if applies(expr, *LOGARITHMS) and not known(expr):
+    if applies(expr, op.EXP) and not known(expr):
+        return expand(expr.args[0], known)
+    if applies(expr, *LOGARITHMS) and not known(expr) and all(arg.domain.is_bounded for arg in expr.args):
         return LOGARITHMS[expr.operation](expr, known)
-    return _of_number(expr, known)
-
-
-def _of_number(expr: Expr, known: IsData) -> list[Monomial]:
     node = Apply(op.LOG, (expr,), (), expr.plates, real)
     return [((node,), ())] if known(expr) else [((), (node,))]
 
 
-def _has_logs(expr: Apply) -> bool:
-    return all(arg.domain.is_bounded for arg in expr.args)
-
-
-def _log_of_exp(expr: Apply, known: IsData) -> list[Monomial]:
-    return expand(expr.args[0], known)
-
-
 def _log_of_product(expr: Apply, known: IsData) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + second
 
 
 def _log_of_quotient(expr: Apply, known: IsData) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + _scaled(MINUS_ONE, second)
 
 
 def _log_of_power(expr: Apply, known: IsData) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
     exponent = Constant(np.array(float(expr.option("exponent"))), (), real)
     return _scaled(exponent, _logarithm(expr.args[0], known))
 
 
 LOGARITHMS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
-    op.EXP: _log_of_exp,
     op.MULTIPLY: _log_of_product,
     op.DIVIDE: _log_of_quotient,
     op.POWER: _log_of_power,
 }
+"""Of operands that are above zero."""

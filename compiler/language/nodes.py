@@ -278,6 +278,22 @@ def unnamed(expr: Expr) -> Expr:
     return expr
 
 
+def gathers_of(expr: Expr) -> list[Gather]:
+    """The gathers that choose an element, the outermost first, through names."""
+    found = []
+    while isinstance(expr, (Gather, Let)):
+        if isinstance(expr, Gather):
+            found.append(expr)
+        expr = expr.source if isinstance(expr, Gather) else expr.expression
+    return found
+
+
+def source_of(expr: Expr) -> Expr:
+    """What an element is chosen from, through names."""
+    gathers = gathers_of(expr)
+    return unnamed(gathers[-1].source if gathers else expr)
+
+
 def is_data(expr: Expr) -> bool:
     """True when no random variable lies below `expr` (or is it): its value is known before inference.
 

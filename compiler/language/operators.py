@@ -359,7 +359,5 @@ BUILDERS |= {
     "at_least": at_least,
     "equal": equal,
     "gather": gather,
-    **{
-        operation.name: functools.partial(apply, operation) for operation in (op.GREATER, op.NOT, op.AND, op.OR, op.XOR)
-    },
+    **{found.name: functools.partial(apply, found) for found in (op.GREATER, op.NOT, op.AND, op.OR, op.XOR)},
 }

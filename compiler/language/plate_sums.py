@@ -12,7 +12,7 @@ import operator
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from .atoms import ONE, Monomial, atom_key, variables
-from .nodes import Apply, Expr, Gather, IsData, Let, Plate, Random
+from .nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, source_of
 from .operations import SUM
 
 
@@ -58,9 +58,8 @@ def _check_elements(expr: Apply, atom: Expr, over: Plate, known: IsData) -> None
 
 def _is_weight(atom: Expr) -> bool:
     """Whether an atom is an element of a real variable, which a vector could hold; no function of one is."""
-    while isinstance(atom, (Gather, Let)):
-        atom = atom.source if isinstance(atom, Gather) else atom.expression
-    return isinstance(atom, Random) and atom.domain.is_real
+    source = source_of(atom)
+    return isinstance(source, Random) and source.domain.is_real
 
 
 def dependent(expr: Expr, over: Plate, known: IsData) -> bool:

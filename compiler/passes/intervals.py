@@ -6,11 +6,10 @@ import dataclasses
 import functools
 import operator
 
-from ..algebra.linear import ONE
 from ..blocks.base import Block
 from ..blocks.site import LinearForm, LinearTerm, SiteBlock
 from ..graph import Draft
-from ..language.atoms import MINUS_ONE, atom_key
+from ..language.atoms import MINUS_ONE, atom_key, product
 from ..language.nodes import Constant, Expr
 from ..rules.logic import TRUE
 from .choose import ZERO
@@ -64,7 +63,7 @@ def _factor_key(factor: Expr) -> tuple:
 
 def _between(first: SiteBlock, second: SiteBlock) -> SiteBlock:
     """0 < s + a < a + b: the outcome of an interval site is its width."""
-    offsets = [functools.reduce(operator.mul, factors, ONE) for factors in first.form.offsets + second.form.offsets]
+    offsets = [product(factors) for factors in first.form.offsets + second.form.offsets]
     reason = "a constraint from both sides: infinite divergence under VMP, exact moments under EP"
     return dataclasses.replace(
         first.chosen(operator="interval site, closed form", reason=reason),

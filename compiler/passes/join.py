@@ -26,7 +26,7 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
-from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, applies, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, applies, gathers_of, parents, union_plates
 from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
@@ -140,12 +140,8 @@ Meeting = frozenset  # of the uses in one linear form
 
 
 def _use(variable: Random, element: Expr) -> ElementUse:
-    place = []
-    while isinstance(element, (Let, Gather)):
-        if isinstance(element, Gather):
-            place.append((atom_key(element.index), element.axis.name))
-        element = element.expression if isinstance(element, Let) else element.source
-    return ElementUse(variable, tuple(place))
+    place = tuple((atom_key(gather.index), gather.axis.name) for gather in gathers_of(element))
+    return ElementUse(variable, place)
 
 
 def _candidates(draft: Draft) -> set[Random]:

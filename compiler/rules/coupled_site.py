@@ -7,7 +7,7 @@ several classes shared would join them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ...factors import LINKS
 from ...factors.roles import ClassTable
@@ -15,23 +15,15 @@ from ..algebra.linear import linear_form
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
-from ..language.nodes import Apply, Expr, Gather, IsData, Plate
+from ..language.nodes import Apply, IsData, Plate, gathers_of
 from ..methods import Method
 from .logic import ep_or_power
 
 
-def separate(terms: Iterable[LinearTerm], over: Plate) -> bool:
-    """Whether every term is a different element for different elements of the plate."""
-    return all(over in set(term.variable.plates) and not _chosen(term.element, over) for term in terms)
-
-
-def _chosen(element: Expr, over: Plate) -> bool:
-    """Whether an index says which elements of the plate are meant: it may name one twice."""
-    while isinstance(element, Gather):
-        if element.axis is over:
-            return True
-        element = element.source
-    return False
+def separate(terms: Sequence[LinearTerm], over: Plate) -> bool:
+    """Whether every term is a different element for different elements of the plate; an index may name one twice."""
+    chosen = {gather.axis for term in terms for gather in gathers_of(term.element)}
+    return over not in chosen and all(over in set(term.variable.plates) for term in terms)
 
 
 def coupled_site(block: EnergyBlock, argument: Apply, method: Method, known: IsData) -> SiteBlock | None:

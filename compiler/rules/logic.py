@@ -14,12 +14,13 @@ from ..blocks.site import LinearForm, SiteBlock
 from ..blocks.table import TruthTableBlock
 from ..blocks.whole import ProductBlock
 from ..graph import Draft
-from ..language.atoms import atom_key, powers
+from ..language.atoms import powers
 from ..language.monomials import expand
 from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import AND, GREATER
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
+from .slot_finder import discrete_key
 from .slots import comparison_block
 
 TRUE = Constant(np.array(True), (), boolean)
@@ -182,14 +183,10 @@ def discrete_atoms(expression: Expr, known: IsData) -> tuple[Expr, ...]:
         elif isinstance(node, Gather) and not known(node.index):
             stack += [node.index, node.source]
         elif isinstance(node, (Random, Let, Gather)) and node.domain.is_discrete:
-            found.setdefault(_named_key(node), node)
+            found.setdefault(discrete_key(node), node)
         else:
             raise UnsupportedError(
                 f"'{node}' inside '{expression}' is a comparison of random real numbers. "
                 f"Name it first, c = m.let('c', {node}), and use c in the expression."
             )
     return tuple(found.values())
-
-
-def _named_key(node: Expr) -> tuple:
-    return ("let", id(node)) if isinstance(node, Let) else atom_key(node)

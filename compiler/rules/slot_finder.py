@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Factor
-from ..algebra.linear import ONE, element_of, linear_term
+from ..algebra.linear import element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
-from ..language.atoms import MINUS_ONE, atom_key
+from ..language.atoms import MINUS_ONE, ONE, atom_key, product
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
 from ..language.operations import DOT, OVER_CLASSES, SUM
@@ -167,8 +167,8 @@ class Finder:
             chosen = next((number for number in numbers if number in linear), None)
             left = [atom for atom, number in zip(atoms, numbers, strict=True) if number != chosen or number is None]
             roots.extend(left)
-            product = functools.reduce(operator.mul, [*coefficients, *left], ONE)
-            (rest if chosen is None else members.setdefault(chosen, [])).append(product)
+            factor = product([*coefficients, *left])
+            (rest if chosen is None else members.setdefault(chosen, [])).append(factor)
         shift = functools.reduce(operator.add, rest) if rest else None
         totals = tuple((number, functools.reduce(operator.add, parts)) for number, parts in members.items())
         return Quantity(totals, shift)
@@ -248,14 +248,14 @@ class Finder:
         members: dict[int, list[Expr]] = {}
         offsets = []
         for coefficients, atoms in expand(node, self.given):
-            product = functools.reduce(operator.mul, coefficients, ONE)
+            factor = product(coefficients)
             if not atoms:
-                offsets.append(product)
+                offsets.append(factor)
                 continue
             number = self._edge(atoms[0]) if len(atoms) == 1 else None
             if number is None:
                 return None
-            members.setdefault(number, []).append(product)
+            members.setdefault(number, []).append(factor)
         totals = tuple((number, functools.reduce(operator.add, parts)) for number, parts in members.items())
         return Slot(real, node, totals, functools.reduce(operator.add, offsets) if offsets else None)
 

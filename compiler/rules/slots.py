@@ -23,11 +23,11 @@ from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.slots import Branch, Edge, SlotsBlock
 from ..graph import Draft, Facts
-from ..language.atoms import atom_key
+from ..language.atoms import ONE, atom_key
 from ..language.monomials import expand
 from ..language.nodes import Apply, Constant, Expr, IsData, Plate, Random, unnamed
 from ..methods import EP, Method
-from .slot_finder import ONE, Edges, Finder, NoSlots, difference, discrete_elements, given_states
+from .slot_finder import Edges, Finder, NoSlots, difference, discrete_elements, given_states
 from .vector_gaussian import vector_branch
 
 MOST_STATES = 256

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from ...factors.factor import Factor
 from ...factors.roles import LinearGaussian
-from ..algebra.linear import ONE, element_of
+from ..algebra.linear import element_of
 from ..blocks.slots import Branch
-from ..language.atoms import MINUS_ONE
+from ..language.atoms import MINUS_ONE, ONE
 from ..language.monomials import SUBTRACTED
 from ..language.nodes import Expr, Let, applies
 from ..language.operations import DIVIDE, MULTIPLY
