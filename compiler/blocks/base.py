@@ -5,13 +5,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from ..language.nodes import Expr, Plate
 from ..methods import Method
 
 if TYPE_CHECKING:
     from .site import Absorbed
+
+
+B = TypeVar("B", bound="Block")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +102,11 @@ class Block(abc.ABC):
     def projects(self) -> bool:
         """Whether EP keeps only moments of the factor times the cavities."""
         return False
+
+    def remade(self, kind: type[B], **fields: Any) -> B:
+        """A block of another kind: what all blocks have as here or in `fields`, which has the rest."""
+        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(Block)}
+        return kind(**{**common, **fields})
 
     def chosen(self, **changes: Method | str) -> Self:
         """The same block with other parts of its choice."""

@@ -79,8 +79,3 @@ def _check_parent(name: str, over: Plate, parent: UserValue) -> None:
             f"'{name}': parent= must be an input of domain cv.index({over.name}) over the plate '{over.name}' alone; "
             f'found {parent!r}. Declare it as m.input("parent", cv.index({over.name}), plates={over.name}).'
         )
-
-
-def terms_of(chain: Chain) -> tuple[Term, Term]:
-    """Both terms."""
-    return chain.first, chain.then

@@ -303,14 +303,10 @@ def _site(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> Si
     closed = argument.op in block.factor.closed_sites and method.alpha == 1.0
     rule, accuracy = ("closed form", "exact moments") if closed else ("80-point stretched quadrature", "quadrature")
     reason = "scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate"
-    return SiteBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
+    return block.remade(
+        SiteBlock,
         choice=Choice(ep_or_power(method), f"{block.factor.name}({argument.op}) site, {rule}", accuracy, reason),
-        out=block.out,
         factor=block.factor,
-        args=block.args,
         link=argument.op,
         form=form,
         atoms=() if observed else (block.out,),
@@ -329,16 +325,8 @@ def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlo
         form = dataclasses.replace(form, terms=(*form.terms, LinearTerm(out, out, (MINUS_ONE,))))
     form = dataclasses.replace(form, noise=(((), precision),))
     reason = "linear in Gaussian variables with known precision: EP is Gaussian belief propagation"
-    return SiteBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
-        choice=Choice(ep_or_power(method), "linear-Gaussian site, closed form", "exact", reason),
-        out=out if known(out) else ZERO,
-        factor=block.factor,
-        args=block.args,
-        form=form,
-    )
+    choice = Choice(ep_or_power(method), "linear-Gaussian site, closed form", "exact", reason)
+    return block.remade(SiteBlock, choice=choice, out=out if known(out) else ZERO, factor=block.factor, form=form)
 
 
 def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:

@@ -313,14 +313,5 @@ def _rewritten(draft: Draft, block: Block, joints: tuple[Joint, ...], owner: Map
 def _closed_form(block: SiteBlock, out: Random | None) -> EnergyBlock:
     """The conjugate message of a Gaussian site whose variables share one belief."""
     reason = "linear in Gaussian variables that share one belief: its message is exact"
-    return EnergyBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
-        choice=Choice(EXACT, "gaussian closed form", "exact", reason),
-        out=out,
-        where=block.where,
-        factor=block.factor,
-        args=block.args,
-        constant=True,
-    )
+    choice = Choice(EXACT, "gaussian closed form", "exact", reason)
+    return block.remade(EnergyBlock, choice=choice, out=out, factor=block.factor, constant=True)

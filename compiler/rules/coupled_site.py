@@ -37,14 +37,11 @@ def coupled_site(block: EnergyBlock, argument: Apply, method: Method, known: IsD
         return None
     operator = f"{block.factor.name}({argument.op}) site, 1-D quadrature over the largest"
     reason = "the scores are independent Gaussians, and EP is one integral then: the most accurate"
-    return SiteBlock(
-        name=block.name,
+    return block.remade(
+        SiteBlock,
         plates=(*block.plates, over),
-        latent=block.latent,
         choice=Choice(ep_or_power(method), operator, "quadrature", reason),
-        out=block.out,
         factor=block.factor,
-        args=block.args,
         link=argument.op,
         form=form,
         over=over,

@@ -34,13 +34,10 @@ def exact_observation(block: SiteBlock, node: Let) -> EnergyBlock:
     role = gaussian.role
     assert isinstance(role, ScalarGaussian)
     reason = "an exact linear observation of variables that share one belief: conditioning on it"
-    return EnergyBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
+    return block.remade(
+        EnergyBlock,
         choice=Choice(EXACT, "gaussian closed form, of a precision that leaves 1e-8 of the variance", "exact", reason),
         out=node,
-        where=block.where,
         factor=gaussian,
         args={role.mean: node.expression, role.precision: certainty},
         constant=True,
