@@ -5,14 +5,10 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from ..language.nodes import Expr, Plate
 from ..methods import Method
-
-if TYPE_CHECKING:
-    from .site import Absorbed
-
 
 B = TypeVar("B", bound="Block")
 
@@ -68,7 +64,7 @@ class Block(abc.ABC):
     # What most blocks have not.
     gates: ClassVar[tuple[Gate, ...]] = ()
     atoms: ClassVar[tuple[Expr, ...]] = ()  # discrete elements that it sends messages to
-    absorbed: ClassVar[tuple[Absorbed, ...]] = ()  # Gaussian variables that are integrated out inside it
+    absorbed: ClassVar[tuple[Any, ...]] = ()  # Gaussian variables that are integrated out inside it
     parameters: ClassVar[tuple[str, ...]] = ()  # those of `latent` that it meets through their moments, as VMP does
     constant: ClassVar[bool] = False  # its message does not change during inference
     over: ClassVar[Plate | None] = None  # the last of `plates`, where a site couples all of its elements

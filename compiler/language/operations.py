@@ -13,19 +13,17 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import VECTOR_LINKS
 
-if TYPE_CHECKING:  # nodes are made of operations
-    from .nodes import Plate
-
 Refuse = Callable[..., ModelError]
 """Makes the error: `refuse(what the operation takes, hint)`."""
 Options = Mapping[str, Any]  # the fixed settings of one use: an exponent, the plate that it runs over
+Plate: TypeAlias = Any  # that of the nodes, which are made of operations
 Written = Callable[[Sequence[str], Options], str]
 
 
