@@ -19,7 +19,7 @@ from .graph import Plan
 from .language.nodes import parents
 
 
-class Answer(NamedTuple):
+class Exactness(NamedTuple):
     """The variables that hang together, and why their marginals are approximate: nothing where they are exact.
 
     `kinds` are those of their domains. `moments` is true where only the expected statistics of their beliefs are exact:
@@ -32,45 +32,45 @@ class Answer(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def answers(graph: Plan) -> list[Answer]:
+def answers(plan: Plan) -> list[Exactness]:
     """One answer for every group of variables that factors tie together, in order of declaration."""
     import networkx as nx  # here: only explanations need it
 
     web = nx.Graph()
-    web.add_nodes_from(graph.latent)
-    for block in graph.blocks:
-        nx.add_path(web, _touched(graph, block))
-    loops = loopy(graph)
+    web.add_nodes_from(plan.latent)
+    for block in plan.blocks:
+        nx.add_path(web, _touched(plan, block))
+    loops = loopy(plan)
     found = []
     for component in nx.connected_components(web):
-        blocks = [block for block in graph.blocks if component & set(_touched(graph, block))]
-        own = [name for name in graph.latent if name in component]
-        names = tuple(_shown(graph, name) for name in own)
-        kinds = tuple(graph.latent[name].domain.kind for name in own)
-        reasons = tuple(_reasons(graph, blocks, loops))
-        found.append(Answer(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
+        blocks = [block for block in plan.blocks if component & set(_touched(plan, block))]
+        own = [name for name in plan.latent if name in component]
+        names = tuple(_shown(plan, name) for name in own)
+        kinds = tuple(plan.latent[name].domain.kind for name in own)
+        reasons = tuple(_reasons(plan, blocks, loops))
+        found.append(Exactness(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
     return found
 
 
-def _touched(graph: Plan, block: Block) -> list[str]:
+def _touched(plan: Plan, block: Block) -> list[str]:
     atoms = (getattr(ungathered(atom), "name", "") for atom in block.atoms)
-    return [name for name in dict.fromkeys((*block.latent, *atoms)) if name in graph.latent]
+    return [name for name in dict.fromkeys((*block.latent, *atoms)) if name in plan.latent]
 
 
-def _shown(graph: Plan, name: str) -> str:
+def _shown(plan: Plan, name: str) -> str:
     """The name of a variable, of a joint belief the names of its members."""
-    joint = next((joint for joint in graph.joints if joint.variable.name == name), None)
+    joint = next((joint for joint in plan.joints if joint.variable.name == name), None)
     return name if joint is None else ", ".join(member.name for member in joint.members)
 
 
-def _reasons(graph: Plan, blocks: list[Block], loops: list[str]) -> list[str]:
+def _reasons(plan: Plan, blocks: list[Block], loops: list[str]) -> list[str]:
     reasons: dict[str, None] = {}
     for block in blocks:
-        if (reason := _of_block(graph, block)) is not None:
+        if (reason := _of_block(plan, block)) is not None:
             reasons[reason] = None
     projecting = [block for block in blocks if block.projects]
     alone = len(blocks) - len(projecting) == sum(block.constant for block in blocks)
-    if not (len(projecting) == 1 and alone and _single(graph, projecting[0]) and not reasons):
+    if not (len(projecting) == 1 and alone and _single(plan, projecting[0]) and not reasons):
         reasons |= {f"the message of {block.name} keeps no more than {_kept(block)}": None for block in projecting}
     back = [block.name for block in blocks if block.name in loops]
     if back:
@@ -78,7 +78,7 @@ def _reasons(graph: Plan, blocks: list[Block], loops: list[str]) -> list[str]:
     return list(reasons)
 
 
-def _of_block(graph: Plan, block: Block) -> str | None:
+def _of_block(plan: Plan, block: Block) -> str | None:
     """What a factor makes approximate by itself."""
     if block.method.name == "power":
         return f"{block.name} runs under power EP"
@@ -86,7 +86,7 @@ def _of_block(graph: Plan, block: Block) -> str | None:
         return f"{', '.join(block.parameters)} and the states of {block.name} are taken apart (structured VMP)"
     if not isinstance(block, EnergyBlock) or block.constant or not block.latent:
         return None
-    names = [_shown(graph, name) for name in block.latent]
+    names = [_shown(plan, name) for name in block.latent]
     if len(names) > 1:
         return f"the beliefs of {' and '.join(names)} are taken apart in {block.name} ({block.method})"
     if block.method.name == "ncvmp":
@@ -95,20 +95,20 @@ def _of_block(graph: Plan, block: Block) -> str | None:
 
 
 def _kept(block: Block) -> str:
-    kinds = {edge.variable.domain.kind for edge in block.edges} if isinstance(block, SlotsBlock) else {"real"}
-    return "means and variances" if kinds <= {"real", "vector"} else "some moments"
+    gaussian = not isinstance(block, SlotsBlock) or all(edge.variable.domain.is_gaussian for edge in block.edges)
+    return "means and variances" if gaussian else "some moments"
 
 
-def _single(graph: Plan, block: Block) -> bool:
+def _single(plan: Plan, block: Block) -> bool:
     """Whether a factor has one instance."""
-    sizes = {name: plate.size for name, plate in graph.model.plates.items()} | dict(graph.sizes or {})
+    sizes = {name: plate.size for name, plate in plan.model.plates.items()} | dict(plan.sizes or {})
     numbers = [sizes.get(plate.name) for plate in block.plates]
     return None not in numbers and math.prod(number or 1 for number in numbers) == 1
 
 
-def in_words(graph: Plan) -> str:
+def in_words(plan: Plan) -> str:
     """One line: for which variables the answers are exact, and for which approximate and why."""
-    found = answers(graph)
+    found = answers(plan)
     words: dict[str, list[str]] = {}
     for answer in found:
         for name, kind in zip(answer.names, answer.kinds, strict=True):
@@ -118,17 +118,17 @@ def in_words(graph: Plan) -> str:
     parts = [f"{word} for {', '.join(names)}" for word, names in sorted(words.items())]
     parts += [f"approximate for {', '.join(a.names)}: {'; '.join(a.reasons)}" for a in found if a.reasons]
     projected = {name for a in found if a.moments for name, kind in zip(a.names, a.kinds, strict=True) if kind in _KEPT}
-    if predicted := _made_of(graph, projected):
+    if predicted := _made_of(plan, projected):
         parts.append(f"approximate for {', '.join(predicted)}: made of beliefs of which no more is exact")
     return ". ".join(parts)
 
 
-def _made_of(graph: Plan, names: set[str]) -> list[str]:
+def _made_of(plan: Plan, names: set[str]) -> list[str]:
     """The variables that are predicted from beliefs about these."""
     found: list[str] = []
-    for name in graph.forward:
-        node = graph.model.randoms.get(name)
-        if node is not None and {*names, *found} & set(latent_names(graph, list(parents(node)))):
+    for name in plan.forward:
+        node = plan.model.randoms.get(name)
+        if node is not None and {*names, *found} & set(latent_names(plan, list(parents(node)))):
             found.append(name)
     return found
 

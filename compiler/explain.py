@@ -10,18 +10,19 @@ from .blocks.energy import EnergyBlock
 from .blocks.site import SiteBlock
 from .discrete.loops import loopy, short_loops
 from .graph import Plan
-from .language.nodes import Apply, Expr
+from .language.nodes import Expr, applies
+from .language.operations import NOT
 
 
 def explain_plan(
-    graph: Plan, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
+    plan: Plan, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
 ) -> str:
-    """The plan of a graph as text; with the evidence and the floored cavities by factor where a run gives them."""
+    """A plan as text; with the evidence and the floored cavities by factor where a run gives them."""
     lines = [
-        f"{graph.model.name}: {len(graph.blocks)} factors, {len(graph.latent)} variables to infer, observed: "
-        f"{', '.join([*sorted(graph.observed), *(f'{name} in part' for name in graph.partly)]) or 'nothing'}"
+        f"{plan.model.name}: {len(plan.blocks)} factors, {len(plan.latent)} variables to infer, observed: "
+        f"{', '.join([*sorted(plan.observed), *(f'{name} in part' for name in plan.partly)]) or 'nothing'}"
     ]
-    for block in graph.blocks:
+    for block in plan.blocks:
         lines.append(_head(block))
         lines.append(f"    {block.choice.operator} [message: {block.choice.accuracy}]")
         lines.append(f"    because {block.choice.reason}")
@@ -29,35 +30,35 @@ def explain_plan(
             lines.append(f"    log evidence {evidence[block.name]:.6g}")
         if floored and floored.get(block.name):
             lines.append(f"    {floored[block.name]} cavities were improper and floored")
-    if graph.forward:
-        lines.append(f"computed forward afterwards (nothing observed depends on them): {', '.join(graph.forward)}")
-    if absorbed := graph.absorbed():
+    if plan.forward:
+        lines.append(f"computed forward afterwards (nothing observed depends on them): {', '.join(plan.forward)}")
+    if absorbed := plan.absorbed():
         lines.append(f"integrated out inside a factor, recovered afterwards: {', '.join(absorbed)}")
-    for joint in graph.joints:
+    for joint in plan.joints:
         members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
         lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
-    if told := in_words(graph):
-        lines.append(f"answers: {told}")
-    if advice := _on_loops(graph):
+    if exactness := in_words(plan):
+        lines.append(f"answers: {exactness}")
+    if advice := _on_loops(plan):
         lines.append(advice)
-    if short := short_loops(graph):
+    if short := short_loops(plan):
         lines.append(
             f"short loops: {'; '.join(' - '.join(loop) for loop in short)}. Belief propagation counts what comes back "
             "through them twice: its probabilities may be far off. accuracy='best' sums small networks out exactly."
         )
-    lines.append(f"schedule of a sweep: {_schedule(graph)}")
+    lines.append(f"schedule of a sweep: {_schedule(plan)}")
     return "\n".join(lines)
 
 
-def _on_loops(graph: Plan) -> str:
+def _on_loops(plan: Plan) -> str:
     """What would keep Gaussians that meet in one linear form out of loops, where that is open to the user."""
-    back = set(loopy(graph))
-    meeting = [block.name for block in graph.blocks if block.name in back and _several_gaussians(block)]
+    back = set(loopy(plan))
+    meeting = [block.name for block in plan.blocks if block.name in back and _several_gaussians(block)]
     if not meeting:
         return ""
-    if graph.default.name != "auto" and graph.accuracy != "best":
+    if plan.default.name != "auto" and plan.accuracy != "best":
         remedy = "method='auto' gives them one belief with all covariances, where that is affordable."
-    elif graph.accuracy != "best":
+    elif plan.accuracy != "best":
         remedy = "accuracy='best' gives larger groups one belief with all covariances."
     else:
         return ""
@@ -77,14 +78,14 @@ def _head(block: Block) -> str:
 
 
 def _condition(mask: Expr) -> str:
-    return f"not: {mask.args[0]}" if isinstance(mask, Apply) and mask.op == "not" else str(mask)
+    return f"not: {mask.args[0]}" if applies(mask, NOT) else str(mask)
 
 
-def _schedule(graph: Plan) -> str:
-    parts = [f"messages of {graph.blocks[i].name}" for i in graph.ep_order]
+def _schedule(plan: Plan) -> str:
+    parts = [f"messages of {plan.blocks[i].name}" for i in plan.ep_order]
     parts += [
         f"belief of {name}"
-        for name in graph.order
-        if any(name in b.latent and not b.constant for b in graph.blocks if isinstance(b, EnergyBlock))
+        for name in plan.order
+        if any(name in b.latent and not b.constant for b in plan.blocks if isinstance(b, EnergyBlock))
     ]
     return "; ".join(parts) or "nothing moves: one sweep is exact"

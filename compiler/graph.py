@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .blocks.base import Block
 from .blocks.site import Absorbed
-from .language.nodes import Let, Random
+from .language.nodes import Input, Let, Random
 from .methods import Method
 
 
@@ -20,28 +20,49 @@ class Joint:
     members: tuple[Random, ...]
 
 
+class Part(NamedTuple):
+    """Variables whose belief is given: one by name, or several that share a belief.
+
+    Those that share one do so over all their elements together, or `plated`, element by element of their plates.
+    """
+
+    members: tuple[str, ...]
+    plated: bool = False
+
+
+class PartlyObserved(NamedTuple):
+    """The data of a partly observed variable: its values, and where they are given (true) and missing (one).
+
+    They have names of their own: that of the variable would say that all of it is known.
+    """
+
+    values: Input
+    given: Input
+    missing: Input
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Facts:
     """A model with what is observed of it, and what is decided of it: what drafts and plans have in common.
 
     `missing` names observed variables with missing entries on which nothing depends, `partly` has the others: latent
     variables of which some entries are given, with the inputs that hold these. `given` names the variables whose prior
-    is a belief among the data, `given_parts` says which of them share such a belief. `sizes` are those of the plates,
+    is a belief among the data, `given_parts` groups those that share such a belief. `sizes` are those of the plates,
     where they are known.
 
     `latent` are the random variables (and discrete lets) that get a belief; `forward` names those that nothing observed
     depends on: their marginals follow from the others.
     """
 
-    model: Any
+    model: Any  # the `Model`, of which algebra reads names and sizes alone
     observed: frozenset[str]
     missing: frozenset[str]
     default: Method
     sizes: Mapping[str, int] | None = None
     accuracy: str = "default"
     given: frozenset[str] = frozenset()
-    given_parts: tuple[Any, ...] = ()
-    partly: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    given_parts: tuple[Part, ...] = ()
+    partly: Mapping[str, PartlyObserved] = dataclasses.field(default_factory=dict)
     latent: Mapping[str, Random | Let] = dataclasses.field(default_factory=dict)
     forward: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -63,14 +62,14 @@ def ncvmp(bound: str | None = None) -> Method:
     return Method("ncvmp", bound=bound)
 
 
-def checked_method(method: Any) -> Method | dict[str, Method]:
+def checked_method(method: object) -> Method | dict[str, Method]:
     """A method, or several by name, in the form in which they can be compared; ModelError for anything else."""
     if not isinstance(method, Mapping):
         return parse(method)
     return {name: parse(value) for name, value in method.items()}
 
 
-def parse(method: Any) -> Method:
+def parse(method: object) -> Method:
     """A method from its name or itself."""
     if isinstance(method, Method):
         return method
@@ -82,7 +81,7 @@ def parse(method: Any) -> Method:
     )
 
 
-def resolve(method: Any, known: Mapping[str, Any]) -> tuple[Method, dict[str, Method]]:
+def resolve(method: object, known: Iterable[str]) -> tuple[Method, dict[str, Method]]:
     """The default method and those asked for by name; names must be variables, lets or constraints of the model."""
     if not isinstance(method, Mapping):
         return parse(method), {}

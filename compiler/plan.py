@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .discrete.networks import networks
-from .graph import Draft, Plan
+from .graph import Draft, Part, Plan
 from .language.model import Model, check_graph
+from .language.values import UserValue
 from .methods import resolve
 from .passes.absorb import absorb
 from .passes.choose import choose
-from .passes.given import Part
 from .passes.given import given as given_priors
 from .passes.intervals import intervals
 from .passes.join import join
@@ -19,14 +19,14 @@ from .passes.roles import roles
 from .passes.schedule import schedule
 
 
-def check(graph: Draft) -> Draft:
+def check(draft: Draft) -> Draft:
     """Refuses graphs without meaning, such as cyclic definitions."""
-    check_graph(graph.model)
-    return graph
+    check_graph(draft.model)
+    return draft
 
 
 class Pass(NamedTuple):
-    """One decision about the graph: a function of a draft that makes the next one, and changes nothing else."""
+    """One decision about a plan: a function of a draft that makes the next one, and changes nothing else."""
 
     name: str
     step: Callable[[Draft], Draft]
@@ -51,12 +51,12 @@ def make_plan(
     model: Model,
     observed: frozenset[str],
     missing: frozenset[str] = frozenset(),
-    method: Any = "auto",
+    method: UserValue = "auto",
     given: frozenset[Part] = frozenset(),
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
 ) -> Plan:
-    """The plan of `model` given the names of what is observed: the graph after all `PASSES`, with an order of updates.
+    """The plan of `model` given the names of what is observed: the draft after all `PASSES`, with an order of updates.
 
     `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
     `given` names the variables whose prior is a belief among the data, `Part` by part; `sizes` are those of the plates,

@@ -45,7 +45,7 @@ class KnownQuotient(Average):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Power(Average):
-    """E x^n and E log x^n of a variable, whose family tells them."""
+    """E x^n and E log x^n of a variable, whose family has them."""
 
     exponent: int = 1
 
@@ -95,7 +95,7 @@ class Stacked(Average):
     pairs: tuple[tuple[int, int], ...] = ()
 
 
-class Together(Average):
+class JointVector(Average):
     """Variables as one vector, with their covariances where they share a belief."""
 
 
@@ -115,7 +115,7 @@ class Number(Average):
     """A variable, or an element of one."""
 
 
-class Projection(Average):
+class InnerProductWithData(Average):
     """a . x, x known."""
 
 

@@ -14,14 +14,15 @@ from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
+from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, powers, variables
-from ..language.nodes import Apply, Expr, Gather, Let, Previous, Random, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents, source_of
+from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
 from .polynomial import monomials
 
-Known = Callable[[Expr], bool]
 Rewrite = Callable[[list[Monomial]], list[Monomial]]
 
 
@@ -30,7 +31,7 @@ def readable(kind: str, own: str) -> bool:
     return kind == own or (BY_KIND.get(kind), BY_KIND.get(own)) in READ_AS
 
 
-def average(expr: Expr, kind: str, known: Known, rewrite: Rewrite | None = None) -> Average:
+def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None) -> Average:
     """The rule for the moments of what is no variable, read as `kind`; UnsupportedError where there is none.
 
     `rewrite` is applied to the monomials of a polynomial: those who know joint beliefs merge the members of one.
@@ -41,22 +42,22 @@ def average(expr: Expr, kind: str, known: Known, rewrite: Rewrite | None = None)
         own = expr.domain.kind  # a number that is not continuous is refused where it is read
         return rules.Number(expr, NUMBER, ((expr, own if own in CONTINUOUS else "real"),))
     if kind == NUMBER:
-        return ATOMS.get(expr.op, _no_number)(expr, known)
+        return ATOMS.get(expr.operation, _no_number)(expr, known)
     if expr.op in LINKS:
         return rules.Linked(expr, expr.domain.kind, ((expr.args[0], "real"),))
     if kind in ("boolean", "unit") and expr.operation.logical:
         return _logical(expr, known)
     if kind == "positive":
-        return POSITIVES.get(expr.op, _no_logarithm)(expr, known)
+        return POSITIVES.get(expr.operation, _no_logarithm)(expr, known)
     if kind == "vector":
-        return VECTORS.get(expr.op, _no_vector)(expr, known)
+        return VECTORS.get(expr.operation, _no_vector)(expr, known)
     return _polynomial(expr, known, rewrite)
 
 
 CONTINUOUS = ("real", "sparse", "positive", "unit")
 
 
-def _logical(expr: Apply, known: Known) -> Average:
+def _logical(expr: Apply, known: IsData) -> Average:
     if len(expr.args) > 1:
         _check_apart(expr, known)
     return rules.Logical(expr, "boolean", tuple((arg, "boolean") for arg in expr.args))
@@ -65,12 +66,17 @@ def _logical(expr: Apply, known: Known) -> Average:
 # Positive expressions -------------------------------------------------------------------------------------------------
 
 
-def _product(expr: Apply, known: Known) -> Average:
-    _check_apart(expr, known)
-    return rules.Product(expr, "positive", tuple((arg, "positive") for arg in expr.args))
+def _of_operands(rule: type[Average], kind: str) -> Callable[[Apply, IsData], Average]:
+    """A rule that reads the moments of independent operands as those of the result."""
+
+    def found(expr: Apply, known: IsData) -> Average:
+        _check_apart(expr, known)
+        return rule(expr, kind, tuple((arg, kind) for arg in expr.args))
+
+    return found
 
 
-def _quotient(expr: Apply, known: Known) -> Average:
+def _quotient(expr: Apply, known: IsData) -> Average:
     above, below = expr.args
     if known(below):
         return rules.KnownQuotient(expr, "positive", ((above, "positive"), (below, "positive")))
@@ -79,7 +85,7 @@ def _quotient(expr: Apply, known: Known) -> Average:
     return rules.Quotient(expr, "positive", ((above, "positive"), (base, "positive")), exponent=exponent)
 
 
-def _power(expr: Apply, known: Known) -> Average:
+def _power(expr: Apply, known: IsData) -> Average:
     if not expr.args[0].domain.is_positive:
         _no_logarithm(expr, known)
     base, exponent = _power_of(expr, expr, 1)
@@ -88,32 +94,25 @@ def _power(expr: Apply, known: Known) -> Average:
 
 def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
     """Powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one power of a variable."""
-    while isinstance(base, Let) or (isinstance(base, Apply) and base.op == "power"):
+    while isinstance(base, Let) or applies(base, op.POWER):
         if isinstance(base, Apply):
             exponent = exponent * base.option("exponent")
         base = base.expression if isinstance(base, Let) else base.args[0]
     if variable_of(base) is None:
         raise UnsupportedError(
-            f"'{expr}' needs the moments of a power of '{_source(base)}', whose distribution is not known. Write it "
+            f"'{expr}' needs the moments of a power of '{source_of(base)}', whose distribution is not known. Write it "
             "with powers and quotients of single positive variables, or with cv.exp of a real expression."
         )
     return base, exponent
 
 
-def _source(expr: Expr) -> Expr:
-    """What an element is chosen from, through names."""
-    while isinstance(expr, (Gather, Let)):
-        expr = expr.source if isinstance(expr, Gather) else expr.expression
-    return expr
-
-
 def variable_of(expr: Expr) -> Random | None:
     """The variable that an expression is, or is an element of."""
-    found = _source(expr)
+    found = source_of(expr)
     return found if isinstance(found, Random) else None
 
 
-def _no_logarithm(expr: Apply, known: Known) -> NoReturn:
+def _no_logarithm(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The expression '{expr}' needs E log of a {expr.op}, which its arguments do not give. "
         "Positive expressions are products, quotients and powers of positive variables, and cv.exp of a real "
@@ -121,52 +120,36 @@ def _no_logarithm(expr: Apply, known: Known) -> NoReturn:
     )
 
 
-POSITIVES: dict[str, Callable[[Apply, Known], Average]] = {
-    "multiply": _product,
-    "divide": _quotient,
-    "power": _power,
+POSITIVES: dict[Operation, Callable[[Apply, IsData], Average]] = {
+    op.MULTIPLY: _of_operands(rules.Product, "positive"),
+    op.DIVIDE: _quotient,
+    op.POWER: _power,
 }
 
 
 # Vectors --------------------------------------------------------------------------------------------------------------
 
 
-def _vector_sum(expr: Apply, known: Known) -> Average:
-    _check_apart(expr, known)
-    return rules.VectorSum(expr, "vector", tuple((arg, "vector") for arg in expr.args))
-
-
-def _vector_difference(expr: Apply, known: Known) -> Average:
-    _check_apart(expr, known)
-    return rules.VectorDifference(expr, "vector", tuple((arg, "vector") for arg in expr.args))
-
-
-def _opposite(expr: Apply, known: Known) -> Average:
+def _opposite(expr: Apply, known: IsData) -> Average:
     return rules.Opposite(expr, "vector", ((expr.args[0], "vector"),))
 
 
-def _matrix_product(expr: Apply, known: Known) -> Average:
+def _matrix_product(expr: Apply, known: IsData) -> Average:
     matrix, vector = expr.args
     if not known(matrix):
         _no_vector(expr, known)
     return rules.MatrixProduct(expr, "vector", ((vector, "vector"),), (matrix,))
 
 
-def _multiple(expr: Apply, known: Known) -> Average:
-    """A vector times an independent number."""
+def _multiple(expr: Apply, known: IsData) -> Average:
+    """A vector times an independent number, or over one."""
     _check_apart(expr, known)
     vector, number = expr.args if expr.args[0].domain.is_vector else expr.args[::-1]
-    return rules.Scaled(expr, "vector", ((vector, "vector"), (number, "real")))
+    factor = 1.0 / number if applies(expr, op.DIVIDE) else number
+    return rules.Scaled(expr, "vector", ((vector, "vector"), (factor, "real")))
 
 
-def _fraction(expr: Apply, known: Known) -> Average:
-    """A vector over an independent number."""
-    _check_apart(expr, known)
-    vector, number = expr.args
-    return rules.Scaled(expr, "vector", ((vector, "vector"), (1.0 / number, "real")))
-
-
-def _plate_sum(expr: Apply, known: Known) -> Average:
+def _plate_sum(expr: Apply, known: IsData) -> Average:
     """The elements must be independent; those chosen by index data are taken for different ones."""
     over = expr.option("over")
     for variable in _whole(expr.args[0]):
@@ -178,8 +161,8 @@ def _plate_sum(expr: Apply, known: Known) -> Average:
     return rules.PlateSum(expr, "vector", ((expr.args[0], "vector"),))
 
 
-def _stacked(expr: Apply, known: Known) -> Average:
-    if "over" in dict(expr.options):
+def _stacked(expr: Apply, known: IsData) -> Average:
+    if expr.over is not None:
         return _elements(expr, known)
     apart = [{v for v in variables(arg) if not known(v)} for arg in expr.args]
     pairs = tuple((i, j) for j in range(len(apart)) for i in range(j) if apart[i] & apart[j])
@@ -187,7 +170,7 @@ def _stacked(expr: Apply, known: Known) -> Average:
     return rules.Stacked(expr, "vector", (*((arg, "real") for arg in expr.args), *sums), pairs=pairs)
 
 
-def _elements(expr: Apply, known: Known) -> Average:
+def _elements(expr: Apply, known: IsData) -> Average:
     over = expr.option("over")
     if dependent(expr.args[0], over, known):
         raise UnsupportedError(
@@ -197,31 +180,31 @@ def _elements(expr: Apply, known: Known) -> Average:
     return rules.Elements(expr, "vector", ((expr.args[0], "real"),))
 
 
-def _together(expr: Apply, known: Known) -> Average:
-    return rules.Together(expr, "vector")
+def _together(expr: Apply, known: IsData) -> Average:
+    return rules.JointVector(expr, "vector")
 
 
-def _no_vector(expr: Apply, known: Known) -> NoReturn:
+def _no_vector(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The vector expression '{expr}' ({expr.op}) has no rule; sums, differences, multiples by a number, "
         "matrix @ vector and cv.dot of vectors do."
     )
 
 
-VECTORS: dict[str, Callable[[Apply, Known], Average]] = {
-    "add": _vector_sum,
-    "subtract": _vector_difference,
-    "negate": _opposite,
-    "matvec": _matrix_product,
-    "multiply": _multiple,
-    "divide": _fraction,
-    "sum": _plate_sum,
-    "stack": _stacked,
-    "together": _together,
+VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
+    op.ADD: _of_operands(rules.VectorSum, "vector"),
+    op.SUBTRACT: _of_operands(rules.VectorDifference, "vector"),
+    op.NEGATE: _opposite,
+    op.MATVEC: _matrix_product,
+    op.MULTIPLY: _multiple,
+    op.DIVIDE: _multiple,
+    op.SUM: _plate_sum,
+    op.STACK: _stacked,
+    op.TOGETHER: _together,
 }
 
 
-def _check_apart(expr: Apply, known: Known) -> None:
+def _check_apart(expr: Apply, known: IsData) -> None:
     """Operands must not share a random variable: the covariance between them has no rule.
 
     Elements chosen by index data are taken for different ones, and a point has no covariance.
@@ -244,7 +227,7 @@ def _whole(expr: Expr) -> set[Random]:
 # Real expressions -----------------------------------------------------------------------------------------------------
 
 
-def _polynomial(expr: Expr, known: Known, rewrite: Rewrite | None) -> Average:
+def _polynomial(expr: Expr, known: IsData, rewrite: Rewrite | None) -> Average:
     terms = monomials(expr, known)
     terms = rewrite(terms) if rewrite is not None else terms
     bases = [powers(atoms) for _, atoms in terms]
@@ -263,19 +246,19 @@ def _polynomial(expr: Expr, known: Known, rewrite: Rewrite | None) -> Average:
     )
 
 
-def _dot(expr: Apply, known: Known) -> Average:
+def _dot(expr: Apply, known: IsData) -> Average:
     left, right = expr.args
     if known(left):
         left, right = right, left
     if known(right):
-        return rules.Projection(expr, NUMBER, ((left, "vector"),), (right,))
+        return rules.InnerProductWithData(expr, NUMBER, ((left, "vector"),), (right,))
     if atom_key(left) == atom_key(right):
         return rules.SquaredLength(expr, NUMBER, ((left, "vector"),))
     _check_two(expr, left, right, known)
     return rules.InnerProduct(expr, NUMBER, ((left, "vector"), (right, "vector")))
 
 
-def _check_two(expr: Apply, left: Expr, right: Expr, known: Known) -> None:
+def _check_two(expr: Apply, left: Expr, right: Expr, known: IsData) -> None:
     """Two sides of an inner product must be independent; elements chosen by index data are taken for different ones."""
     shared = [v for v in variables(left) & variables(right) if not known(v)]
     if shared and not (isinstance(left, Gather) and isinstance(right, Gather)):
@@ -285,37 +268,37 @@ def _check_two(expr: Apply, left: Expr, right: Expr, known: Known) -> None:
         )
 
 
-def _exponential(expr: Apply, known: Known) -> Average:
+def _exponential(expr: Apply, known: IsData) -> Average:
     return rules.Exponential(expr, NUMBER, ((expr.args[0], "real"),))
 
 
-def _logarithm(expr: Apply, known: Known) -> Average:
+def _logarithm(expr: Apply, known: IsData) -> Average:
     (argument,) = expr.args
     if variable_of(argument) is None or not argument.domain.is_bounded:
         _no_number(expr, known)
     return rules.Logarithm(expr, NUMBER, ((argument, argument.domain.kind),))
 
 
-def _number_sum(expr: Apply, known: Known) -> Average:
+def _number_sum(expr: Apply, known: IsData) -> Average:
     return rules.NumberSum(expr, NUMBER, ((expr.args[0], POLYNOMIAL),))
 
 
-def _larger(expr: Apply, known: Known) -> Average:
+def _larger(expr: Apply, known: IsData) -> Average:
     left, right = expr.args
     return rules.Larger(expr, NUMBER, tuple((e, "real") for e in (left, right, left - right)))
 
 
-def _no_number(expr: Apply, known: Known) -> NoReturn:
+def _no_number(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
         f"The real expression '{expr}' ({expr.op}) has no moments in closed form; sums, products, quotients and powers "
         "of variables, cv.dot, cv.max, cv.min, cv.exp, and cv.log of positive variables do."
     )
 
 
-ATOMS: dict[str, Callable[[Apply, Known], Average]] = {
-    "dot": _dot,
-    "exp": _exponential,
-    "log": _logarithm,
-    "sum": _number_sum,
-    "max": _larger,
+ATOMS: dict[Operation, Callable[[Apply, IsData], Average]] = {
+    op.DOT: _dot,
+    op.EXP: _exponential,
+    op.LOG: _logarithm,
+    op.SUM: _number_sum,
+    op.MAX: _larger,
 }

@@ -6,53 +6,52 @@ from collections.abc import Callable, Iterable
 
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
-from ..language.nodes import Apply, Expr, Gather, Let, Random, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
+from ..language.operations import DIVIDE, MAX, POWER, Operation
 from .averages import NUMBER, POLYNOMIAL
 from .averaging import average, readable, variable_of
 
-Known = Callable[[Expr], bool]
 
-
-def no_moments(exprs: Iterable[tuple[Expr, str]], known: Known) -> Expr | None:
+def no_moments(exprs: Iterable[tuple[Expr, str]], known: IsData) -> Expr | None:
     """The first expression whose moments no rule of VMP gives, each read as the given kind of domain."""
-    return next((found for expr, kind in exprs if (found := _silent(expr, kind, known)) is not None), None)
+    return next((found for expr, kind in exprs if (found := _without_moments(expr, kind, known)) is not None), None)
 
 
-def better_by_ep(exprs: Iterable[Expr], known: Known) -> str:
+def better_by_ep(exprs: Iterable[Expr], known: IsData) -> str:
     """Why EP is tried before VMP where both have a rule; nothing where VMP comes first."""
     stack = list(exprs)
     while stack:
         node = stack.pop()
         if known(node) or isinstance(node, Random):
             continue
-        if isinstance(node, Apply) and node.op in BETTER_BY_EP and (reason := BETTER_BY_EP[node.op](node, known)):
+        if applies(node, *BETTER_BY_EP) and (reason := BETTER_BY_EP[node.operation](node, known)):
             return reason
         stack.extend(parents(node))
     return ""
 
 
-def _quotient(expr: Apply, known: Known) -> str:
+def _quotient(expr: Apply, known: IsData) -> str:
     return _inverse(expr, expr.args[1], known)
 
 
-def _power(expr: Apply, known: Known) -> str:
+def _power(expr: Apply, known: IsData) -> str:
     return _inverse(expr, expr.args[0], known) if expr.option("exponent") < 0 else ""
 
 
-def _inverse(expr: Apply, below: Expr, known: Known) -> str:
+def _inverse(expr: Apply, below: Expr, known: IsData) -> str:
     if known(below) or not below.domain.is_positive or _powered(below) is None:
         return ""
     return f"{expr} has no mean in VMP where the shape of the belief of {_powered(below)} is small"
 
 
-def _maximum(expr: Apply, known: Known) -> str:
+def _maximum(expr: Apply, known: IsData) -> str:
     return f"{expr} has a kink: EP is exact on both sides of it, where VMP averages over them"
 
 
-BETTER_BY_EP: dict[str, Callable[[Apply, Known], str]] = {"divide": _quotient, "power": _power, "max": _maximum}
+BETTER_BY_EP: dict[Operation, Callable[[Apply, IsData], str]] = {DIVIDE: _quotient, POWER: _power, MAX: _maximum}
 
 
-def not_independent(exprs: Iterable[Expr], known: Known) -> str:
+def not_independent(exprs: Iterable[Expr], known: IsData) -> str:
     """Why VMP, which takes the arguments of a factor for independent, is poor where two of them use one variable."""
     seen: set[tuple[Random, tuple[int, ...]]] = set()
     for expr in exprs:
@@ -65,20 +64,20 @@ def not_independent(exprs: Iterable[Expr], known: Known) -> str:
 
 def _powered(expr: Expr) -> Random | None:
     """The variable that an expression is a power of."""
-    while isinstance(expr, Let) or (isinstance(expr, Apply) and expr.op == "power"):
+    while isinstance(expr, Let) or applies(expr, POWER):
         expr = expr.expression if isinstance(expr, Let) else expr.args[0]
     return variable_of(expr)
 
 
-def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
+def _without_moments(expr: Expr, kind: str, known: IsData) -> Expr | None:
     """The first expression below `expr`, read as `kind`, for which there is no rule."""
     if kind not in (NUMBER, POLYNOMIAL):
         if known(expr) or kind not in BY_KIND:
             return None
         if isinstance(expr, Let):
-            return _silent(expr.expression, kind, known)
+            return _without_moments(expr.expression, kind, known)
         if isinstance(expr, Gather):
-            return _silent(expr.source, kind, known)
+            return _without_moments(expr.source, kind, known)
         if not isinstance(expr, Apply):
             return None if readable(kind, expr.domain.kind) else expr
     try:
@@ -89,7 +88,7 @@ def _silent(expr: Expr, kind: str, known: Known) -> Expr | None:
     return no_moments(rule.parts, known) if given else expr
 
 
-def random_elements(expr: Expr, known: Known) -> set[tuple[Random, tuple[int, ...]]]:
+def random_elements(expr: Expr, known: IsData) -> set[tuple[Random, tuple[int, ...]]]:
     """The elements of random variables that an expression is made of."""
     return {element for element in _elements(expr) if not known(element[0])}
 

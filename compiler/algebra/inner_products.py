@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ...factors.roles import ScalarGaussian, gaussian_arguments
 from ..blocks.base import Block
 from ..blocks.energy import EnergyBlock
-from ..language.nodes import Apply, Expr, Plate, Random, inside, unnamed
+from ..language.nodes import Expr, Plate, Random, applies, inside, unnamed
+from ..language.operations import DOT, MULTIPLY, STACK, SUM
 
 
 class Side(NamedTuple):
@@ -33,11 +34,9 @@ def sides(block: Block) -> tuple[Side, Side] | None:
         return None
     centre, precision = gaussian_arguments(block)
     mean = unnamed(centre)
-    if not isinstance(mean, Apply):
-        return None
-    if mean.op == "dot":
+    if applies(mean, DOT):
         found = [_vector(arg, block) for arg in mean.args]
-    elif mean.op == "sum" and isinstance(product := unnamed(mean.args[0]), Apply) and product.op == "multiply":
+    elif applies(mean, SUM) and applies(product := unnamed(mean.args[0]), MULTIPLY):
         found = [_along(arg, mean.option("over"), block) for arg in product.args]
     else:
         return None
@@ -63,8 +62,8 @@ def is_latent(expr: Expr, block: Block) -> bool:
 
 def _vector(expr: Expr, block: Block) -> Side | None:
     expr = unnamed(expr)
-    if isinstance(expr, Apply) and expr.op == "stack" and "over" in dict(expr.options):
-        return _along(expr.args[0], expr.option("over"), block)
+    if applies(expr, STACK) and expr.over is not None:
+        return _along(expr.args[0], expr.over, block)
     return Side(expr, None) if is_latent(expr, block) or _is_data(expr, block) else None
 
 

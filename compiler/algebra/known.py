@@ -11,7 +11,7 @@ from ..language.nodes import Expr, Gather, Let, Random, parents
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """Tells whether an expression is data: all random variables and lets below it are observed or fixed.
+    """Whether an expression is data: all random variables and lets below it are observed or fixed.
 
     `sizes` are those of the plates, as far as they are known.
     """
@@ -33,10 +33,10 @@ class Known:
         return True
 
 
-def known_in(graph: Facts) -> Known:
-    """What is data in a graph."""
-    declared = {name: plate.size for name, plate in graph.model.plates.items() if plate.size is not None}
-    return Known(graph.observed, {**declared, **(graph.sizes or {})})
+def known_in(facts: Facts) -> Known:
+    """What is data in a draft or a plan."""
+    declared = {name: plate.size for name, plate in facts.model.plates.items() if plate.size is not None}
+    return Known(facts.observed, {**declared, **(facts.sizes or {})})
 
 
 def ungathered(expr: Expr) -> Expr:
@@ -46,7 +46,7 @@ def ungathered(expr: Expr) -> Expr:
     return expr
 
 
-def latent_names(graph: Facts, roots: list[Expr]) -> tuple[str, ...]:
+def latent_names(facts: Facts, roots: list[Expr]) -> tuple[str, ...]:
     """The random variables below `roots` that are not observed, in declaration order.
 
     Below means through lets, not through definitions.
@@ -55,10 +55,10 @@ def latent_names(graph: Facts, roots: list[Expr]) -> tuple[str, ...]:
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if isinstance(node, (Random, Let)) and node.name in graph.observed:
+        if isinstance(node, (Random, Let)) and node.name in facts.observed:
             continue
         if isinstance(node, Random):
             found.add(node.name)
         else:
             stack.extend(parents(node))
-    return tuple(name for name in graph.model.randoms if name in found)
+    return tuple(name for name in facts.model.randoms if name in found)

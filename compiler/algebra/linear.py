@@ -5,22 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
 
-import numpy as np
-
-from ...factors.domains import real
 from ..blocks.site import LinearForm, LinearTerm
-from ..language.atoms import atom_key
+from ..language.atoms import atom_key, product
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random
+from ..language.nodes import Expr, Gather, IsData, Let, Random, applies
+from ..language.operations import DOT, SUM
 from .polynomial import monomials
 from .sums import unrolled
 
-ONE = Constant(np.array(1.0), (), real)
 
-
-def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
+def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
     """`expr` as a linear form of Gaussian variables, or None where it is not linear in them."""
     if not all(_may_be_linear(atoms, known) for _, atoms in expand(expr, known)):
         return None  # before it is asked for moments, which what is not linear may lack
@@ -37,12 +32,11 @@ def linear_form(expr: Expr, known: Callable[[Expr], bool]) -> LinearForm | None:
     return LinearForm(_merged(terms), tuple(offsets))
 
 
-def _may_be_linear(atoms: tuple[Expr, ...], known: Callable[[Expr], bool]) -> bool:
+def _may_be_linear(atoms: tuple[Expr, ...], known: IsData) -> bool:
     """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
     if len(atoms) != 1:
         return not atoms
-    summed = isinstance(atoms[0], Apply) and atoms[0].op == "sum"
-    return summed or linear_term(atoms[0], (), known) is not None
+    return applies(atoms[0], SUM) or linear_term(atoms[0], (), known) is not None
 
 
 def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
@@ -56,25 +50,21 @@ def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
 def _sum(group: list[LinearTerm]) -> LinearTerm:
     first = group[0]
     if first.direction is None:
-        return dataclasses.replace(first, coefficients=(_total([_product(term.coefficients) for term in group]),))
+        return dataclasses.replace(first, coefficients=(_total([product(term.coefficients) for term in group]),))
     directions = [
-        _product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
+        product(term.coefficients) * term.direction if term.coefficients else term.direction for term in group
     ]
     return dataclasses.replace(first, coefficients=(), direction=_total(directions))
-
-
-def _product(coefficients: tuple[Expr, ...]) -> Expr:
-    return functools.reduce(operator.mul, coefficients, ONE)
 
 
 def _total(parts: list) -> Expr:
     return functools.reduce(operator.add, parts)
 
 
-def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Expr], bool]) -> LinearTerm | None:
+def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: IsData) -> LinearTerm | None:
     """The atom as an element of a Gaussian variable, or its inner product with data; None for anything else."""
     direction = None
-    if isinstance(atom, Apply) and atom.op == "dot":
+    if applies(atom, DOT):
         left, right = atom.args
         if known(left):
             left, right = right, left
@@ -87,7 +77,7 @@ def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: Callable[[Exp
     return LinearTerm(variable, atom, coefficients, direction)
 
 
-def element_of(expr: Expr, known: Callable[[Expr], bool]) -> Random | None:
+def element_of(expr: Expr, known: IsData) -> Random | None:
     """The variable of which `expr` is an element chosen by index data (or all of it), else None."""
     if isinstance(expr, Let):
         return element_of(expr.expression, known)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, Let
-
-Known = Callable[[Expr], bool]
+from ..language.nodes import Apply, Expr, IsData, Let, applies
+from ..language.operations import MAX
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Side:
+class MaximumSide:
     """Where `above` > 0, the maximum `whole` is `part`."""
 
     whole: Apply
@@ -37,16 +36,16 @@ class Side:
         return {name: self.of(expr) for name, expr in exprs.items()}
 
 
-def sides(exprs: Iterable[Expr], known: Known) -> tuple[Side, Side] | None:
+def maximum_sides(exprs: Iterable[Expr], known: IsData) -> tuple[MaximumSide, MaximumSide] | None:
     """The two sides of the first maximum that expressions are made of; None where there is none."""
     stack = list(exprs)
     while stack:
         node = stack.pop(0)
         if known(node):
             continue
-        if isinstance(node, Apply) and node.op == "max":
+        if applies(node, MAX):
             left, right = node.args
-            return Side(node, left, left - right), Side(node, right, right - left)
+            return MaximumSide(node, left, left - right), MaximumSide(node, right, right - left)
         if isinstance(node, Let):
             stack.append(node.expression)
         elif isinstance(node, Apply):

@@ -1,4 +1,4 @@
-"""Whether an expression is an even or an odd function of a variable: x^2 and max(x, -x) do not tell its sign.
+"""Whether an expression is an even or an odd function of a variable: x^2 and max(x, -x) do not depend on its sign.
 
 A posterior may then have a mode on either side, and a run from one start sees one of them.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..language.nodes import Apply, Expr, Gather, Let, Random
+from ..language import operations as op
+from ..language.nodes import Apply, Expr, Gather, Let, Random, applies
+from ..language.operations import Operation
 
 FREE, EVEN, ODD, NEITHER = "free", "even", "odd", "neither"
 
@@ -35,7 +37,7 @@ def _applied(expr: Apply, found: list[str]) -> str:
         return FREE
     if ODD not in found:
         return EVEN
-    return PARITY[expr.op](expr, found) if expr.op in PARITY else NEITHER
+    return PARITY[expr.operation](expr, found) if expr.operation in PARITY else NEITHER
 
 
 def _of_product(expr: Apply, found: list[str]) -> str:
@@ -57,18 +59,18 @@ def _of_maximum(expr: Apply, found: list[str]) -> str:
 
 def _opposite(left: Expr, right: Expr) -> bool:
     """Whether the right side is minus the left one."""
-    return isinstance(right, Apply) and right.op == "negate" and right.args[0] is left
+    return applies(right, op.NEGATE) and right.args[0] is left
 
 
-PARITY: dict[str, Callable[[Apply, list[str]], str]] = {
-    "add": _of_sum,
-    "subtract": _of_sum,
-    "negate": _of_sum,
-    "sum": _of_sum,
-    "multiply": _of_product,
-    "divide": _of_product,
-    "dot": _of_product,
-    "power": _of_power,
-    "max": _of_maximum,
+PARITY: dict[Operation, Callable[[Apply, list[str]], str]] = {
+    op.ADD: _of_sum,
+    op.SUBTRACT: _of_sum,
+    op.NEGATE: _of_sum,
+    op.SUM: _of_sum,
+    op.MULTIPLY: _of_product,
+    op.DIVIDE: _of_product,
+    op.DOT: _of_product,
+    op.POWER: _of_power,
+    op.MAX: _of_maximum,
 }
 """Of what holds something odd and nothing that is neither; other operations are neither."""

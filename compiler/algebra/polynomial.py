@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
+from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, IsData, Random, applies, parents, union_plates
 
 
-def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
+def monomials(expr: Expr, known: IsData) -> list[Monomial]:
     """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
 
-    An atom to the power n is n times in its monomial. `known` tells what counts as data. Raises UnsupportedError for
+    An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
     powers that have no variance, and for atoms that are dependent.
     """
     found = _with_one_direction(expand(expr, known), known)
@@ -27,14 +28,14 @@ def monomials(expr: Expr, known: Callable[[Expr], bool]) -> list[Monomial]:
     return found
 
 
-def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], bool]) -> None:
+def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
-    if exponent == 1 or (isinstance(base, Apply) and base.op == "exp"):
+    if exponent == 1 or applies(base, op.EXP):
         return
-    kind, variable = base.domain.kind, not isinstance(base, Apply)
-    if variable and (kind == "positive" or (kind == "unit" and exponent > 0)):
+    domain, variable = base.domain, not isinstance(base, Apply)
+    if variable and (domain.is_positive or (domain.is_unit and exponent > 0)):
         return
-    if exponent == 2 and kind == "real" and (variable or is_projection(base, known)):
+    if exponent == 2 and domain.is_real and (variable or is_projection(base, known)):
         return
     if exponent < 0:
         raise UnsupportedError(
@@ -48,12 +49,12 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: Callable[[Expr], 
     )
 
 
-def is_projection(atom: Expr, known: Callable[[Expr], bool]) -> bool:
+def is_projection(atom: Expr, known: IsData) -> bool:
     """An inner product of a random vector with data, which is Gaussian as the vector is."""
-    return isinstance(atom, Apply) and atom.op == "dot" and any(known(arg) for arg in atom.args)
+    return applies(atom, op.DOT) and any(known(arg) for arg in atom.args)
 
 
-def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
+def _with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
     """Inner products of one random vector with several data as a single one: they are dependent, their sum is not."""
     groups: dict[tuple, list[tuple[tuple[Expr, ...], Expr, Expr]]] = {}
     rest = []
@@ -70,7 +71,7 @@ def _with_one_direction(found: list[Monomial], known: Callable[[Expr], bool]) ->
         else:
             parts = [functools.reduce(operator.mul, c, d) for c, _, d in group]
             coefficients, own, data = (), group[0][1], functools.reduce(operator.add, parts)
-        rest.append((coefficients, (Apply("dot", (own, data), (), union_plates(own.plates, data.plates), real),)))
+        rest.append((coefficients, (Apply(op.DOT, (own, data), (), union_plates(own.plates, data.plates), real),)))
     return rest
 
 
@@ -91,16 +92,12 @@ def _check_independent(expr: Expr, found: list[Monomial]) -> None:
 
 def _instead(first: Expr, second: Expr) -> str:
     """How to write what uses one variable in two ways."""
-    if all(isinstance(_unsigned(atom), Apply) and _unsigned(atom).op == "dot" for atom in (first, second)):  # type: ignore[attr-defined]
+    if all(applies(base_of(atom)[0], op.DOT) for atom in (first, second)):
         return "Write it with one cv.dot with the summed vector."
     return "Under EP its integral is by quadrature: use method='ep' for this factor, or write it with one of them."
 
 
-def _unsigned(atom: Expr) -> Expr:
-    return base_of(atom)[0]
-
-
-def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
+def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
     """The parts of expressions whose moments are not linear in the statistics of what is random in them.
 
     Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over
@@ -114,8 +111,8 @@ def curved(exprs: Iterable[Expr], known: Callable[[Expr], bool]) -> list[str]:
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]
-            couples = node.op == "sum" or (node.op == "stack" and "over" in dict(node.options))
-            bends = node.op in ("power", "log", "max") or (node.op == "divide" and not known(node.args[1]))
+            couples = applies(node, op.SUM, op.STACK) and node.over is not None
+            bends = applies(node, op.POWER, op.LOG, op.MAX) or (applies(node, op.DIVIDE) and not known(node.args[1]))
             if couples or bends:
                 found[str(node)] = None
             elif node.domain.is_gaussian:
@@ -129,6 +126,6 @@ def _is_positive(expr: Expr) -> bool:
 
 
 def _strip(expr: Expr) -> Expr:
-    while isinstance(expr, Apply) and expr.op in ("dot", "log", "exp"):
+    while applies(expr, op.DOT, op.LOG, op.EXP):
         expr = next((arg for arg in expr.args if isinstance(arg, (Gather, Random))), expr.args[0])
     return expr

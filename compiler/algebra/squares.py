@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ..language.atoms import atom_key
+from ..language.atoms import ONE, atom_key, product
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr
+from ..language.nodes import Apply, Constant, Expr, IsData
+from ..language.operations import MAX, POWER
 from ..language.operators import apply
-from .linear import ONE
 
 
 class Square(NamedTuple):
@@ -28,7 +27,7 @@ class Square(NamedTuple):
         return self.root > self.base, self.base > -self.root
 
 
-def square_of(comparison: Apply, known: Callable[[Expr], bool]) -> Square | None:
+def square_of(comparison: Apply, known: IsData) -> Square | None:
     """What a comparison of a constant times the square of a number with data says; None for anything else."""
     left, right = (expand(arg, known) for arg in comparison.args)
     parts = [(1.0, *part) for part in left] + [(-1.0, *part) for part in right]
@@ -41,10 +40,6 @@ def square_of(comparison: Apply, known: Callable[[Expr], bool]) -> Square | None
     scale = sign * float(np.prod([c.value for c in coefficients if isinstance(c, Constant)]))
     if scale == 0.0:
         return None
-    rest = [_product(own) * (-s / scale) for s, own, atoms in parts if not atoms]
+    rest = [product(own) * (-s / scale) for s, own, atoms in parts if not atoms]
     bound = functools.reduce(operator.add, rest, 0.0 * ONE)
-    return Square(base, apply("power", apply("max", bound, 0.0), exponent=0.5), scale > 0.0)
-
-
-def _product(coefficients: tuple[Expr, ...]) -> Expr:
-    return functools.reduce(operator.mul, coefficients, ONE)
+    return Square(base, apply(POWER, apply(MAX, bound, 0.0), exponent=0.5), scale > 0.0)

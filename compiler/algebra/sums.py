@@ -9,7 +9,8 @@ import numpy as np
 
 from ...factors.domains import index
 from ..language.atoms import Monomial, variables
-from ..language.nodes import Apply, Constant, Expr, Gather, Plate
+from ..language.nodes import Apply, Constant, Expr, Gather, Plate, applies
+from ..language.operations import MULTIPLY, SUM
 
 LARGEST = 32  # terms of a linear form that a sum becomes: each instance of its factor keeps a message for all of them
 
@@ -17,7 +18,7 @@ LARGEST = 32  # terms of a linear form that a sum becomes: each instance of its 
 def unrolled(monomial: Monomial, sizes: Mapping[str, int]) -> list[Monomial]:
     """A monomial that is a sum of data times single elements as one monomial for each element; others as they are."""
     coefficients, atoms = monomial
-    if len(atoms) != 1 or not isinstance(atoms[0], Apply) or atoms[0].op != "sum":
+    if len(atoms) != 1 or not applies(atoms[0], SUM):
         return [monomial]
     over, product = atoms[0].option("over"), atoms[0].args[0]
     size = sizes.get(over.name, 1)  # a plan that runs knows all sizes; without data one term shows its form
@@ -30,7 +31,7 @@ def unrolled(monomial: Monomial, sizes: Mapping[str, int]) -> list[Monomial]:
 
 def _split(product: Expr) -> tuple[tuple[Expr, ...], Expr | None]:
     """The data factor and the only random factor of what `summed` made; None where there are several."""
-    if isinstance(product, Apply) and product.op == "multiply":
+    if applies(product, MULTIPLY):
         left, right = product.args
         return ((left,), right) if not variables(left) else ((), None)
     return (), product

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
 from ..language.nodes import Expr, Plate
 from ..methods import Method
+
+B = TypeVar("B", bound="Block")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +48,8 @@ class Block(abc.ABC):
     """All instances of one factor over `plates`.
 
     `latent` names the random variables that it touches, `out` is the expression that the factor generates, None where
-    it generates several. `where` are data that say which instances are in the block: those where all are true. `case`
-    says of which switch it is a part.
+    it generates several, `args` are the arguments of its term, where it comes from one. `where` are data that say which
+    instances are in the block: those where all are true. `case` is the case of a switch that it is, if any.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Block(abc.ABC):
     latent: tuple[str, ...]
     choice: Choice
     out: Any = None
+    args: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
     where: tuple[Expr, ...] = ()
     case: SwitchCase | None = None
 
@@ -78,7 +82,7 @@ class Block(abc.ABC):
     @property
     def arguments(self) -> tuple[Expr, ...]:
         """The expressions of the factor's arguments."""
-        return ()
+        return tuple(self.args.values())
 
     @property
     def elements(self) -> tuple[Expr, ...]:
@@ -92,9 +96,14 @@ class Block(abc.ABC):
 
     @property
     def projects(self) -> bool:
-        """Whether EP keeps only moments of what the factor and the cavities say together."""
+        """Whether EP keeps only moments of the factor times the cavities."""
         return False
 
-    def chosen(self, **changes: Any) -> Self:
+    def remade(self, kind: type[B], **fields: Any) -> B:
+        """A block of another kind: what all blocks have as here or in `fields`, which has the rest."""
+        common = {field.name: getattr(self, field.name) for field in dataclasses.fields(Block)}
+        return kind(**{**common, **fields})
+
+    def chosen(self, **changes: Method | str) -> Self:
         """The same block with other parts of its choice."""
         return dataclasses.replace(self, choice=dataclasses.replace(self.choice, **changes))

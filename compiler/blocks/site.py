@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from ..language.nodes import Expr, Plate, Random
@@ -52,20 +51,15 @@ class Absorbed:
 class SiteBlock(Block):
     """f(form) for the scalar function `link`; `atoms` holds a random outcome.
 
-    `factor` and `args` are those of the term that it comes from; a constraint and an observed expression have none.
+    `factor` is that of the term that it comes from; a constraint and an observed expression have none.
     """
 
     form: LinearForm
     link: str = "identity"
     factor: Any = None
-    args: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
     atoms: tuple[Expr, ...] = ()
     absorbed: tuple[Absorbed, ...] = ()
     over: Plate | None = None
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        return tuple(self.args.values())
 
     @property
     def elements(self) -> tuple[Expr, ...]:

@@ -69,7 +69,7 @@ class SlotsBlock(Block):
 
     `discrete` are the elements whose states are summed over, `selector` the number of the one that chooses the case
     (its states in order), None where there is a single one. A case is the sum of its branches, which exclude each
-    other: several where a maximum has been split into its sides. `args` are those of the term that it comes from.
+    other: several where a maximum has been split into its sides.
     """
 
     edges: tuple[Edge, ...]
@@ -77,16 +77,11 @@ class SlotsBlock(Block):
     cases: tuple[tuple[Branch, ...], ...]
     selector: int | None = None
     atoms: tuple[Expr, ...] = ()
-    args: Mapping[str, Expr] = dataclasses.field(default_factory=dict)
 
     @property
     def branches(self) -> tuple[Branch, ...]:
         """The branches of all cases."""
         return tuple(branch for case in self.cases for branch in case)
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        return tuple(self.args.values())
 
     @property
     def elements(self) -> tuple[Expr, ...]:

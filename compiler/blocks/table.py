@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from ..language.nodes import Expr
@@ -24,7 +23,7 @@ class TableBlock(Block):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class TruthTable(TableBlock):
+class TruthTableBlock(TableBlock):
     """The outcome is the value of a boolean or integer `expression`."""
 
     expression: Expr
@@ -35,19 +34,14 @@ class TruthTable(TableBlock):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ConditionalTable(TableBlock):
+class ConditionalTableBlock(TableBlock):
     """The outcome has the probabilities `args` of a discrete term: data that random variables index.
 
     A `selector` chooses among several of them, in the order of its states.
     """
 
     factor: Any
-    args: Mapping[str, Expr]
     selector: Expr | None = None
-
-    @property
-    def arguments(self) -> tuple[Expr, ...]:
-        return tuple(self.args.values())
 
     @property
     def roots(self) -> list[Expr]:

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+
+import numpy as np
 
 from ...factors.factor import Chain
+from ...factors.kernels import Kernel
 from ..language.nodes import Expr, Plate, Random
 from .base import Block
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ChainBlock(Block):
+class WholeBlock(Block):
+    """All elements of one variable along some of its plates jointly."""
+
+    @property
+    @abc.abstractmethod
+    def whole(self) -> tuple[Plate, ...]:
+        """These plates."""
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return (self.out,) if self.out.name in self.latent else ()
+
+    @property
+    def independent(self) -> tuple[Plate, ...]:
+        return tuple(plate for plate in self.plates if plate not in set(self.whole))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ChainBlock(WholeBlock):
     """The elements of a chain jointly; the random `parameters` of its terms through their moments."""
 
     chain: Chain
@@ -24,12 +45,8 @@ class ChainBlock(Block):
         return (*self.chain.first.args.values(), *self.chain.then.args.values())
 
     @property
-    def elements(self) -> tuple[Expr, ...]:
-        return (self.out,) if self.out.name in self.latent else ()
-
-    @property
-    def independent(self) -> tuple[Plate, ...]:
-        return tuple(plate for plate in self.plates if plate is not self.chain.over)
+    def whole(self) -> tuple[Plate, ...]:
+        return (self.chain.over,)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,14 +55,14 @@ class TreeBlock(ChainBlock):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Process:
+class ProcessTerm:
     """What the term of a process says: `inducing` is None, a number or an array."""
 
     inputs: Expr
     mean: Expr
     parameters: dict[str, Expr]
-    kernel: Any
-    inducing: Any
+    kernel: Kernel
+    inducing: int | np.ndarray | None
 
     @property
     def over(self) -> tuple[Plate, ...]:
@@ -58,22 +75,18 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ProcessBlock(Block):
+class ProcessBlock(WholeBlock):
     """A Gaussian process at all its inputs jointly."""
 
-    process: Process
+    process: ProcessTerm
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
         return (self.process.inputs, self.process.mean, *self.process.parameters.values())
 
     @property
-    def elements(self) -> tuple[Expr, ...]:
-        return (self.out,) if self.out.name in self.latent else ()
-
-    @property
-    def independent(self) -> tuple[Plate, ...]:
-        return tuple(plate for plate in self.plates if plate not in set(self.process.over))
+    def whole(self) -> tuple[Plate, ...]:
+        return self.process.over
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import operator
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...factors.families import FOR_DOMAIN
 from ...factors.numbers import ValueProblem, numeric_array
 from ..language.model import Model
 from ..language.nodes import Input, Let, Plate, Random
-from ..language.values import check, convert, is_finite
+from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
 from .sparse_matrices import is_sparse, sparse_rows
@@ -52,7 +52,7 @@ class _Given(NamedTuple):
         return f"{'Input' if isinstance(self.node, Input) else 'Observed'} '{self.node.name}'"
 
 
-def bind(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None) -> Binding:
+def bind(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] | None = None) -> Binding:
     """Checks `data` against the declarations of `model` and returns them as a Binding.
 
     `data` maps names of inputs (all of them), random variables and lets (any of them) to arrays: one axis for each
@@ -84,13 +84,13 @@ def bind(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None 
     return Binding(all_sizes, inputs, observed, missing)
 
 
-def _items(data: Any) -> list[tuple[str, Any]]:
+def _items(data: UserValue) -> list[tuple[str, UserValue]]:
     if not isinstance(data, Mapping):
         raise DataError(f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}.")
     return list(data.items())
 
 
-def _declaration(model: Model, name: Any) -> Named:
+def _declaration(model: Model, name: UserValue) -> Named:
     for group in (model.inputs, model.randoms, model.lets):
         if name in group:
             return group[name]
@@ -115,7 +115,7 @@ def _check_complete(model: Model, given: list[_Given]) -> None:
         raise DataError(f"Inputs are always given, but the data lack {'; '.join(lines)}. Add them to the data.")
 
 
-def _read(node: Named, value: Any) -> _Given:
+def _read(node: Named, value: UserValue) -> _Given:
     masked = isinstance(value, np.ma.MaskedArray)
     place = _Given(node, np.empty(0), None).place
     if value is None:
@@ -162,7 +162,7 @@ def _sizes_before_data(model: Model, sizes: Mapping[str, int]) -> dict[str, tupl
     return known
 
 
-def plate_sizes(sizes: Any) -> dict[str, int]:
+def plate_sizes(sizes: UserValue) -> dict[str, int]:
     """The sizes that a user gives, by plate; ModelError for what is no dictionary, DataError for what is no size."""
     if sizes is None:
         return {}
@@ -172,7 +172,7 @@ def plate_sizes(sizes: Any) -> dict[str, int]:
     return {name: _whole_size(name, size) for name, size in names}
 
 
-def _whole_size(name: str, size: Any) -> int:
+def _whole_size(name: str, size: UserValue) -> int:
     try:
         whole = operator.index(size)
     except TypeError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...factors.errors import DataError
 from ..language.model import Model
+from ..language.values import UserValue
 from .acyclic import check_trees
 from .bind import Binding, bind, stacked_values
 from .sparse_matrices import is_sparse
@@ -33,7 +33,9 @@ class Bindings:
         return Binding(self.first.sizes, *parts)
 
 
-def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[str, int] | None = None) -> Bindings:
+def bind_many(
+    model: Model, datas: Sequence[Mapping[str, UserValue]], sizes: Mapping[str, int] | None = None
+) -> Bindings:
     """Checks data sets of equal shapes and stacks them.
 
     Arguments as for `bind`, with a list of data sets. Raises DataError for no data sets, for the first that differs in
@@ -68,7 +70,7 @@ def bind_many(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[s
     return Bindings(first, inputs, {name: checked[name] for name in first.observed}, {}, len(datas))
 
 
-def _one_by_one(model: Model, datas: Sequence[Mapping[str, Any]], sizes: Mapping[str, int] | None) -> Bindings:
+def _one_by_one(model: Model, datas: Sequence[Mapping[str, UserValue]], sizes: Mapping[str, int] | None) -> Bindings:
     """The slow way, which knows which data set is at fault."""
     bindings = []
     for i, data in enumerate(datas):

@@ -10,7 +10,7 @@ import numpy as np
 from ...factors.errors import DataError
 from ..blocks.slots import SlotsBlock
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Plate
+from ..language.nodes import Apply, Constant, Expr, Plate, gathers_of
 
 
 def check_apart(block: SlotsBlock, data: Mapping[str, np.ndarray]) -> None:
@@ -51,12 +51,7 @@ def _meet(first: Expr, second: Expr, data: Mapping[str, np.ndarray]) -> bool:
 
 def _indices(element: Expr) -> dict:
     """The index expression of an element on each axis that it picks from."""
-    found = {}
-    while isinstance(element, (Gather, Let)):
-        if isinstance(element, Gather):
-            found[element.axis] = element.index
-        element = element.source if isinstance(element, Gather) else element.expression
-    return found
+    return {gather.axis: gather.index for gather in gathers_of(element)}
 
 
 def _value(index: Expr | None, axis: Plate, beside: Expr | None, data: Mapping[str, np.ndarray]) -> np.ndarray | None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from ...factors.numbers import ValueProblem
 from ..language.nodes import Expr, Input
+from ..language.values import UserValue
 
 
-def is_sparse(value: Any) -> bool:
+def is_sparse(value: UserValue) -> bool:
     """Whether a value is a matrix of scipy.sparse, in whatever format."""
     return hasattr(value, "tocsr")
 

@@ -18,7 +18,8 @@ from ..algebra.known import known_in
 from ..blocks.table import TableBlock
 from ..graph import Draft
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Plate, Random, parents
+from ..language.nodes import Apply, Constant, Expr, Gather, Let, Plate, Random, applies, parents
+from ..language.operations import SUM
 from .elimination import Node
 
 Variable = Random | Let | Apply
@@ -30,7 +31,7 @@ class UnknownSize(Exception):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Edge:
+class TableEdge:
     """How a part reads a variable: its own element, or all elements along the plates `whole`.
 
     `axes` are the axes of the part's table, one for each of `places` along `whole`.
@@ -43,7 +44,7 @@ class Edge:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class FactorTable:
     """A factor as a table over its `plates` and the axes of its edges.
 
     `chain` is the sum that the part adds one element to: its last two axes are the partial sum before and after.
@@ -51,7 +52,7 @@ class Part:
 
     block: TableBlock
     plates: tuple[Plate, ...]
-    edges: tuple[Edge, ...]
+    edges: tuple[TableEdge, ...]
     chain: Apply | None = None
     ends: tuple[Plate, ...] = ()
 
@@ -80,16 +81,16 @@ class Reads(NamedTuple):
     sums: dict[tuple, Apply]
 
 
-def reads(graph: Draft, roots: list[Expr]) -> Reads:
+def reads(draft: Draft, roots: list[Expr]) -> Reads:
     """The latent discrete variables below expressions, and the way in which they are read."""
-    known = known_in(graph)
+    known = known_in(draft)
     found = Reads({}, {})
     stack: list[tuple[Expr, frozenset[Plate]]] = [(root, frozenset()) for root in roots]
     while stack:
         node, whole = stack.pop()
         if known(node) or isinstance(node, Constant):
             continue
-        if isinstance(node, Random) or (isinstance(node, Let) and node.name in graph.latent):
+        if isinstance(node, Random) or (isinstance(node, Let) and node.name in draft.latent):
             found.variables[node] = found.variables.get(node, frozenset()) | (whole & set(node.plates))
         elif isinstance(node, Apply) and node.operation.aggregate:
             if whole & set(node.plates):
@@ -133,44 +134,44 @@ class Sizes(NamedTuple):
         return tuple((plate, k) for plate, k in place if plate in set(plates))
 
 
-def parts_of(graph: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[Part]:
+def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list[FactorTable]:
     """One part for every block, and one for every sum inside them."""
-    parts: list[Part] = []
+    parts: list[FactorTable] = []
     chains: dict[tuple, Apply] = {}
     for block in blocks:
-        found = reads(graph, block.roots)
-        parts.append(Part(block, block.plates, _edges(found, sizes)))
+        found = reads(draft, block.roots)
+        parts.append(FactorTable(block, block.plates, _edges(found, sizes)))
         chains.update(found.sums)
         queue = list(found.sums.values())
         while queue:
-            inner = reads(graph, [queue.pop().args[0]])
+            inner = reads(draft, [queue.pop().args[0]])
             queue += [node for key, node in inner.sums.items() if key not in chains]
             chains.update(inner.sums)
     for chain in chains.values():
         ends = tuple(Plate(f"{chain} {when}", sizes.states(chain)) for when in ("before", "after"))
-        edges = _edges(reads(graph, [chain.args[0]]), sizes)
-        parts.append(Part(blocks[0], chain.args[0].plates, edges, chain, ends))
+        edges = _edges(reads(draft, [chain.args[0]]), sizes)
+        parts.append(FactorTable(blocks[0], chain.args[0].plates, edges, chain, ends))
     return parts
 
 
-def _edges(found: Reads, sizes: Sizes) -> tuple[Edge, ...]:
+def _edges(found: Reads, sizes: Sizes) -> tuple[TableEdge, ...]:
     edges = []
     for variable, along in found.variables.items():
         whole = tuple(plate for plate in variable.plates if plate in along)
         places = tuple(sizes.places(whole))
         axes = tuple(Plate(f"{variable}{[k for _, k in place] or ''}", sizes.states(variable)) for place in places)
-        edges.append(Edge(variable, whole, places, axes))
-    edges += [Edge(node, (), ((),), (Plate(str(node), sizes.states(node)),)) for node in found.sums.values()]
+        edges.append(TableEdge(variable, whole, places, axes))
+    edges += [TableEdge(node, (), ((),), (Plate(str(node), sizes.states(node)),)) for node in found.sums.values()]
     return tuple(edges)
 
 
-def plates_apart(parts: list[Part]) -> frozenset[Plate]:
+def plates_apart(parts: list[FactorTable]) -> frozenset[Plate]:
     """The plates that must be taken apart."""
     whole = {plate for part in parts for edge in part.edges for plate in edge.whole}
     return frozenset(whole | {part.chain.option("over") for part in parts if part.chain is not None})
 
 
-def cells_of(parts: list[Part], sizes: Sizes, limit: float = math.inf) -> Iterator[Cell]:
+def cells_of(parts: list[FactorTable], sizes: Sizes, limit: float = math.inf) -> Iterator[Cell]:
     """The parts at all places of the plates that are taken apart; ends after `limit` cells."""
     nodes: dict[tuple[str, Place], Node] = {}
 
@@ -211,6 +212,6 @@ def _links(chain: Apply, place: Place, sizes: Sizes, node: Callable[..., Node]) 
     def link(k: int) -> Node:
         if k == last:
             return node(key_of(chain), chain, rest, total)
-        return node(f"{chain} up to {k}", chain, rest, total if chain.op != "sum" else (k + 1) * per_element + 1)
+        return node(f"{chain} up to {k}", chain, rest, (k + 1) * per_element + 1 if applies(chain, SUM) else total)
 
     return (None if element == 0 else link(element - 1)), link(element)

@@ -66,11 +66,11 @@ def loops_among(blocks: Sequence[Block]) -> bool:
     return False
 
 
-def loopy(graph: Plan) -> list[str]:
+def loopy(plan: Plan) -> list[str]:
     """The names of the blocks with messages through which these may come back to where they began."""
     import networkx as nx  # here: only explanations need it
 
-    blocks = [block for block in graph.blocks if not isinstance(block, EnergyBlock)]
+    blocks = [block for block in plan.blocks if not isinstance(block, EnergyBlock)]
     web = nx.MultiGraph(_links(blocks))
     found: set[int] = set()
     for component in nx.biconnected_components(nx.Graph(web)):
@@ -80,12 +80,12 @@ def loopy(graph: Plan) -> list[str]:
     return [block.name for number, block in enumerate(blocks) if number in found]
 
 
-def short_loops(graph: Plan, most: int = 5) -> list[tuple[str, ...]]:
+def short_loops(plan: Plan, most: int = 5) -> list[tuple[str, ...]]:
     """The names of the variables in loops of at most four of them, among the tables that stay apart; at most `most`."""
     import networkx as nx  # here: only explanations need it
 
     web = nx.MultiGraph()
-    web.add_edges_from(_links([block for block in graph.blocks if isinstance(block, TableBlock)]))
+    web.add_edges_from(_links([block for block in plan.blocks if isinstance(block, TableBlock)]))
     found: dict[tuple[str, ...], None] = {}
     for cycle in itertools.islice(nx.simple_cycles(web, length_bound=2 * SHORT), 1000):
         found.setdefault(tuple(sorted({node[0] for node in cycle if isinstance(node[0], str)})))

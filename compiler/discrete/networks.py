@@ -17,7 +17,7 @@ from ..blocks.table import TableBlock
 from ..graph import Draft
 from ..language.nodes import Let, Plate, Random
 from ..methods import EXACT
-from .cells import Cell, Part, Reads, Sizes, UnknownSize, cells_of, parts_of, plates_apart, reads
+from .cells import Cell, FactorTable, Reads, Sizes, UnknownSize, cells_of, parts_of, plates_apart, reads
 from .elimination import Elimination, Tangled, elimination
 from .loops import loops_among
 
@@ -48,7 +48,7 @@ class Network:
     """
 
     variables: tuple[Random | Let, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[FactorTable, ...]
     cells: tuple[Cell, ...]
     nodes: tuple
     elimination: Elimination
@@ -69,26 +69,26 @@ class NetworkBlock(Block):
         return ()
 
 
-def networks(graph: Draft) -> Draft:
-    """Merges the tables of each component that is worth it, and tells the others why they stay apart."""
-    blocks = list(graph.blocks)
-    for component in _components(graph):
-        merged = _treated(graph, component)
+def networks(draft: Draft) -> Draft:
+    """Merges the tables of each component that is worth it, and notes at the others why they stay apart."""
+    blocks = list(draft.blocks)
+    for component in _components(draft):
+        merged = _treated(draft, component)
         if merged is None:
             continue
         place = min(blocks.index(block) for block in component)
         blocks = [block for block in blocks if all(block is not other for other in component)]
         blocks[place:place] = merged
-    return dataclasses.replace(graph, blocks=tuple(blocks))
+    return dataclasses.replace(draft, blocks=tuple(blocks))
 
 
-def _components(graph: Draft) -> list[tuple[TableBlock, ...]]:
+def _components(draft: Draft) -> list[tuple[TableBlock, ...]]:
     """Tables that share latent variables, directly or through others."""
     groups: list[tuple[set[Random | Let], list[TableBlock]]] = []
-    for block in graph.blocks:
+    for block in draft.blocks:
         if not isinstance(block, TableBlock):
             continue
-        mine, members = set(_variables(graph, block)), [block]
+        mine, members = set(_variables(draft, block)), [block]
         for group in [group for group in groups if group[0] & mine]:
             groups.remove(group)
             mine, members = mine | group[0], group[1] + members
@@ -96,27 +96,27 @@ def _components(graph: Draft) -> list[tuple[TableBlock, ...]]:
     return [tuple(members) for _, members in groups]
 
 
-def _variables(graph: Draft, block: TableBlock) -> dict[Random | Let, None]:
+def _variables(draft: Draft, block: TableBlock) -> dict[Random | Let, None]:
     """The latent variables of a table, also those inside its sums."""
     found, queue = {}, block.roots
     while queue:
-        read: Reads = reads(graph, queue)
+        read: Reads = reads(draft, queue)
         found.update(dict.fromkeys(read.variables))
         queue = [node.args[0] for node in read.sums.values()]
     return found
 
 
-def _treated(graph: Draft, component: tuple[TableBlock, ...]) -> list[Block] | None:
+def _treated(draft: Draft, component: tuple[TableBlock, ...]) -> list[Block] | None:
     """What replaces the tables of a component, None where they stay as they are."""
-    needs = next((block for block in component if _needs_joint(graph, block)), None)
-    free = all(graph.method_of(block.name).name == "auto" for block in component)
+    needs = next((block for block in component if _needs_joint(draft, block)), None)
+    free = all(draft.method_of(block.name).name == "auto" for block in component)
     many = free and len(component) > MANY
-    wanted = needs is not None or many or ((free or graph.accuracy == "best") and loops_among(component))
+    wanted = needs is not None or many or ((free or draft.accuracy == "best") and loops_among(component))
     if not wanted:
         return None
-    limits = LIMITS["best" if needs is not None else graph.accuracy]
+    limits = LIMITS["best" if needs is not None else draft.accuracy]
     try:
-        return [_merged(graph, component, limits, CHOICES if needs else LOOPS if loops_among(component) else SMALL)]
+        return [_merged(draft, component, limits, CHOICES if needs else LOOPS if loops_among(component) else SMALL)]
     except (UnknownSize, TooLarge) as problem:
         if needs is not None and isinstance(problem, TooLarge):
             raise UnsupportedError(
@@ -126,14 +126,14 @@ def _treated(graph: Draft, component: tuple[TableBlock, ...]) -> list[Block] | N
             ) from None
         if not loops_among(component):
             return None
-        advice = "" if graph.accuracy == "best" else "; accuracy='best' allows larger tables"
+        advice = "" if draft.accuracy == "best" else "; accuracy='best' allows larger tables"
         note = f"{{}}; loopy, and not summed out jointly: {problem}{advice}"
         return [block.chosen(reason=note.format(block.choice.reason)) for block in component]
 
 
-def _needs_joint(graph: Draft, block: TableBlock) -> bool:
+def _needs_joint(draft: Draft, block: TableBlock) -> bool:
     """Whether the block reads elements that only a joint table knows."""
-    found = reads(graph, block.roots)
+    found = reads(draft, block.roots)
     outside = any(not set(atom.plates) <= set(block.plates) for atom in block.atoms)
     return bool(found.sums) or outside
 
@@ -142,12 +142,12 @@ class TooLarge(Exception):
     """The joint table would cost more than the limits allow."""
 
 
-def _merged(graph: Draft, component: tuple[TableBlock, ...], limits: Limits, reason: str) -> NetworkBlock:
-    declared = {name: size for name, (size, _) in graph.model.sizes.items()}
-    sizes = Sizes({**declared, **(graph.sizes or {})}, frozenset())
-    parts = parts_of(graph, component, sizes)
+def _merged(draft: Draft, component: tuple[TableBlock, ...], limits: Limits, reason: str) -> NetworkBlock:
+    declared = {name: size for name, (size, _) in draft.model.sizes.items()}
+    sizes = Sizes({**declared, **(draft.sizes or {})}, frozenset())
+    parts = parts_of(draft, component, sizes)
     sizes = sizes._replace(apart=plates_apart(parts))
-    variables = tuple(dict.fromkeys(v for block in component for v in _variables(graph, block)))
+    variables = tuple(dict.fromkeys(v for block in component for v in _variables(draft, block)))
     found = _eliminated(parts, variables, sizes, limits)
     while isinstance(found, Tangled):  # variables of different plates meet: take one plate apart, the smallest
         plate = min(found.plates, key=lambda plate: (sizes.known.get(plate.name, math.inf), plate.name))
@@ -165,7 +165,7 @@ def _merged(graph: Draft, component: tuple[TableBlock, ...], limits: Limits, rea
     )
 
 
-def _eliminated(parts: list[Part], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
+def _eliminated(parts: list[FactorTable], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
     cells = tuple(cells_of(parts, sizes, limits.cells + 1))
     if len(cells) > limits.cells:
         raise TooLarge(f"it would take more than {limits.cells} tables")

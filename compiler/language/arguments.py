@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
 from .balanced_sums import balanced
 from .nodes import Constant, Expr, Plate, is_data, union_plates
-from .values import EVENT_NDIM, check, convert
+from .values import EVENT_NDIM, UserValue, check, convert
 
 _ACCEPTED = {
     "real": {"real", "sparse"},
@@ -91,14 +90,14 @@ def admit(term: Term | Switch, owner: Owner) -> tuple[Term | Switch, tuple[Plate
 
 
 def _generated(term: Term, owner: Owner) -> Domain:
-    """The domain that a term generates; a refusal is told with the name of the variable."""
+    """The domain that a term generates; a refusal names the variable."""
     try:
         return term.factor.out({name: arg.domain for name, arg in term.args.items()})
     except ModelError as problem:
         raise ModelError(f"Random variable '{owner.name}': {problem}") from None
 
 
-def _check_term(term: Any, owner: Owner) -> None:
+def _check_term(term: UserValue, owner: Owner) -> None:
     if isinstance(term, Switch):
         raise ModelError(
             f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
@@ -109,11 +108,11 @@ def _check_term(term: Any, owner: Owner) -> None:
         raise ModelError(f"Random variable '{owner.name}' is given {_kind_of(term)}. {_term_hint(term)}")
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: UserValue) -> str:
     return f"the expression '{value}'" if isinstance(value, Expr) else f"{value!r}, which is not a term"
 
 
-def _term_hint(value: Any) -> str:
+def _term_hint(value: UserValue) -> str:
     if isinstance(value, Expr):
         return "Deterministic expressions are declared with m.let(name, expression)."
     call = "Call it with its arguments: " if callable(value) else "Give a term: "
@@ -133,7 +132,7 @@ def _check_constants(term: Term, domain: Domain, owner: Owner) -> None:
         raise ModelError(f"Random variable '{owner.name}', {term.factor.name}: {problem}") from None
 
 
-def _argument(term: Term, name: str, value: Any, owner: Owner, plates: tuple[Plate, ...]) -> Expr:
+def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tuple[Plate, ...]) -> Expr:
     wanted = term.factor.edges.get(name)
     kind = getattr(wanted, "kind", wanted)
     place = f"Random variable '{owner.name}': argument `{name}` of {term.factor.name}"
@@ -160,7 +159,7 @@ def _check_kind(value: Expr, kind: str | None, place: str) -> None:
 
 
 def _constant(
-    value: Any, kind: str | None, place: str, owner: Owner, plates: tuple[Plate, ...], *, infinite: bool
+    value: UserValue, kind: str | None, place: str, owner: Owner, plates: tuple[Plate, ...], *, infinite: bool
 ) -> Constant:
     if isinstance(value, (Term, Switch)):
         raise ModelError(f"{place} is itself a term. Name its variable first: v = m.random(name, term), and give v.")

@@ -6,10 +6,15 @@ are products of atoms with integer exponents.
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...factors.domains import real
-from .nodes import Apply, Constant, Expr, Gather, Let, Random, parents
+from .nodes import Apply, Constant, Expr, Gather, Let, Random, applies, parents
+from .operations import DIVIDE
 
 Monomial = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # data factors, random atoms
 ONE = Constant(np.array(1.0), (), real)
@@ -38,7 +43,12 @@ def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, int]]:
 
 def base_of(atom: Expr) -> tuple[Expr, int]:
     """An atom as a base and its exponent, 1 or -1: a reciprocal is an atom."""
-    return (atom.args[1], -1) if isinstance(atom, Apply) and atom.op == "divide" else (atom, 1)
+    return (atom.args[1], -1) if applies(atom, DIVIDE) else (atom, 1)
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product of expressions; one where there are none."""
+    return functools.reduce(operator.mul, factors, ONE)
 
 
 def variables(expr: Expr) -> set[Random]:

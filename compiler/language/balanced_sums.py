@@ -13,14 +13,15 @@ from collections.abc import Iterator, Sequence
 
 from ...factors.errors import ModelError
 from . import operators
-from .nodes import Apply, Expr, Gather, parents
+from .nodes import Apply, Expr, Gather, applies, parents
+from .operations import ADD, AND, OR, SUBTRACT, XOR, Operation
 
 LONG = 32  # operands of a chain
 
 
 @contextlib.contextmanager
 def not_too_deep() -> Iterator[None]:
-    """Tells in a sentence that an expression nests deeper than Python's stack; a decorator, too."""
+    """A ModelError in place of Python's own where an expression nests deeper than its stack; a decorator, too."""
     try:
         yield
     except RecursionError:
@@ -52,21 +53,21 @@ def balanced(expr: Expr) -> Expr:
     return new[expr]
 
 
-SUM = ("add", "subtract")
-ALIKE = {"add": SUM, "subtract": SUM, "and": ("and",), "or": ("or",), "xor": ("xor",)}
+ALIKE = {ADD: (ADD, SUBTRACT), SUBTRACT: (ADD, SUBTRACT), AND: (AND,), OR: (OR,), XOR: (XOR,)}
+"""What a chain may hold beside the operation that ends it."""
 
 
 def _operands(node: Expr) -> list[tuple[Expr, bool]]:
     """The operands of the chain that a node ends, in order, and whether each is subtracted."""
-    if not isinstance(node, Apply) or node.op not in ALIKE:
+    if not applies(node, *ALIKE):
         return []
-    alike, found = ALIKE[node.op], []
+    alike, found = ALIKE[node.operation], []
     stack: list[tuple[Expr, bool]] = [(node, False)]
     while stack:
         here, minus = stack.pop()
-        if isinstance(here, Apply) and here.op in alike:
+        if applies(here, *alike):
             left, right = here.args
-            stack += [(right, minus != (here.op == "subtract")), (left, minus)]
+            stack += [(right, minus != applies(here, SUBTRACT)), (left, minus)]
         else:
             found.append((here, minus))
     return found
@@ -75,20 +76,24 @@ def _operands(node: Expr) -> list[tuple[Expr, bool]]:
 def _joined(node: Expr, chain: list[tuple[Expr, bool]], new: dict[Expr, Expr]) -> Expr:
     """The operands of a chain, put together in pairs; what is subtracted, by itself."""
     assert isinstance(node, Apply)
-    op = "add" if node.op == "subtract" else node.op
-    plus = _in_pairs(op, [new[operand] for operand, minus in chain if not minus])
+    operation = ADD if applies(node, SUBTRACT) else node.operation
+    plus = _in_pairs(operation, [new[operand] for operand, minus in chain if not minus])
     less = [new[operand] for operand, minus in chain if minus]
-    found = operators.subtract(plus, _in_pairs(op, less)) if less else plus
+    found = operators.subtract(plus, _in_pairs(operation, less)) if less else plus
     if not isinstance(found, Apply) or found.domain != node.domain:
         return node
     return dataclasses.replace(found, plates=node.plates)
 
 
-def _in_pairs(op: str, operands: Sequence[Expr]) -> Expr:
+def _in_pairs(operation: Operation, operands: Sequence[Expr]) -> Expr:
     while len(operands) > 1:
         pairs = [operands[i : i + 2] for i in range(0, len(operands), 2)]
         operands = [
-            pair[0] if len(pair) == 1 else operators.add(*pair) if op == "add" else operators.apply(op, *pair)
+            pair[0]
+            if len(pair) == 1
+            else operators.add(*pair)
+            if operation is ADD
+            else operators.apply(operation, *pair)
             for pair in pairs
         ]
     return operands[0]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from ...factors.arrays import Numeric
 from ...factors.errors import ModelError, UnsupportedError
-from ..language.atoms import MINUS_ONE, Monomial, atom_key, powers
-from ..language.monomials import expand
-from .nodes import Apply, Constant, Expr, Gather, is_data, parents
+from .atoms import MINUS_ONE, Monomial, atom_key, powers
+from .monomials import expand
+from .nodes import Apply, Constant, Expr, Gather, applies, is_data, parents
+from .operations import GREATER
 
 
 def check_cancelled(owner: str, expression: Expr) -> None:
@@ -32,7 +33,7 @@ def _comparisons(expression: Expr) -> Iterator[Apply]:
     stack = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, Apply) and node.op == "greater" and all(arg.domain.is_numeric for arg in node.args):
+        if applies(node, GREATER) and all(arg.domain.is_numeric for arg in node.args):
             yield node
         if isinstance(node, (Apply, Gather)):
             stack.extend(parents(node))
@@ -44,7 +45,7 @@ def _cancels(left: Expr, right: Expr) -> bool:
         parts = expand(left, is_data) + [((MINUS_ONE, *c), atoms) for c, atoms in expand(right, is_data)]
     except UnsupportedError:
         return False
-    totals: collections.defaultdict[Any, Any] = collections.defaultdict(float)
+    totals: collections.defaultdict[_Like, Numeric] = collections.defaultdict(float)
     for part in parts:
         key, number = _like(part)
         if key[0]:
@@ -52,7 +53,10 @@ def _cancels(left: Expr, right: Expr) -> bool:
     return all(np.all(total == 0.0) for total in totals.values())
 
 
-def _like(part: Monomial) -> tuple[tuple[Any, Any], Any]:
+_Like = tuple[frozenset, frozenset]  # the powers of atoms, and the data
+
+
+def _like(part: Monomial) -> tuple[_Like, Numeric]:
     """What like terms have in common, the powers of their atoms and their data, and the number before it."""
     coefficients, atoms = part
     number, data = 1.0, collections.Counter()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
 from .arguments import Owner, admit
-from .nodes import Input, Plate, Previous, Random, union_plates
+from .nodes import Expr, Input, Plate, Previous, Random, union_plates
+from .values import UserValue
 
 
-def declare(name: str, over: Plate, first: Any, then: Any, parent: Any, declared: tuple[Plate, ...]) -> Random:
+def declare(
+    name: str, over: Plate, first: UserValue, then: UserValue, parent: UserValue, declared: tuple[Plate, ...]
+) -> Random:
     """The variable of `Model.chain` and `Model.tree`; its plates still in the order in which they were found."""
     if not callable(then):
         raise ModelError(
@@ -49,7 +52,15 @@ def declare(name: str, over: Plate, first: Any, then: Any, parent: Any, declared
     return Random(name, chain, plates, domain)
 
 
-def _with_previous(name, over, first, then, parent, plates, domain) -> tuple[Chain, tuple[Plate, ...], Domain]:
+def _with_previous(
+    name: str,
+    over: Plate,
+    first: Term,
+    then: Callable[[Expr], UserValue],
+    parent: UserValue,
+    plates: tuple[Plate, ...],
+    domain: Domain,
+) -> tuple[Chain, tuple[Plate, ...], Domain]:
     previous = Previous(f"previous {name}", first, plates, domain)
     term = then(previous)
     if not isinstance(term, Term):
@@ -61,15 +72,10 @@ def _with_previous(name, over, first, then, parent, plates, domain) -> tuple[Cha
     return Chain(first, admitted, previous, over, parent), found, generated
 
 
-def _check_parent(name: str, over: Plate, parent: Any) -> None:
+def _check_parent(name: str, over: Plate, parent: UserValue) -> None:
     fits = isinstance(parent, Input) and parent.domain.is_index and parent.domain.plate is over
     if not fits or parent.plates != (over,):
         raise ModelError(
             f"'{name}': parent= must be an input of domain cv.index({over.name}) over the plate '{over.name}' alone; "
             f'found {parent!r}. Declare it as m.input("parent", cv.index({over.name}), plates={over.name}).'
         )
-
-
-def terms_of(chain: Chain) -> tuple[Term, Term]:
-    """Both terms."""
-    return chain.first, chain.then

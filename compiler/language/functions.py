@@ -9,103 +9,114 @@ import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError
+from . import operations as op
 from .nodes import Apply, Expr, Plate, is_data
-from .operations import classes
+from .operations import Operation, classes
 from .operators import apply, coordinate, matmul
+from .values import UserValue
 
 
-def dot(left: Any, right: Any) -> Expr:
-    """The inner product sum_i left_i right_i of two vectors (also written `left @ right`).
+def dot(left: UserValue, right: UserValue) -> Expr:
+    """The inner product sum_i left_i right_i of two vectors, also written `left @ right`.
 
-    `left`, `right`: expressions of domain vector(d), or an array whose last axis has length d. Returns a real
-    expression whose plates are the union of theirs. ModelError when one is not a vector or the dimensions differ.
+    `left`, `right`: expressions of domain vector(d); one may be an array of shape (d,) or (*plates of the other, d).
+    Returns a real expression whose plates are the union of theirs. ModelError when one is no vector, the dimensions
+    differ, or none is an expression.
     """
-    return apply("dot", *_with_node("dot", left, right))
+    return _applied(op.DOT, left, right)
 
 
-def exp(value: Any) -> Expr:
-    """The exponential of a real expression: a positive expression. ModelError when `value` is not a number."""
-    return apply("exp", *_with_node("exp", value))
+def exp(value: UserValue) -> Expr:
+    """The exponential e^value.
+
+    `value`: a numeric expression. Returns a positive expression over its plates; of a Gaussian number it is log-normal,
+    with moments in closed form. ModelError when `value` is no number, or no expression.
+    """
+    return _applied(op.EXP, value)
 
 
-def log(value: Any) -> Expr:
-    """The natural logarithm of `value`, a positive expression: a real one. ModelError when it may be negative."""
-    return apply("log", *_with_node("log", value))
+def log(value: UserValue) -> Expr:
+    """The natural logarithm log(value).
+
+    `value`: an expression of domain positive or unit. Returns a real expression over its plates. ModelError when
+    `value` may be zero or negative, or is no expression.
+    """
+    return _applied(op.LOG, value)
 
 
-def logistic(value: Any) -> Expr:
-    """The logistic function 1 / (1 + exp(-value)) of a real expression: a probability, its log odds being `value`."""
-    return apply("logistic", *_with_node("logistic", value))
+def logistic(value: UserValue) -> Expr:
+    """The logistic function 1 / (1 + exp(-value)): a probability whose log odds are `value`.
+
+    `value`: a numeric expression. Returns an expression of domain unit over its plates. ModelError when `value` is no
+    number, or no expression. Source: jaakkola1996, knowles2011ncvmp.
+    """
+    return _applied(op.LOGISTIC, value)
 
 
-def probit(value: Any, over: Plate | None = None) -> Expr:
-    """The standard normal distribution function of a real expression: a probability.
+def probit(value: UserValue, over: Plate | None = None) -> Expr:
+    """The standard normal distribution function of a number, P(e < value) with e ~ N(0, 1): a probability.
 
-    With `over`, a plate of `value`: the probability vector with entries P(value_k + e_k > value_j + e_j for all j), the
-    e independent N(0, 1), whose classes are the elements of that plate (the multinomial probit). ModelError when
-    `value` is not a number or has no such plate. Source: girolami2006multinomial.
+    `value`: a numeric expression. Returns an expression of domain unit over its plates. With `over`, one of these
+    plates, it is the multinomial probit: an expression of domain simplex(over) without that plate, whose entries are
+    P(value_k + e_k > value_j + e_j for all j), the e independent N(0, 1). ModelError when `value` is no number, no
+    expression, or has no such plate. Source: girolami2006multinomial.
     """
     if over is None:
-        return apply("probit", *_with_node("probit", value))
-    return _vector_link("multinomial_probit", "probit", value, over)
+        return _applied(op.PROBIT, value)
+    return _applied_over(op.MULTINOMIAL_PROBIT, value, over)
 
 
-def softmax(value: Any, over: Plate) -> Expr:
-    """exp(value_k) / sum_l exp(value_l): a probability vector whose classes are the elements of the plate `over`.
+def softmax(value: UserValue, over: Plate) -> Expr:
+    """The softmax exp(value_k) / sum_l exp(value_l): a probability vector over the elements of a plate.
 
-    `value`: a real expression that has the plate `over`. Returns an expression of domain simplex(over) without that
-    plate. ModelError when `value` is not a number or has no such plate.
+    `value`: a numeric expression that has the plate `over`. Returns an expression of domain simplex(over) without that
+    plate. ModelError when `value` is no number, no expression, or has no such plate. Source: knowles2011ncvmp,
+    blei2007correlated.
     """
-    return _vector_link("softmax", "softmax", value, over)
+    return _applied_over(op.SOFTMAX, value, over)
 
 
-def _vector_link(op: str, name: str, value: Any, over: Plate) -> Expr:
-    (value,) = _with_node(name, value)
-    _check_over(name, value, over)
-    return apply(op, value, over=over)
-
-
-def sum(value: Any, over: Plate) -> Expr:
+def sum(value: UserValue, over: Plate) -> Expr:
     """The sum of an expression over one of its plates; of booleans the number that are true.
 
     `value`: a numeric or vector expression, or a random boolean or category, that has the plate `over`. Returns an
-    expression of the same domain without that plate; for discrete variables the plate must have a declared size, and
-    the result is a category with as many classes as the sum has values. ModelError when `value` cannot be added or has
-    no such plate.
+    expression of the same domain (positive for probabilities, real for sparse numbers and boolean data) without that
+    plate; of random booleans and categories, for which the plate must have a declared size, a category with as many
+    classes as the sum has values. ModelError when `value` cannot be added, is no expression, or has no such plate.
     """
-    (value,) = _with_node("sum", value)
-    _check_over("sum", value, over)
-    if value.domain.is_discrete and not is_data(value):
+    if isinstance(value, Expr) and value.domain.is_discrete and not is_data(value):
         return _counted(value, over)
-    return apply("sum", value, over=over)
+    return _applied_over(op.SUM, value, over)
 
 
-def max(left: Any, right: Any) -> Expr:
-    """The larger of two numbers, a real expression (|x| is `max(x, -x)`).
+def max(left: UserValue, right: UserValue) -> Expr:
+    """The larger of two numbers, max(left, right); |x| is `max(x, -x)`.
 
-    `left`, `right`: numeric expressions, at least one of them; the other may be a number or an array. Under EP by
-    quadrature; under VMP by the mean and variance of the larger of two Gaussians. ModelError when one is not a number.
+    `left`, `right`: numeric expressions; one may be a finite number or an array with an axis for each plate of the
+    other. Returns a real expression whose plates are the union of theirs. Under EP by quadrature, under VMP by the mean
+    and variance of the larger of two Gaussians. ModelError when one is no number, or none is an expression.
     Source: clark1961greatest.
     """
-    return apply("max", *_with_node("max", left, right))
+    return _applied(op.MAX, left, right)
 
 
-def min(left: Any, right: Any) -> Expr:
-    """The smaller of two numbers, -max(-left, -right): see `max`."""
+def min(left: UserValue, right: UserValue) -> Expr:
+    """The smaller of two numbers, min(left, right) = -max(-left, -right): arguments and errors as for `max`."""
     _with_node("min", left, right)
     return -max(-left, -right)
 
 
-def stack(*values: Any, over: Plate | None = None) -> Expr:
-    """A vector of the given numbers, in this order; its plates are the union of theirs.
+def stack(*values: UserValue, over: Plate | None = None) -> Expr:
+    """The vector of the given numbers, in this order.
 
-    `values`: numeric expressions, at least one of them; the others may be numbers. With `over`, a plate of declared
-    size, the vector of a single variable's elements along that plate. ModelError when one is a vector or discrete, or
-    the value has no such plate.
+    `values`: numeric expressions; some may be finite numbers. Returns an expression of domain vector(len(values)) whose
+    plates are the union of theirs. With `over`, a plate of declared size d that the single value has: its elements
+    along that plate, of domain vector(d), without the plate. ModelError when a value is no number, none is an
+    expression, or the value has no such plate.
     """
     values = _with_node("stack", *values)
     if over is None:
-        return apply("stack", *values)
+        return apply(op.STACK, *values)
     if len(values) != 1:
         raise ModelError(f"`stack` over a plate takes a single value; found {len(values)}. Stack them without `over=`.")
     _check_over("stack", values[0], over)
@@ -114,14 +125,15 @@ def stack(*values: Any, over: Plate | None = None) -> Expr:
             f"`stack` over plate '{over.name}' makes a vector of unknown dimension. Give the plate a size: "
             f"m.plate('{over.name}', 8)."
         )
-    return apply("stack", *values, over=over)
+    return apply(op.STACK, *values, over=over)
 
 
-def element(vector: Any, position: int) -> Expr:
-    """One coordinate of a vector: a real expression, linear in the vector.
+def element(vector: UserValue, position: int) -> Expr:
+    """One coordinate vector_position of a vector.
 
-    `position` is a fixed number 0, ..., d - 1, or counts from the end where it is negative. ModelError when `vector` is
-    not one or has no such coordinate.
+    `vector`: an expression of domain vector(d). `position`: a fixed integer 0, ..., d - 1, or from the end -d, ..., -1.
+    Returns a real expression over the plates of the vector, linear in it. ModelError when `vector` is no vector of
+    fixed dimension, or has no such coordinate.
     """
     (vector,) = _with_node("element", vector)
     size = _dimension("element", vector)
@@ -130,10 +142,12 @@ def element(vector: Any, position: int) -> Expr:
     return coordinate(vector, int(position) % size)
 
 
-def subvector(vector: Any, start: int, count: int) -> Expr:
-    """The `count` coordinates of a vector from `start` on: a vector expression, linear in the vector.
+def subvector(vector: UserValue, start: int, count: int) -> Expr:
+    """The coordinates start, ..., start + count - 1 of a vector.
 
-    ModelError when `vector` is not one or does not have these coordinates.
+    `vector`: an expression of domain vector(d). `start` >= 0 and `count` >= 1: fixed integers, start + count <= d.
+    Returns an expression of domain vector(count) over the plates of the vector, linear in it. ModelError when `vector`
+    is no vector of fixed dimension, or does not have these coordinates.
     """
     (vector,) = _with_node("subvector", vector)
     size = _dimension("subvector", vector)
@@ -151,25 +165,38 @@ def _dimension(name: str, vector: Expr) -> int:
     return vector.domain.size
 
 
-def all(value: Any, over: Plate) -> Expr:
+def all(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for every element of one of its plates.
 
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
-    when `value` is not boolean or has no such plate.
+    when `value` is not boolean, no expression, or has no such plate.
     """
-    return _quantified("all", value, over)
+    return _applied_over(op.ALL, value, over)
 
 
-def any(value: Any, over: Plate) -> Expr:
+def any(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for some element of one of its plates.
 
     `value`: a boolean expression that has the plate `over`. Returns a boolean expression without that plate. ModelError
-    when `value` is not boolean or has no such plate.
+    when `value` is not boolean, no expression, or has no such plate.
     """
-    return _quantified("any", value, over)
+    return _applied_over(op.ANY, value, over)
+
+
+def _applied(operation: Operation, *operands: UserValue) -> Expr:
+    return apply(operation, *_with_node(operation.name, *operands))
+
+
+def _applied_over(operation: Operation, value: UserValue, over: Plate) -> Expr:
+    name = operation.title or operation.name
+    (value,) = _with_node(name, value)
+    _check_over(name, value, over)
+    return apply(operation, value, over=over)
 
 
 def _counted(value: Expr, over: Plate) -> Expr:
+    _check_over("sum", value, over)
+
     def refuse(wanted: str, hint: str) -> ModelError:
         return ModelError(f"`sum` takes {wanted}; found '{value}' ({value.domain}). {hint}")
 
@@ -179,20 +206,11 @@ def _counted(value: Expr, over: Plate) -> Expr:
             f'The size is the number of values of the sum: m.plate("{over.name}", 8).',
         )
     values = over.size * (classes(value.domain, refuse) - 1) + 1
-    return Apply("sum", (value,), (("over", over),), _without(over, value), domains.category(values))
+    plates = tuple(plate for plate in value.plates if plate is not over)
+    return Apply(op.SUM, (value,), (("over", over),), plates, domains.category(values))
 
 
-def _quantified(op: str, value: Any, over: Plate) -> Expr:
-    (value,) = _with_node(op, value)
-    _check_over(op, value, over)
-    return apply(op, value, over=over)
-
-
-def _without(over: Plate, value: Expr) -> tuple[Plate, ...]:
-    return tuple(plate for plate in value.plates if plate is not over)
-
-
-def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
+def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
     if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "
@@ -202,7 +220,7 @@ def _with_node(name: str, *operands: Any) -> tuple[Any, ...]:
     return operands
 
 
-def _check_over(name: str, value: Expr, over: Any) -> None:
+def _check_over(name: str, value: Expr, over: UserValue) -> None:
     if not isinstance(over, Plate):
         raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
     if over not in value.plates:

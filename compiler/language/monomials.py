@@ -12,39 +12,40 @@ from collections.abc import Callable
 import numpy as np
 
 from ...factors.domains import real
+from . import operations as op
 from .atoms import MINUS_ONE, ONE, Monomial
-from .nodes import Apply, Constant, Expr, Let, unnamed
+from .nodes import Apply, Constant, Expr, IsData, Let, applies, unnamed
+from .operations import Operation
 from .operators import coordinate
 from .plate_sums import summed
 
-Known = Callable[[Expr], bool]
 LONGEST = 64  # terms of a power that is multiplied out
 
 
-def expand(expr: Expr, known: Known) -> list[Monomial]:
+def expand(expr: Expr, known: IsData) -> list[Monomial]:
     """`expr` as a list of monomials, whatever their powers and however their atoms depend on each other."""
     found: list[Monomial] = []
     stack: list[tuple[Expr, bool]] = [(expr, False)]  # summands still to come, and whether they are subtracted
     while stack:
         node, negative = stack.pop()
         node = node if known(node) else unnamed(node)
-        if isinstance(node, Apply) and node.op in SUBTRACTED and not known(node):
-            signs = zip(node.args, SUBTRACTED[node.op], strict=True)
+        if applies(node, *SUBTRACTED) and not known(node):
+            signs = zip(node.args, SUBTRACTED[node.operation], strict=True)
             stack.extend(reversed([(summand, negative != minus) for summand, minus in signs]))
         else:
             found += _scaled(MINUS_ONE, _summand(node, known)) if negative else _summand(node, known)
     return found
 
 
-SUBTRACTED = {"add": (False, False), "subtract": (False, True), "negate": (True,)}  # which operands of a sum are
+SUBTRACTED = {op.ADD: (False, False), op.SUBTRACT: (False, True), op.NEGATE: (True,)}  # which operands of a sum are
 
 
-def _summand(expr: Expr, known: Known) -> list[Monomial]:
+def _summand(expr: Expr, known: IsData) -> list[Monomial]:
     """`expand` of what is itself no sum."""
     if known(expr):
         return [((expr,), ())]
-    if isinstance(expr, Apply) and expr.op in MONOMIALS:
-        return MONOMIALS[expr.op](expr, known)
+    if applies(expr, *MONOMIALS):
+        return MONOMIALS[expr.operation](expr, known)
     return [((), (expr,))]
 
 
@@ -56,17 +57,17 @@ def _scaled(factor: Expr, terms: list[Monomial]) -> list[Monomial]:
     return [((factor, *coefficients), atoms) for coefficients, atoms in terms]
 
 
-def _multiply(expr: Apply, known: Known) -> list[Monomial]:
+def _multiply(expr: Apply, known: IsData) -> list[Monomial]:
     left, right = expr.args
     return _product(expand(left, known), expand(right, known))
 
 
-def _divide(expr: Apply, known: Known) -> list[Monomial]:
+def _divide(expr: Apply, known: IsData) -> list[Monomial]:
     above, below = expr.args
     return _product(expand(above, known), [_reciprocal(below, known)])
 
 
-def _power(expr: Apply, known: Known) -> list[Monomial]:
+def _power(expr: Apply, known: IsData) -> list[Monomial]:
     """Positive powers of sums are multiplied out, as long as they are short."""
     (base,), exponent = expr.args, expr.option("exponent")
     if exponent < 0:
@@ -77,65 +78,65 @@ def _power(expr: Apply, known: Known) -> list[Monomial]:
     return functools.reduce(_product, [parts] * exponent)
 
 
-def _log(expr: Apply, known: Known) -> list[Monomial]:
+def _log(expr: Apply, known: IsData) -> list[Monomial]:
     return _logarithm(expr.args[0], known)
 
 
-def _sum(expr: Apply, known: Known) -> list[Monomial]:
+def _sum(expr: Apply, known: IsData) -> list[Monomial]:
     return summed(expr, expand(expr.args[0], known), known)
 
 
-def _dot(expr: Apply, known: Known) -> list[Monomial]:
+def _dot(expr: Apply, known: IsData) -> list[Monomial]:
     left, right = expr.args
     return _stacked(left, right, known) or _stacked(right, left, known) or [((), (expr,))]
 
 
-def _stacked(stack: Expr, other: Expr, known: Known) -> list[Monomial] | None:
+def _stacked(stack: Expr, other: Expr, known: IsData) -> list[Monomial] | None:
     """The inner product of data with numbers that were stacked: their weighted sum."""
     stack = unnamed(stack)
-    if not (isinstance(stack, Apply) and stack.op == "stack" and known(other)) or "over" in dict(stack.options):
+    if not applies(stack, op.STACK) or stack.over is not None or not known(other):
         return None
     return [part for i, arg in enumerate(stack.args) for part in _scaled(coordinate(other, i), expand(arg, known))]
 
 
-MONOMIALS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
-    "multiply": _multiply,
-    "divide": _divide,
-    "power": _power,
-    "log": _log,
-    "sum": _sum,
-    "dot": _dot,
+MONOMIALS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
+    op.MULTIPLY: _multiply,
+    op.DIVIDE: _divide,
+    op.POWER: _power,
+    op.LOG: _log,
+    op.SUM: _sum,
+    op.DOT: _dot,
 }
 
 
 # Reciprocals ----------------------------------------------------------------------------------------------------------
 
 
-def _reciprocal(expr: Expr, known: Known) -> Monomial:
+def _reciprocal(expr: Expr, known: IsData) -> Monomial:
     """1 / expr as a monomial: the reciprocals of its factors."""
     if known(expr):
         return ((1.0 / expr,), ())
     if isinstance(expr, Let):
         return _reciprocal(expr.expression, known)
-    found = RECIPROCALS[expr.op](expr, known) if isinstance(expr, Apply) and expr.op in RECIPROCALS else None
-    return ((), (Apply("divide", (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
+    found = RECIPROCALS[expr.operation](expr, known) if applies(expr, *RECIPROCALS) else None
+    return ((), (Apply(op.DIVIDE, (ONE, expr), (), expr.plates, expr.domain),)) if found is None else found
 
 
-def _one_over_product(expr: Apply, known: Known) -> Monomial:
+def _one_over_product(expr: Apply, known: IsData) -> Monomial:
     (c, a), (d, b) = (_reciprocal(arg, known) for arg in expr.args)
     return c + d, a + b
 
 
-def _one_over_quotient(expr: Apply, known: Known) -> Monomial | None:
+def _one_over_quotient(expr: Apply, known: IsData) -> Monomial | None:
     (c, a), numerator = _reciprocal(expr.args[0], known), expand(expr.args[1], known)
     return (c + numerator[0][0], a + numerator[0][1]) if len(numerator) == 1 else None
 
 
-def _one_over_exp(expr: Apply, known: Known) -> Monomial:
-    return (), (Apply("exp", (-expr.args[0],), (), expr.plates, expr.domain),)
+def _one_over_exp(expr: Apply, known: IsData) -> Monomial:
+    return (), (Apply(op.EXP, (-expr.args[0],), (), expr.plates, expr.domain),)
 
 
-def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
+def _one_over_power(expr: Apply, known: IsData) -> Monomial | None:
     exponent = expr.option("exponent")
     if exponent <= 0:
         return None
@@ -143,63 +144,47 @@ def _one_over_power(expr: Apply, known: Known) -> Monomial | None:
     return c * exponent, a * exponent
 
 
-RECIPROCALS: dict[str, Callable[[Apply, Known], Monomial | None]] = {
-    "multiply": _one_over_product,
-    "divide": _one_over_quotient,
-    "exp": _one_over_exp,
-    "power": _one_over_power,
+RECIPROCALS: dict[Operation, Callable[[Apply, IsData], Monomial | None]] = {
+    op.MULTIPLY: _one_over_product,
+    op.DIVIDE: _one_over_quotient,
+    op.EXP: _one_over_exp,
+    op.POWER: _one_over_power,
 }
 
 
 # Logarithms -----------------------------------------------------------------------------------------------------------
 
 
-def _logarithm(expr: Expr, known: Known) -> list[Monomial]:
-    """log of a product is a sum, log of exp(g) is g."""
+def _logarithm(expr: Expr, known: IsData) -> list[Monomial]:
+    """log of a product of positive numbers is a sum, log of exp(g) is g."""
     if isinstance(expr, Let) and not known(expr):
         return _logarithm(expr.expression, known)
-    if isinstance(expr, Apply) and expr.op in LOGARITHMS and not known(expr):
-        return LOGARITHMS[expr.op](expr, known)
-    return _of_number(expr, known)
-
-
-def _of_number(expr: Expr, known: Known) -> list[Monomial]:
-    node = Apply("log", (expr,), (), expr.plates, real)
+    if applies(expr, op.EXP) and not known(expr):
+        return expand(expr.args[0], known)
+    if applies(expr, *LOGARITHMS) and not known(expr) and all(arg.domain.is_bounded for arg in expr.args):
+        return LOGARITHMS[expr.operation](expr, known)
+    node = Apply(op.LOG, (expr,), (), expr.plates, real)
     return [((node,), ())] if known(expr) else [((), (node,))]
 
 
-def _has_logs(expr: Apply) -> bool:
-    return all(arg.domain.is_bounded for arg in expr.args)
-
-
-def _log_of_exp(expr: Apply, known: Known) -> list[Monomial]:
-    return expand(expr.args[0], known)
-
-
-def _log_of_product(expr: Apply, known: Known) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
+def _log_of_product(expr: Apply, known: IsData) -> list[Monomial]:
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + second
 
 
-def _log_of_quotient(expr: Apply, known: Known) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
+def _log_of_quotient(expr: Apply, known: IsData) -> list[Monomial]:
     first, second = (_logarithm(arg, known) for arg in expr.args)
     return first + _scaled(MINUS_ONE, second)
 
 
-def _log_of_power(expr: Apply, known: Known) -> list[Monomial]:
-    if not _has_logs(expr):
-        return _of_number(expr, known)
+def _log_of_power(expr: Apply, known: IsData) -> list[Monomial]:
     exponent = Constant(np.array(float(expr.option("exponent"))), (), real)
     return _scaled(exponent, _logarithm(expr.args[0], known))
 
 
-LOGARITHMS: dict[str, Callable[[Apply, Known], list[Monomial]]] = {
-    "exp": _log_of_exp,
-    "multiply": _log_of_product,
-    "divide": _log_of_quotient,
-    "power": _log_of_power,
+LOGARITHMS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
+    op.MULTIPLY: _log_of_product,
+    op.DIVIDE: _log_of_quotient,
+    op.POWER: _log_of_power,
 }
+"""Of operands that are above zero."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
-from .operations import OPERATIONS, Operation
+from .operations import Operation
+from .values import UserValue
 
 BUILDERS: dict[str, Callable[..., Expr]] = {}
 """What the operators of Python build of nodes, by name: `operators.py`, which makes nodes, enters its functions."""
@@ -42,40 +43,40 @@ class Expr:
     __array_ufunc__ = None  # NumPy arrays on the left defer to our reflected operators
     __hash__ = object.__hash__
 
-    def __add__(self, other: Any) -> Expr:
+    def __add__(self, other: UserValue) -> Expr:
         return BUILDERS["add"](self, other)
 
-    def __radd__(self, other: Any) -> Expr:
+    def __radd__(self, other: UserValue) -> Expr:
         return BUILDERS["add"](other, self)
 
-    def __sub__(self, other: Any) -> Expr:
+    def __sub__(self, other: UserValue) -> Expr:
         return BUILDERS["subtract"](self, other)
 
-    def __rsub__(self, other: Any) -> Expr:
+    def __rsub__(self, other: UserValue) -> Expr:
         return BUILDERS["subtract"](other, self)
 
-    def __mul__(self, other: Any) -> Expr:
+    def __mul__(self, other: UserValue) -> Expr:
         return BUILDERS["multiply"](self, other)
 
-    def __rmul__(self, other: Any) -> Expr:
+    def __rmul__(self, other: UserValue) -> Expr:
         return BUILDERS["multiply"](other, self)
 
-    def __truediv__(self, other: Any) -> Expr:
+    def __truediv__(self, other: UserValue) -> Expr:
         return BUILDERS["divide"](self, other)
 
-    def __rtruediv__(self, other: Any) -> Expr:
+    def __rtruediv__(self, other: UserValue) -> Expr:
         return BUILDERS["divide"](other, self)
 
-    def __matmul__(self, other: Any) -> Expr:
+    def __matmul__(self, other: UserValue) -> Expr:
         return BUILDERS["matmul"](self, other)
 
-    def __rmatmul__(self, other: Any) -> Expr:
+    def __rmatmul__(self, other: UserValue) -> Expr:
         return BUILDERS["matmul"](other, self)
 
-    def __pow__(self, exponent: Any) -> Expr:
+    def __pow__(self, exponent: UserValue) -> Expr:
         return BUILDERS["power"](self, exponent)
 
-    def __rpow__(self, base: Any) -> Expr:
+    def __rpow__(self, base: UserValue) -> Expr:
         raise ModelError(
             f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead."
         )
@@ -86,46 +87,46 @@ class Expr:
     def __pos__(self) -> Expr:
         return self
 
-    def __gt__(self, other: Any) -> Expr:
+    def __gt__(self, other: UserValue) -> Expr:
         return BUILDERS["greater"](self, other)
 
-    def __lt__(self, other: Any) -> Expr:
+    def __lt__(self, other: UserValue) -> Expr:
         return BUILDERS["greater"](other, self)
 
-    def __ge__(self, other: Any) -> Expr:
+    def __ge__(self, other: UserValue) -> Expr:
         return BUILDERS["at_least"](self, other)
 
-    def __le__(self, other: Any) -> Expr:
+    def __le__(self, other: UserValue) -> Expr:
         return BUILDERS["at_least"](other, self)
 
-    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+    def __eq__(self, other: UserValue) -> Expr:  # type: ignore[override]
         return BUILDERS["equal"](self, other)
 
-    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+    def __ne__(self, other: UserValue) -> Expr:  # type: ignore[override]
         return BUILDERS["not"](BUILDERS["equal"](self, other))
 
-    def __and__(self, other: Any) -> Expr:
+    def __and__(self, other: UserValue) -> Expr:
         return BUILDERS["and"](self, other)
 
-    def __rand__(self, other: Any) -> Expr:
+    def __rand__(self, other: UserValue) -> Expr:
         return BUILDERS["and"](other, self)
 
-    def __or__(self, other: Any) -> Expr:
+    def __or__(self, other: UserValue) -> Expr:
         return BUILDERS["or"](self, other)
 
-    def __ror__(self, other: Any) -> Expr:
+    def __ror__(self, other: UserValue) -> Expr:
         return BUILDERS["or"](other, self)
 
-    def __xor__(self, other: Any) -> Expr:
+    def __xor__(self, other: UserValue) -> Expr:
         return BUILDERS["xor"](self, other)
 
-    def __rxor__(self, other: Any) -> Expr:
+    def __rxor__(self, other: UserValue) -> Expr:
         return BUILDERS["xor"](other, self)
 
     def __invert__(self) -> Expr:
         return BUILDERS["invert"](self)
 
-    def __getitem__(self, index: Any) -> Expr:
+    def __getitem__(self, index: UserValue) -> Expr:
         return BUILDERS["gather"](self, index)
 
     def __bool__(self) -> NoReturn:
@@ -209,20 +210,33 @@ class Gather(Expr):
 class Apply(Expr):
     """An operation on expressions; `options` are its fixed settings (an exponent, the plate it runs over)."""
 
-    op: str
+    operation: Operation
     args: tuple[Expr, ...]
     options: tuple[tuple[str, Any], ...]
     plates: tuple[Plate, ...]
     domain: Domain
 
     @property
-    def operation(self) -> Operation:
-        """What is declared of the operation."""
-        return OPERATIONS[self.op]
+    def op(self) -> str:
+        """The name of the operation."""
+        return self.operation.name
+
+    @property
+    def over(self) -> Plate | None:
+        """The plate that the operation runs over, if it does."""
+        return dict(self.options).get("over")
 
     def option(self, name: str) -> Any:
         """The value of one option."""
         return dict(self.options)[name]
+
+
+def applies(expr: object, *operations: Operation) -> TypeGuard[Apply]:
+    """Whether an expression is one of these operations on others."""
+    return isinstance(expr, Apply) and expr.operation in operations
+
+
+IsData: TypeAlias = Callable[[Expr], bool]  # like `is_data`, given what is observed
 
 
 def parents(expr: Expr) -> tuple[Expr, ...]:
@@ -262,6 +276,22 @@ def unnamed(expr: Expr) -> Expr:
     while isinstance(expr, Let):
         expr = expr.expression
     return expr
+
+
+def gathers_of(expr: Expr) -> list[Gather]:
+    """The gathers that choose an element, the outermost first, through names."""
+    found = []
+    while isinstance(expr, (Gather, Let)):
+        if isinstance(expr, Gather):
+            found.append(expr)
+        expr = expr.source if isinstance(expr, Gather) else expr.expression
+    return found
+
+
+def source_of(expr: Expr) -> Expr:
+    """What an element is chosen from, through names."""
+    gathers = gathers_of(expr)
+    return unnamed(gathers[-1].source if gathers else expr)
 
 
 def is_data(expr: Expr) -> bool:

@@ -1,10 +1,10 @@
-"""The operations of the language, each declared once.
+"""The operations of the language, each declared once, as a constant.
 
 An operation is what an expression applies to others: its name, how its users write it, which domain it gives, and what
-kind of function it is. Every reading of expressions looks up the operation's rule in a table of its own, by name: what
-it is as a polynomial (`language/monomials.py`), whether it is even or odd (`algebra/parity.py`), of what VMP takes its
-moments (`algebra/averages.py`), its value and its moments (`engine/values/operations.py`). Contract tests hold the
-tables to this one.
+kind of function it is. Every reading of expressions looks up the operation's rule in a table of its own: what it is as
+a polynomial (`language/monomials.py`), whether it is even or odd (`algebra/parity.py`), of what VMP takes its moments
+(`algebra/averaging.py`), its value and its moments (`engine/values/operations.py`). Contract tests hold the tables to
+these declarations.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-
-NUMERIC = frozenset({"real", "sparse", "positive", "unit", "count"})
-CLASSES = frozenset({"category", "boolean"})
-_ABOVE_ZERO = frozenset({"positive", "unit"})
-_ANY_SIGN = frozenset({"real", "sparse"})
+from ...factors.factor import VECTOR_LINKS
 
 Refuse = Callable[..., ModelError]
 """Makes the error: `refuse(what the operation takes, hint)`."""
+Options = Mapping[str, Any]  # the fixed settings of one use: an exponent, the plate that it runs over
+Plate: TypeAlias = Any  # that of the nodes, which are made of operations
+Written = Callable[[Sequence[str], Options], str]
 
 
 class Reach(enum.Enum):
@@ -36,9 +35,9 @@ class Reach(enum.Enum):
     SEVERAL = "several elements, or all of a plate"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
-    """One operation of the language.
+    """One operation of the language; copies of expressions share it.
 
     `domain(operands, refuse, **options)` is the domain of the result; it raises the error that `refuse` makes where the
     operation has no meaning. `written(operands, options)` is the expression as its user writes it, from texts.
@@ -49,7 +48,7 @@ class Operation:
 
     name: str
     domain: Callable[..., Domain]
-    written: Callable[[Sequence[str], Mapping[str, Any]], str]
+    written: Written
     degree: Callable[[Sequence[float]], float]
     reach: Reach = Reach.ELEMENT
     arithmetic: bool = False
@@ -58,30 +57,26 @@ class Operation:
     aggregate: bool = False
     title: str = ""  # the name in messages, where it is another one
 
-
-def result_domain(op: str, operands: Sequence[Domain], refuse: Refuse, **options: Any) -> Domain:
-    """The domain of `op` applied to operands of these domains; raises the error that `refuse` makes where it has no
-    meaning.
-    """
-    return OPERATIONS[op].domain(operands, refuse, **options)
+    def __reduce__(self) -> str:
+        return self.name.upper()  # of the constant
 
 
 # How operations are written -------------------------------------------------------------------------------------------
 
 
-def _infix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _infix(symbol: str) -> Written:
     return lambda operands, _: f"({operands[0]} {symbol} {operands[1]})"
 
 
-def _prefix(symbol: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _prefix(symbol: str) -> Written:
     return lambda operands, _: f"{symbol}{operands[0]}"
 
 
-def _called(name: str) -> Callable[[Sequence[str], Mapping[str, Any]], str]:
+def _called(name: str) -> Written:
     return lambda operands, options: f"{name}({', '.join([*operands, *(f'{k}={v}' for k, v in options.items())])})"
 
 
-def _raised(operands: Sequence[str], options: Mapping[str, Any]) -> str:
+def _raised(operands: Sequence[str], options: Options) -> str:
     return f"{operands[0]} ** {options['exponent']}"
 
 
@@ -103,34 +98,29 @@ def _of_curve(degrees: Sequence[float]) -> float:
 # Domains --------------------------------------------------------------------------------------------------------------
 
 
-def _kinds(operands: Sequence[Domain]) -> set[str]:
-    return {domain.kind for domain in operands}
-
-
 def _scalars(operands: Sequence[Domain], refuse: Refuse, hint: str = "") -> None:
-    if not _kinds(operands) <= NUMERIC:
+    if not all(operand.is_numeric for operand in operands):
         raise refuse("numbers", hint or _numeric_hint(operands))
 
 
 def _numeric_hint(operands: Sequence[Domain]) -> str:
-    kinds = _kinds(operands)
-    if "boolean" in kinds or "category" in kinds:
+    if any(operand.is_discrete for operand in operands):
         return "To let a discrete variable choose between values, index with it (`mean[z]`) or use cv.switch(...)."
-    if "vector" in kinds:
+    if any(operand.is_vector for operand in operands):
         return "Two vectors are added with `+` and multiplied with cv.dot(a, b); a number scales a vector with `*`."
     return "Only real, positive, unit and count expressions are numbers."
 
 
 def _add(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = _kinds(operands)
-    if kinds == {"vector"}:
+    if all(operand.is_vector for operand in operands):
         return _same_vector(operands, refuse)
-    if kinds <= CLASSES:
+    if all(operand.is_discrete for operand in operands):
         return domains.category(1 + sum(classes(operand, refuse) - 1 for operand in operands))
     _scalars(operands, refuse)
-    if kinds == {"count"}:
+    if all(operand.is_count for operand in operands):
         return domains.count
-    return domains.positive if kinds & _ABOVE_ZERO and not kinds & _ANY_SIGN else domains.real
+    negative = any(operand.is_real or operand.is_sparse for operand in operands)
+    return domains.real if negative else domains.positive  # one of them is no count, and above zero
 
 
 def classes(domain: Domain, refuse: Refuse) -> int:
@@ -145,12 +135,17 @@ def classes(domain: Domain, refuse: Refuse) -> int:
 
 
 def _subtract(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) == {"vector"}:
+    if all(operand.is_vector for operand in operands):
         return _same_vector(operands, refuse)
-    if _kinds(operands) == {"category"}:
+    if all(operand.is_category for operand in operands):
         return domains.category(classes(operands[0], refuse))
     _scalars(operands, refuse)
     return domains.real
+
+
+def is_countable(domain: Domain) -> bool:
+    """Whether values are truth values, classes, counts or positions, which may equal each other."""
+    return domain.is_discrete or domain.is_count or domain.is_index
 
 
 def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -160,20 +155,22 @@ def _same_vector(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 
 def _multiply(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = [domain.kind for domain in operands]
-    if kinds.count("vector") == 1 and set(kinds) - {"vector"} <= NUMERIC:
-        return operands[kinds.index("vector")]
+    first, second = operands
+    if first.is_vector and second.is_numeric:
+        return first
+    if second.is_vector and first.is_numeric:
+        return second
     _scalars(operands, refuse)
-    if len(set(kinds)) == 1 and kinds[0] in ("unit", "count"):
-        return operands[0]
-    return domains.positive if set(kinds) <= _ABOVE_ZERO else domains.real
+    if first == second and (first.is_unit or first.is_count):
+        return first
+    return domains.positive if first.is_bounded and second.is_bounded else domains.real
 
 
 def _divide(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if operands[0].is_vector and operands[1].is_numeric:
         return operands[0]
     _scalars(operands, refuse)
-    return domains.positive if _kinds(operands) <= _ABOVE_ZERO else domains.real
+    return domains.positive if all(operand.is_bounded for operand in operands) else domains.real
 
 
 def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -189,7 +186,7 @@ def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domai
 
 
 def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) != {"vector"}:
+    if not all(operand.is_vector for operand in operands):
         raise refuse(
             "two vectors",
             "Declare vectors with cv.vector(d) or cv.vector_gaussian(...); numbers are multiplied with `*`.",
@@ -206,7 +203,7 @@ def _matvec(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.vector(rows)
 
 
-def _sum(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
+def _sum(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
     if operands[0].is_vector:
         return operands[0]
     _scalars(operands, refuse)
@@ -228,12 +225,12 @@ def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
-def _stack(operands: Sequence[Domain], refuse: Refuse, over: Any = None) -> Domain:
+def _stack(operands: Sequence[Domain], refuse: Refuse, over: Plate | None = None) -> Domain:
     _scalars(operands, refuse, "Vectors are not joined: stack numbers.")
-    return domains.vector(len(operands) if over is None else over.size)
+    return Domain("vector", len(operands) if over is None else over.size)
 
 
-def _together(operands: Sequence[Domain], refuse: Refuse, plated: Any) -> Domain:
+def _together(operands: Sequence[Domain], refuse: Refuse, plated: bool) -> Domain:
     return Domain("vector")  # its dimension follows from the sizes of plates
 
 
@@ -245,8 +242,8 @@ def _scalar_map(out: Domain) -> Callable[[Sequence[Domain], Refuse], Domain]:
     return rule
 
 
-def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
-    if not _kinds(operands) <= NUMERIC:
+def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
+    if not operands[0].is_numeric:
         raise refuse(f"a real expression over the plate '{over.name}'")
     return domains.simplex(over)
 
@@ -256,61 +253,64 @@ def _map_hint(domain: Domain) -> str:
 
 
 def _logical(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if _kinds(operands) != {"boolean"}:
+    if not all(operand.is_boolean for operand in operands):
         raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`) or with cv.bernoulli(p).")
     return domains.boolean
 
 
-def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Any) -> Domain:
-    if _kinds(operands) != {"boolean"}:
+def _quantified(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
+    if not all(operand.is_boolean for operand in operands):
         raise refuse("booleans", "Make booleans by comparing (`a > b`, `z == 2`).")
     return domains.boolean
 
 
 def _equal(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    kinds = _kinds(operands)
-    if len(kinds) != 1 or not kinds <= {"boolean", "category", "count", "index"}:
+    first, second = operands
+    if first.kind != second.kind or not is_countable(first):
         hint = (
             "A continuous variable equals a number with probability zero: give the number as data, or compare with `>`."
         )
-        raise refuse("two discrete expressions of one kind", hint if kinds & NUMERIC else "")
+        raise refuse("two discrete expressions of one kind", hint if first.is_numeric or second.is_numeric else "")
     return domains.boolean
 
 
 def _greater(operands: Sequence[Domain], refuse: Refuse) -> Domain:
-    if "category" not in _kinds(operands) or not _kinds(operands) <= NUMERIC | {"category"}:
+    classes = any(operand.is_category for operand in operands)
+    if not classes or not all(operand.is_category or operand.is_numeric for operand in operands):
         _scalars(operands, refuse, "Compare discrete expressions with `==` and `!=`.")
     return domains.boolean
 
 
-# The table ------------------------------------------------------------------------------------------------------------
+# The operations -------------------------------------------------------------------------------------------------------
 
-_ALL = (
-    Operation("add", _add, _infix("+"), max, arithmetic=True, integer=True),
-    Operation("subtract", _subtract, _infix("-"), max, arithmetic=True, integer=True),
-    Operation("negate", _negate, _prefix("-"), max, arithmetic=True),
-    Operation("multiply", _multiply, _infix("*"), _of_product, arithmetic=True),
-    Operation("divide", _divide, _infix("/"), _of_quotient, arithmetic=True),
-    Operation("power", _power, _raised, _of_curve, arithmetic=True),
-    Operation("max", _max, _called("max"), _of_curve, arithmetic=True),
-    Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True),
-    Operation("log", _log, _called("log"), _of_curve),
-    Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True),
-    Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True),
-    Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR),
-    Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR),
-    Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True),
-    Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True),
-    Operation("together", _together, _called("together"), max, Reach.SEVERAL),
-    Operation("softmax", _probabilities, _called("softmax"), _of_curve, Reach.SEVERAL),
-    Operation("multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"),
-    Operation("and", _logical, _infix("&"), _of_curve, logical=True),
-    Operation("or", _logical, _infix("|"), _of_curve, logical=True),
-    Operation("xor", _logical, _infix("^"), _of_curve, logical=True),
-    Operation("not", _logical, _prefix("~"), _of_curve, logical=True),
-    Operation("equal", _equal, _infix("=="), _of_curve, logical=True),
-    Operation("greater", _greater, _infix(">"), _of_curve, arithmetic=True, integer=True),
-    Operation("all", _quantified, _called("all"), _of_curve, Reach.SEVERAL, aggregate=True),
-    Operation("any", _quantified, _called("any"), _of_curve, Reach.SEVERAL, aggregate=True),
+ADD = Operation("add", _add, _infix("+"), max, arithmetic=True, integer=True)
+SUBTRACT = Operation("subtract", _subtract, _infix("-"), max, arithmetic=True, integer=True)
+NEGATE = Operation("negate", _negate, _prefix("-"), max, arithmetic=True)
+MULTIPLY = Operation("multiply", _multiply, _infix("*"), _of_product, arithmetic=True)
+DIVIDE = Operation("divide", _divide, _infix("/"), _of_quotient, arithmetic=True)
+POWER = Operation("power", _power, _raised, _of_curve, arithmetic=True)
+MAX = Operation("max", _max, _called("max"), _of_curve, arithmetic=True)
+EXP = Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True)
+LOG = Operation("log", _log, _called("log"), _of_curve)
+LOGISTIC = Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True)
+PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True)
+DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
+MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
+SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)
+STACK = Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True)
+TOGETHER = Operation("together", _together, _called("together"), max, Reach.SEVERAL)
+SOFTMAX = Operation("softmax", _probabilities, _called("softmax"), _of_curve, Reach.SEVERAL)
+MULTINOMIAL_PROBIT = Operation(
+    "multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"
 )
-OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}
+AND = Operation("and", _logical, _infix("&"), _of_curve, logical=True)
+OR = Operation("or", _logical, _infix("|"), _of_curve, logical=True)
+XOR = Operation("xor", _logical, _infix("^"), _of_curve, logical=True)
+NOT = Operation("not", _logical, _prefix("~"), _of_curve, logical=True)
+EQUAL = Operation("equal", _equal, _infix("=="), _of_curve, logical=True)
+GREATER = Operation("greater", _greater, _infix(">"), _of_curve, arithmetic=True, integer=True)
+ALL = Operation("all", _quantified, _called("all"), _of_curve, Reach.SEVERAL, aggregate=True)
+ANY = Operation("any", _quantified, _called("any"), _of_curve, Reach.SEVERAL, aggregate=True)
+OPERATIONS: Mapping[str, Operation] = {o.name: o for o in tuple(globals().values()) if isinstance(o, Operation)}
+"""All of them, by name."""
+OVER_CLASSES = tuple(OPERATIONS[name] for name in VECTOR_LINKS)  # links of all elements along a plate

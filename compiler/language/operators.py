@@ -14,11 +14,13 @@ from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
-from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, is_data, over_text, parents, union_plates
-from .operations import OPERATIONS, result_domain
+from . import operations as op
+from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, applies, is_data, over_text, union_plates
+from .operations import Operation, is_countable
+from .values import UserValue, convert
 
 
-def wrap(value: Any, other: Expr) -> Expr:
+def wrap(value: UserValue, other: Expr) -> Expr:
     """`value` as a node beside the operand `other`: nodes pass, numbers and arrays become constants.
 
     An array has either only event axes (one value, the same everywhere) or all plates of `other` and then the event
@@ -45,7 +47,7 @@ def wrap(value: Any, other: Expr) -> Expr:
     )
 
 
-def _as_array(value: Any, other: Expr) -> np.ndarray:
+def _as_array(value: UserValue, other: Expr) -> np.ndarray:
     try:
         array = np.array(value)
     except (TypeError, ValueError) as error:
@@ -65,47 +67,48 @@ def _constant_domain(array: np.ndarray) -> Domain:
     return domains.positive if array.size and (array > 0).all() else domains.real
 
 
-def apply(op: str, *operands: Any, **options: Any) -> Apply:
-    """The node of `op` on `operands`: plates by union, domain by rule; ModelError where the operation has none."""
-    if OPERATIONS[op].arithmetic:
-        _check_finite(op, operands)
+def apply(operation: Operation, *operands: UserValue, **options: Any) -> Apply:
+    """The node of an operation on `operands`: plates by union, domain by rule; ModelError where it has none."""
+    if operation.arithmetic:
+        _check_finite(operation, operands)
     args = wrap_all(operands)
     plates = union_plates(*(arg.plates for arg in args))
     if "over" in options:
         plates = tuple(plate for plate in plates if plate is not options["over"])
-    kinds = [_numeric(op, arg) for arg in args]
-    domain = result_domain(op, kinds, lambda *reason: _refusal(op, args, *reason), **options)
-    return Apply(op, args, tuple(options.items()), plates, domain)
+    domains_of = [_numeric(operation, arg) for arg in args]
+    domain = operation.domain(domains_of, lambda *reason: _refusal(operation, args, *reason), **options)
+    return Apply(operation, args, tuple(options.items()), plates, domain)
 
 
-def _check_finite(op: str, operands: Iterable[Any]) -> None:
+def _check_finite(operation: Operation, operands: Iterable[UserValue]) -> None:
     """Numbers of an expression are finite; only what is compared may be infinite."""
     for value in operands:
         array = value if isinstance(value, Expr) else np.asarray(value)
         if isinstance(array, np.ndarray) and array.dtype.kind == "f" and np.isinf(array).any():
-            raise ModelError(f"`{op}` with an infinite number: an expression needs finite ones. Replace or remove it.")
+            raise ModelError(
+                f"`{operation.name}` with an infinite number: an expression needs finite ones. Replace or remove it."
+            )
 
 
-def wrap_all(operands: Iterable[Any]) -> tuple[Expr, ...]:
+def wrap_all(operands: Iterable[UserValue]) -> tuple[Expr, ...]:
     """All operands as nodes; arrays align with the first operand that is a node already."""
     operands = tuple(operands)
     anchor = next(operand for operand in operands if isinstance(operand, Expr))
     return tuple(wrap(operand, anchor) for operand in operands)
 
 
-def _numeric(op: str, arg: Expr) -> Domain:
+def _numeric(operation: Operation, arg: Expr) -> Domain:
     """Boolean data counts as the numbers 0 and 1 in arithmetic (an indicator times a coefficient)."""
-    arithmetic = OPERATIONS[op].arithmetic
-    indicator = arithmetic and arg.domain.is_boolean and is_data(arg) and not isinstance(arg, Constant)
+    indicator = operation.arithmetic and arg.domain.is_boolean and is_data(arg) and not isinstance(arg, Constant)
     return domains.real if indicator else arg.domain
 
 
-def _refusal(op: str, args: tuple[Expr, ...], wanted: str, hint: str = "") -> ModelError:
+def _refusal(operation: Operation, args: tuple[Expr, ...], wanted: str, hint: str = "") -> ModelError:
     found = " and ".join(f"'{arg}' ({arg.domain})" for arg in args)
-    return ModelError(f"`{OPERATIONS[op].title or op}` takes {wanted}; found {found}. {hint}".rstrip())
+    return ModelError(f"`{operation.title or operation.name}` takes {wanted}; found {found}. {hint}".rstrip())
 
 
-def is_number(value: Any, number: float | None = None) -> bool:
+def is_number(value: UserValue, number: float | None = None) -> bool:
     """True for a number or a scalar constant (equal to `number`); truth values are no numbers."""
     if isinstance(value, Constant):
         value = value.value
@@ -119,29 +122,29 @@ def is_number(value: Any, number: float | None = None) -> bool:
     return number is None or bool(array == number)
 
 
-def add(left: Any, right: Any) -> Expr:
+def add(left: UserValue, right: UserValue) -> Expr:
     """left + right; adding zero gives the operand itself."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return right
-    return apply("add", *_classes(left, right))
+    return apply(op.ADD, *_classes(left, right))
 
 
-def subtract(left: Any, right: Any) -> Expr:
+def subtract(left: UserValue, right: UserValue) -> Expr:
     """left - right; `x - 0` is x, `0 - x` is -x and the complement 1 - p of a probability is a probability."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return negate(right)
-    node = apply("subtract", *_classes(left, right))
+    node = apply(op.SUBTRACT, *_classes(left, right))
     return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
 
 
-def _classes(left: Any, right: Any) -> tuple[Any, Any]:
+def _classes(left: UserValue, right: UserValue) -> tuple[UserValue, UserValue]:
     """The operands, a whole number beside a category as one of its classes: classes are added as numbers."""
 
-    def class_of(value: Any, other: Any) -> Any:
+    def class_of(value: UserValue, other: UserValue) -> UserValue:
         beside = isinstance(other, Expr) and other.domain.is_category and is_number(value)
         if not beside or _number(value) < 0 or _number(value) != int(_number(value)):
             return value
@@ -151,7 +154,7 @@ def _classes(left: Any, right: Any) -> tuple[Any, Any]:
     return class_of(left, right), class_of(right, left)
 
 
-def multiply(left: Any, right: Any) -> Expr:
+def multiply(left: UserValue, right: UserValue) -> Expr:
     """left * right; multiplying by one gives the operand, shrinking a probability gives a probability, x * x is x^2."""
     if is_number(right, 1) and _is_numeric_node(left):
         return left
@@ -159,56 +162,56 @@ def multiply(left: Any, right: Any) -> Expr:
         return right
     if left is right and isinstance(left, Expr) and (left.domain.is_real or left.domain.is_positive):
         return power(left, 2)  # as a product of two factors it would have the moments of independent ones
-    node = apply("multiply", left, right)
+    node = apply(op.MULTIPLY, left, right)
     factor, other = (left, right) if is_number(left) else (right, left)
     shrinks = is_number(factor) and isinstance(other, Expr) and other.domain.is_unit and 0 <= _number(factor) <= 1
     return _in_unit(node) if shrinks else node
 
 
-def divide(left: Any, right: Any) -> Expr:
+def divide(left: UserValue, right: UserValue) -> Expr:
     """left / right; `1 / exp(g)` becomes exp(-g)."""
     if not isinstance(right, Expr) and np.any(np.asarray(right) == 0):
         raise ModelError(f"'{left}' is divided by zero. Give a divisor without zeros.")
     if is_number(right, 1) and _is_numeric_node(left):
         return left
-    if is_number(left, 1) and _is_exp(right):
-        return apply("exp", negate(parents(right)[0]))
-    return apply("divide", left, right)
+    if is_number(left, 1) and applies(right, op.EXP):
+        return apply(op.EXP, negate(right.args[0]))
+    return apply(op.DIVIDE, left, right)
 
 
-def matmul(left: Any, right: Any) -> Expr:
+def matmul(left: UserValue, right: UserValue) -> Expr:
     """left @ right: a matrix (an array, or an input) times a vector, else the inner product of two vectors."""
     if isinstance(right, Expr) and right.domain.is_vector:
         if isinstance(left, Expr) and (left.domain.is_matrix or left.domain.is_posdef):
-            return apply("matvec", left, right)
+            return apply(op.MATVEC, left, right)
         if not isinstance(left, Expr) and np.ndim(left) == 2 and np.shape(left)[1] == right.domain.size:
             matrix = Constant(_as_array(left, right), (), domains.matrix(*np.shape(left)))
-            return apply("matvec", matrix, right)
-    return apply("dot", left, right)
+            return apply(op.MATVEC, matrix, right)
+    return apply(op.DOT, left, right)
 
 
 def negate(operand: Expr) -> Expr:
     """-operand; a double negation cancels."""
-    if isinstance(operand, Apply) and operand.op == "negate":
+    if applies(operand, op.NEGATE):
         return operand.args[0]
-    return apply("negate", operand)
+    return apply(op.NEGATE, operand)
 
 
 def invert(operand: Expr) -> Expr:
     """~operand; a double negation cancels."""
-    if isinstance(operand, Apply) and operand.op == "not":
+    if applies(operand, op.NOT):
         return operand.args[0]
-    return apply("not", operand)
+    return apply(op.NOT, operand)
 
 
-def power(base: Expr, exponent: Any) -> Expr:
+def power(base: Expr, exponent: UserValue) -> Expr:
     """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
     if not is_number(exponent):
         raise ModelError(
             f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
         )
-    if _is_exp(base) and _number(exponent) != 0:
-        return apply("exp", multiply(_number(exponent), parents(base)[0]))
+    if applies(base, op.EXP) and _number(exponent) != 0:
+        return apply(op.EXP, multiply(_number(exponent), base.args[0]))
     if not np.isfinite(_number(exponent)) or _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
         raise ModelError(
             f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
@@ -217,37 +220,35 @@ def power(base: Expr, exponent: Any) -> Expr:
     whole = int(_number(exponent))
     if whole in (1, -1):
         return base if whole == 1 else divide(1.0, base)
-    return apply("power", base, exponent=whole)
+    return apply(op.POWER, base, exponent=whole)
 
 
-def at_least(left: Any, right: Any) -> Expr:
+def at_least(left: UserValue, right: UserValue) -> Expr:
     """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
     counts and classes.
     """
-    kinds = {operand.domain.kind for operand in (left, right) if isinstance(operand, Expr)}
-    if kinds == {"count"} or "category" in kinds:
-        return apply("not", apply("greater", right, left))
-    return apply("greater", left, right)
+    operands = [operand.domain for operand in (left, right) if isinstance(operand, Expr)]
+    if all(operand.is_count for operand in operands) or any(operand.is_category for operand in operands):
+        return apply(op.NOT, apply(op.GREATER, right, left))
+    return apply(op.GREATER, left, right)
 
 
-def equal(left: Expr, right: Any) -> Expr:
+def equal(left: Expr, right: UserValue) -> Expr:
     """left == right for discrete expressions; the number on the right is a class, a count or a truth value."""
-    kind = left.domain.kind
-    if is_number(right) and not isinstance(right, Expr) and kind in ("boolean", "category", "count", "index"):
+    if is_number(right) and not isinstance(right, Expr) and is_countable(left.domain):
         right = _discrete_constant(left, _number(right))
-    return apply("equal", left, right)
+    return apply(op.EQUAL, left, right)
 
 
 def _discrete_constant(left: Expr, number: float) -> Constant:
-    kind, size = left.domain.kind, left.domain.size
-    top = {"boolean": 2, "category": size if isinstance(size, int) else np.inf}.get(kind, np.inf)
+    size = 2 if left.domain.is_boolean else left.domain.size
+    top = size if isinstance(size, int) else np.inf
     if number != int(number) or not 0 <= number < top:
         raise ModelError(f"'{left}' ({left.domain}) is compared with {number:g}, which it can never equal.")
-    dtype = {"boolean": bool, "count": np.float64}.get(kind, np.int32)
-    return Constant(np.array(number, dtype), (), left.domain)
+    return Constant(convert(np.array(number), left.domain.kind), (), left.domain)
 
 
-def gather(source: Expr, index: Any) -> Gather:
+def gather(source: Expr, index: UserValue) -> Gather:
     """source[index]: elements of one plate of `source`, chosen by index data or by a discrete variable (a gate).
 
     `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a
@@ -291,15 +292,15 @@ def _gathered(source: Expr, index: Expr, axis: Plate) -> Gather:
 
 
 def _gather_axis(source: Expr, index: Expr) -> Plate:
-    kind, names = index.domain.kind, tuple(plate.name for plate in source.plates)
-    if kind == "index":
+    names = tuple(plate.name for plate in source.plates)
+    if index.domain.is_index:
         if index.domain.plate in source.plates:
             return index.domain.plate
         raise ModelError(
             f"{index} indexes plate '{index.domain.plate.name}', but the plates of {source} are {names}. "
             f"Declare {source} with that plate, or {index} with the domain cv.index(...) of a plate that {source} has."
         )
-    if kind in ("category", "boolean"):
+    if index.domain.is_discrete:
         return _gate_axis(source, index, names)
     raise ModelError(
         f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or "
@@ -313,7 +314,7 @@ def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
     if isinstance(classes, Plate):
         if classes in source.plates:
             return classes
-        classes, unknown = classes.size, ()  # two plates of unknown size cannot be told to correspond
+        classes, unknown = classes.size, ()  # two plates of unknown size need not correspond
     else:
         unknown = tuple(plate for plate in source.plates if plate.size is None)
     same = tuple(plate for plate in source.plates if plate.size is not None and plate.size == classes)
@@ -330,18 +331,15 @@ def coordinate(vector: Expr, position: int) -> Expr:
     """One coordinate of a vector: its inner product with a unit vector."""
     size = vector.domain.size
     unit = Constant(np.eye(size)[position], (), domains.vector(size))
-    return Apply("dot", (vector, unit), (), vector.plates, domains.real)
+    return Apply(op.DOT, (vector, unit), (), vector.plates, domains.real)
 
 
-def _is_numeric_node(value: Any) -> bool:
+def _is_numeric_node(value: UserValue) -> bool:
     return isinstance(value, Expr) and value.domain.is_numeric
 
 
-def _is_exp(value: Any) -> bool:
-    return isinstance(value, Apply) and value.op == "exp"
-
-
-def _number(value: Any) -> float:
+def _number(value: UserValue) -> float:
+    """The value of what `is_number`."""
     return float(value.value if isinstance(value, Constant) else value)
 
 
@@ -361,5 +359,5 @@ BUILDERS |= {
     "at_least": at_least,
     "equal": equal,
     "gather": gather,
-    **{name: functools.partial(apply, name) for name in ("greater", "not", "and", "or", "xor")},
+    **{found.name: functools.partial(apply, found) for found in (op.GREATER, op.NOT, op.AND, op.OR, op.XOR)},
 }

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from .atoms import ONE, Monomial, atom_key, variables
-from .nodes import Apply, Expr, Gather, Let, Plate, Random
+from .nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, source_of
+from .operations import SUM
 
 
-def summed(expr: Apply, parts: list[Monomial], known: Callable[[Expr], bool]) -> list[Monomial]:
+def summed(expr: Apply, parts: list[Monomial], known: IsData) -> list[Monomial]:
     """The sum of monomials over a plate; those with the same atoms have one sum of their data factors."""
     over = expr.option("over")
     groups: dict[tuple, tuple[list[Expr], tuple[Expr, ...], tuple[Expr, ...]]] = {}
@@ -42,10 +42,10 @@ def _product(factors: tuple[Expr, ...]) -> Expr:
 
 
 def _sum(expr: Expr, over: Plate) -> Apply:
-    return Apply("sum", (expr,), (("over", over),), tuple(plate for plate in expr.plates if plate is not over), real)
+    return Apply(SUM, (expr,), (("over", over),), tuple(plate for plate in expr.plates if plate is not over), real)
 
 
-def _check_elements(expr: Apply, atom: Expr, over: Plate, known: Callable[[Expr], bool]) -> None:
+def _check_elements(expr: Apply, atom: Expr, over: Plate, known: IsData) -> None:
     """The elements along the plate must be different variables, which are independent."""
     if not dependent(atom, over, known):
         return
@@ -58,18 +58,17 @@ def _check_elements(expr: Apply, atom: Expr, over: Plate, known: Callable[[Expr]
 
 def _is_weight(atom: Expr) -> bool:
     """Whether an atom is an element of a real variable, which a vector could hold; no function of one is."""
-    while isinstance(atom, (Gather, Let)):
-        atom = atom.source if isinstance(atom, Gather) else atom.expression
-    return isinstance(atom, Random) and atom.domain.is_real
+    source = source_of(atom)
+    return isinstance(source, Random) and source.domain.is_real
 
 
-def dependent(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:
+def dependent(expr: Expr, over: Plate, known: IsData) -> bool:
     """Whether the elements of an expression along a plate may share random variables."""
     own = [variable for variable in variables(expr) if not known(variable)]
     return not all(over in set(variable.plates) for variable in own) or _repeats(expr, over, known)
 
 
-def _repeats(expr: Expr, over: Plate, known: Callable[[Expr], bool]) -> bool:
+def _repeats(expr: Expr, over: Plate, known: IsData) -> bool:
     """Whether index data along the plate may choose one element several times."""
     if isinstance(expr, Let):
         return _repeats(expr.expression, over, known)

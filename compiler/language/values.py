@@ -4,10 +4,14 @@ by bind (data).
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.numbers import ValueProblem
+
+UserValue: TypeAlias = Any  # what a user wrote, before it is checked
 
 EVENT_NDIM = {"vector": 1, "simplex": 1, "concentration": 1, "posdef": 2, "matrix": 2}
 DTYPE = {"boolean": np.bool_, "category": np.int32, "index": np.int32}

@@ -1,1 +1,1 @@
-"""Passes over the graph, each from a draft of the plan to the next; `plan` gives their order."""
+"""Passes, each from a draft of the plan to the next; `plan` gives their order."""

@@ -16,16 +16,16 @@ from ..language.nodes import Random
 from ..rules.coupled_site import separate
 
 
-def absorb(graph: Draft) -> Draft:
+def absorb(draft: Draft) -> Draft:
     """Substitutes private Gaussian variables into the linear form of their only consumer, as often as possible."""
-    while (pair := _candidate(graph)) is not None:
-        graph = _substitute(graph, *pair)
-    return graph
+    while (pair := _candidate(draft)) is not None:
+        draft = _substitute(draft, *pair)
+    return draft
 
 
-def _candidate(graph: Draft) -> tuple[SiteBlock, SiteBlock] | None:
+def _candidate(draft: Draft) -> tuple[SiteBlock, SiteBlock] | None:
     """A linear-Gaussian block that generates a variable, and the only other block that this variable touches."""
-    for block in graph.blocks:
+    for block in draft.blocks:
         if (
             not isinstance(block, SiteBlock)
             or block.link != "identity"
@@ -36,7 +36,7 @@ def _candidate(graph: Draft) -> tuple[SiteBlock, SiteBlock] | None:
         last = block.form.terms[-1] if block.form.terms else None
         if last is None or last.variable.name != block.name or last.element is not last.variable:
             continue  # observed, or not the generated variable
-        users = [other for other in graph.blocks if other is not block and block.name in other.latent]
+        users = [other for other in draft.blocks if other is not block and block.name in other.latent]
         if len(users) != 1 or not isinstance(user := users[0], SiteBlock):
             continue
         if _private(last.variable, user, block):
@@ -61,7 +61,7 @@ def _private(variable: Random, user: SiteBlock, block: SiteBlock) -> bool:
     return plain and not any(variable.name in a.variable.name for a in user.absorbed)
 
 
-def _substitute(graph: Draft, block: SiteBlock, user: SiteBlock) -> Draft:
+def _substitute(draft: Draft, block: SiteBlock, user: SiteBlock) -> Draft:
     variable = block.form.terms[-1].variable
     use = next(term for term in user.form.terms if term.variable is variable)
     own = LinearForm(block.form.terms[:-1], block.form.offsets, block.form.noise[1:])
@@ -79,13 +79,13 @@ def _substitute(graph: Draft, block: SiteBlock, user: SiteBlock) -> Draft:
     )
     inherited = tuple(dataclasses.replace(a, coefficients=use.coefficients + a.coefficients) for a in block.absorbed)
     latent = tuple(
-        name for name in graph.model.randoms if name in {*user.latent, *block.latent} and name != variable.name
+        name for name in draft.model.randoms if name in {*user.latent, *block.latent} and name != variable.name
     )
     reason = f"{user.choice.reason}; '{variable.name}' is integrated out inside it (one consumer: exact)"
     merged = dataclasses.replace(
         user.chosen(reason=reason), form=form, latent=latent, absorbed=(*user.absorbed, record, *inherited)
     )
-    blocks = tuple(merged if other is user else other for other in graph.blocks if other is not block)
+    blocks = tuple(merged if other is user else other for other in draft.blocks if other is not block)
     return dataclasses.replace(
-        graph, blocks=blocks, latent={name: node for name, node in graph.latent.items() if name != variable.name}
+        draft, blocks=blocks, latent={name: node for name, node in draft.latent.items() if name != variable.name}
     )

@@ -8,7 +8,7 @@ outcome takes EP messages; everything else is VMP where conjugate and NCVMP wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -31,7 +31,21 @@ from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
 from ..blocks.slots import SlotsBlock
 from ..graph import Draft
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random, inside, parents, union_plates, unnamed
+from ..language.nodes import (
+    Apply,
+    Constant,
+    Expr,
+    Gather,
+    IsData,
+    Let,
+    Random,
+    applies,
+    inside,
+    parents,
+    union_plates,
+    unnamed,
+)
+from ..language.operations import GREATER, OVER_CLASSES
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
 from ..rules.chain import chain_block
@@ -39,7 +53,7 @@ from ..rules.conditional_tables import switch_table, table
 from ..rules.coupled_site import coupled_site
 from ..rules.gaussian_process import process_block
 from ..rules.logic import constraint_blocks, ep_or_power, let_block
-from ..rules.slot_finder import SCALAR, beside
+from ..rules.slot_finder import beside, is_integrable
 from .missing_entries import split, split_expression
 
 ZERO = Constant(np.array(0.0), (), real)
@@ -47,31 +61,31 @@ MINUS_ONE = Constant(np.array(-1.0), (), real)
 OPEN = Choice(VMP, "", "", "")  # of a term whose rule has not been found yet
 
 
-def choose(graph: Draft) -> Draft:
+def choose(draft: Draft) -> Draft:
     """Makes the blocks of all needed factors."""
     blocks: list[Block] = []
-    for name, node in graph.model.randoms.items():
-        if name in graph.needed:
-            blocks.extend(split(graph, node, _random_blocks))
-    for name, expression in graph.model.constraints.items():
-        blocks.extend(split_expression(graph, name, expression, partial(constraint_blocks, graph, name)))
-    for name, node in graph.model.lets.items():
-        if name in graph.observed and not known_in(graph)(node.expression):
-            blocks.extend(split_expression(graph, name, node.expression, partial(_let_blocks, graph, node)))
-    lets = _with_their_lets(graph, blocks)
-    check_bound(graph, blocks)
-    return dataclasses.replace(graph, blocks=tuple(blocks), latent={**graph.latent, **lets})
+    for name, node in draft.model.randoms.items():
+        if name in draft.needed:
+            blocks.extend(split(draft, node, _random_blocks))
+    for name, expression in draft.model.constraints.items():
+        blocks.extend(split_expression(draft, name, expression, partial(constraint_blocks, draft, name)))
+    for name, node in draft.model.lets.items():
+        if name in draft.observed and not known_in(draft)(node.expression):
+            blocks.extend(split_expression(draft, name, node.expression, partial(_let_blocks, draft, node)))
+    lets = _with_their_lets(draft, blocks)
+    check_bound(draft, blocks)
+    return dataclasses.replace(draft, blocks=tuple(blocks), latent={**draft.latent, **lets})
 
 
-def _let_blocks(graph: Draft, node: Let, expression: Expr) -> list[Block]:
+def _let_blocks(draft: Draft, node: Let, expression: Expr) -> list[Block]:
     """The block of an observed expression, also as it reads in a case of it."""
-    if known_in(graph)(expression):
+    if known_in(draft)(expression):
         return []
     read = node if expression is node.expression else dataclasses.replace(node, expression=expression)
-    return [dataclasses.replace(let_block(graph, read), out=node)]
+    return [dataclasses.replace(let_block(draft, read), out=node)]
 
 
-def _with_their_lets(graph: Draft, blocks: list[Block]) -> dict[str, Let]:
+def _with_their_lets(draft: Draft, blocks: list[Block]) -> dict[str, Let]:
     """Named discrete expressions to which tables and sites send messages get a belief and a block of their own.
 
     Such a block may need further ones.
@@ -80,62 +94,60 @@ def _with_their_lets(graph: Draft, blocks: list[Block]) -> dict[str, Let]:
     queue = list(blocks)
     while queue:
         block = queue.pop(0)
-        known = known_in(graph)
+        known = known_in(draft)
         selectors = (gate.selector for gate in block.gates if compares(gate.selector, known))
         for atom in (*block.atoms, *selectors):
             root = ungathered(atom)
-            if isinstance(root, Let) and root.name not in found and root.name not in graph.observed:
+            if isinstance(root, Let) and root.name not in found and root.name not in draft.observed:
                 found[root.name] = root
-                fresh = let_block(graph, root)
+                fresh = let_block(draft, root)
                 blocks.append(fresh)
                 queue.append(fresh)
     return found
 
 
-def compares(selector: Expr, known: Callable[[Expr], bool]) -> bool:
+def compares(selector: Expr, known: IsData) -> bool:
     """Whether a gate opens by a named comparison of real numbers, which has a belief of its own under EP only."""
     root = ungathered(selector)
     if not isinstance(root, Let) or known(root):
         return False
-    return any(
-        isinstance(node, Apply) and node.op == "greater" and not known(node) for node in inside([root.expression])
-    )
+    return any(applies(node, GREATER) and not known(node) for node in inside([root.expression]))
 
 
-def _random_blocks(graph: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
+def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
     if isinstance(generated, Chain):
-        return [chain_block(graph, node)]
+        return [chain_block(draft, node)]
     if isinstance(generated, Term):
-        return [_term_block(graph, node, generated, ())]
+        return [_term_block(draft, node, generated, ())]
     cases = len(generated.terms)
     selector = generated.selector
-    method = graph.method_of(node.name)
-    if (summed := switch_table(graph, node, generated, method)) is not None:
+    method = draft.method_of(node.name)
+    if (summed := switch_table(draft, node, generated, method)) is not None:
         return [summed]
-    if method.name in ("ep", "power") and latent_names(graph, [node, *parents(node)]):
-        return [slots.switch_block(graph, node, method)]
+    if method.name in ("ep", "power") and latent_names(draft, [node, *parents(node)]):
+        return [slots.switch_block(draft, node, method)]
     blocks = []
     for number, term in enumerate(generated.terms):
         # The cases of a boolean are written true first; as class numbers true is 1.
         state = cases - 1 - number if selector.domain.is_boolean else number
-        block = _term_block(graph, node, term, (Gate(selector, case=state),))
+        block = _term_block(draft, node, term, (Gate(selector, case=state),))
         case = SwitchCase(node.name, number)
         blocks.append(dataclasses.replace(block, name=str(case), case=case))
     lacking = next((block.choice.reason for block in blocks if isinstance(block, SlotsBlock)), None)
-    return blocks if lacking is None else [_switch_by_ep(graph, node, method, lacking)]
+    return blocks if lacking is None else [_switch_by_ep(draft, node, method, lacking)]
 
 
-def _switch_by_ep(graph: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
+def _switch_by_ep(draft: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
     """The whole switch, of which VMP cannot average a case."""
     try:
-        return slots.switch_block(graph, node, method).chosen(reason=lacking)
+        return slots.switch_block(draft, node, method).chosen(reason=lacking)
     except UnsupportedError as refusal:
         raise beside(refusal, lacking) from None
 
 
-def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
-    known = known_in(graph)
-    method = graph.method_of(node.name)
+def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
+    known = known_in(draft)
+    method = draft.method_of(node.name)
     exprs = {"out": node, **term.args}
     for edge, reason in term.factor.unsupported.items():
         if not known(exprs[edge]) and method.name in ("vmp", "ncvmp"):
@@ -143,14 +155,14 @@ def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
             raise UnsupportedError(f"'{node.name}': {what} of {term.factor.name} is random, and {reason}.")
     random = [edge for edge, expr in exprs.items() if not known(expr)]
     if isinstance(term.factor.role, Process):
-        return process_block(graph, node, random)
+        return process_block(draft, node, random)
     factor = completed(term.factor, random, node.domain.kind)
     # A selector may itself be an element that a random index chooses.
     gates = gates + tuple(index_gates([*term.args.values(), *(gate.selector for gate in gates)], known))
     selectors = [gate.selector for gate in gates]
     compared = {root.name: root for e in selectors if isinstance(root := ungathered(e), Let) and compares(e, known)}
     mean_field = [selector for selector in selectors if not compares(selector, known)]
-    latent = (*latent_names(graph, [node, *term.args.values(), *mean_field]), *compared)
+    latent = (*latent_names(draft, [node, *term.args.values(), *mean_field]), *compared)
     plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = EnergyBlock(
         name=node.name,
@@ -166,16 +178,16 @@ def _term_block(graph: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
         choice = Choice(EXACT, f"{term.factor.name} density", "exact", "all of it is observed")
         return dataclasses.replace(base, choice=choice, constant=True)
     for rule in (_conjugate, table, _site):
-        block = rule(graph, base, method, known)
+        block = rule(draft, base, method, known)
         if block is not None:
             return block
-    return _slots(graph, base, method, known) or _energy(graph, base, method, known)
+    return _slots(draft, base, method, known) or _energy(draft, base, method, known)
 
 
-def _slots(graph: Draft, block: EnergyBlock, method: Method, known) -> SlotsBlock | None:
+def _slots(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> SlotsBlock | None:
     """EP by quadrature where it was asked for, where VMP has no rule, and where it is better and has an operator."""
     if method.name in ("ep", "power"):
-        return slots.term_block(graph, block, method, "asked for")
+        return slots.term_block(draft, block, method, "asked for")
     if method.name != "auto":
         return None
     lacking = _lacking(block, known)
@@ -186,39 +198,39 @@ def _slots(graph: Draft, block: EnergyBlock, method: Method, known) -> SlotsBloc
     if not reason:
         return None
     try:
-        return slots.term_block(graph, block, method, reason)
+        return slots.term_block(draft, block, method, reason)
     except UnsupportedError as refusal:
         if not lacking:
             return None
         raise beside(refusal, lacking) from None
 
 
-def _no_average(block: EnergyBlock, known) -> str:
+def _no_average(block: EnergyBlock, known: IsData) -> str:
     """Why EP is tried first for a density without a declared average: few scalars are integrated over their cavities.
 
     The average of a density that falls faster than a belief (exp of a square, a Weibull) is infinite or all tail. Of a
     linear form in several variables the belief that they share under VMP counts for more.
     """
     inside = [random_elements(arg, known) for arg in block.args.values()]
-    scalars = all(variable.domain.kind in SCALAR for found in inside for variable, _ in found)
+    scalars = all(is_integrable(variable.domain) for found in inside for variable, _ in found)
     few = len(set().union(*inside)) <= MOST_SCALARS and all(len(found) <= 1 for found in inside)
     if not block.factor.derived or not known(block.out) or not scalars or not few:
         return ""
     return "its density has no declared average: EP integrates it over the few scalars that are random"
 
 
-def _lacking(block: EnergyBlock, known) -> str:
+def _lacking(block: EnergyBlock, known: IsData) -> str:
     """Why VMP cannot serve a factor; nothing where it can."""
     fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
     if fixed:
         return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
     edges = {"out": block.out.domain.kind, **block.factor.edges}
     exprs = {"out": block.out, **block.args}
-    silent = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
-    return f"VMP has no moments of {silent}" if silent is not None else ""
+    found = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
+    return "" if found is None else f"VMP has no moments of {found}"
 
 
-def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gate]:
+def index_gates(args: Iterable[Expr], known: IsData) -> list[Gate]:
     """One gate for every random variable that indexes an argument."""
     gates: dict[int, Gate] = {}
     for node in inside(args):
@@ -227,7 +239,7 @@ def index_gates(args: Iterable[Expr], known: Callable[[Expr], bool]) -> list[Gat
     return list(gates.values())
 
 
-def _conjugate(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock | None:
+def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock | None:
     """One random argument, in the statistics of its own family: the message is the same under every divergence."""
     random = [(edge, arg) for edge, arg in (("out", block.out), *block.args.items()) if not known(arg)]
     if _chosen_data(block, known):
@@ -241,7 +253,7 @@ def _conjugate(graph: Draft, block: EnergyBlock, method: Method, known) -> Energ
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.is_real else None
-        if (form is None or len(form.terms) != 1) and not _linear_vector(graph, argument):
+        if (form is None or len(form.terms) != 1) and not _linear_vector(draft, argument):
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
@@ -249,7 +261,7 @@ def _conjugate(graph: Draft, block: EnergyBlock, method: Method, known) -> Energ
     return dataclasses.replace(block, choice=choice, constant=True)
 
 
-def _chosen_data(block: EnergyBlock, known) -> bool:
+def _chosen_data(block: EnergyBlock, known: IsData) -> bool:
     """One random index, and everything that it chooses from is data."""
     if len(block.gates) != 1 or len(block.latent) != 1 or not known(block.out):
         return False
@@ -257,25 +269,25 @@ def _chosen_data(block: EnergyBlock, known) -> bool:
     return not isinstance(selector, Let) and element_of(selector, known) is not None
 
 
-def _linear_vector(graph: Draft, argument: Expr) -> bool:
+def _linear_vector(draft: Draft, argument: Expr) -> bool:
     """A vector that is linear in one random vector, element by element."""
-    names = latent_names(graph, [argument])
+    names = latent_names(draft, [argument])
     return (
         argument.domain.is_vector
         and len(names) == 1
-        and graph.latent[names[0]].domain.is_vector
-        and degree_in(argument, graph.latent[names[0]]) == 1
+        and draft.latent[names[0]].domain.is_vector
+        and degree_in(argument, draft.latent[names[0]]) == 1
     )
 
 
-def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock | SlotsBlock | None:
+def _site(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> SiteBlock | SlotsBlock | None:
     """A scalar function of a linear form of Gaussians."""
     if method.name in ("vmp", "ncvmp") or block.gates:
         return None
     if isinstance(block.factor.role, ScalarGaussian):
         return _gaussian_site(block, method, known)
     argument = next(map(unnamed, block.args.values()), None)
-    if isinstance(argument, Apply) and argument.op in VECTOR_LINKS:
+    if applies(argument, *OVER_CLASSES):
         return coupled_site(block, argument, method, known)
     if not isinstance(argument, Apply) or argument.op not in block.factor.sites:
         return None
@@ -287,25 +299,21 @@ def _site(graph: Draft, block: EnergyBlock, method: Method, known) -> SiteBlock 
         if not observed or not all(known(arg) for arg in list(block.args.values())[1:]):
             return None
         reason = "scalar link of a linear form with known parameters: EP is the most accurate"
-        return slots.term_block(graph, block, ep_or_power(method), reason)
-    closed = argument.op == "probit" and method.alpha == 1.0
+        return slots.term_block(draft, block, ep_or_power(method), reason)
+    closed = argument.op in block.factor.closed_sites and method.alpha == 1.0
     rule, accuracy = ("closed form", "exact moments") if closed else ("80-point stretched quadrature", "quadrature")
     reason = "scalar link of a linear form, and every neighbour is Gaussian: EP is the most accurate"
-    return SiteBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
+    return block.remade(
+        SiteBlock,
         choice=Choice(ep_or_power(method), f"{block.factor.name}({argument.op}) site, {rule}", accuracy, reason),
-        out=block.out,
         factor=block.factor,
-        args=block.args,
         link=argument.op,
         form=form,
         atoms=() if observed else (block.out,),
     )
 
 
-def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | None:
+def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlock | None:
     mean, precision = gaussian_arguments(block)
     if not known(precision):
         return None
@@ -317,25 +325,16 @@ def _gaussian_site(block: EnergyBlock, method: Method, known) -> SiteBlock | Non
         form = dataclasses.replace(form, terms=(*form.terms, LinearTerm(out, out, (MINUS_ONE,))))
     form = dataclasses.replace(form, noise=(((), precision),))
     reason = "linear in Gaussian variables with known precision: EP is Gaussian belief propagation"
-    return SiteBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
-        choice=Choice(ep_or_power(method), "linear-Gaussian site, closed form", "exact", reason),
-        out=out if known(out) else ZERO,
-        factor=block.factor,
-        args=block.args,
-        form=form,
-    )
+    choice = Choice(ep_or_power(method), "linear-Gaussian site, closed form", "exact", reason)
+    return block.remade(SiteBlock, choice=choice, out=out if known(out) else ZERO, factor=block.factor, form=form)
 
 
-def _energy(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBlock:
+def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
     links = links_in(block.args.values(), known)
-    names = {name for name, _ in links}
-    own = block.name in graph.methods  # asked for by name
-    if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in names):
-        raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. {offers(names)}")
+    own = block.name in draft.methods  # asked for by name
+    if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in links):
+        raise UnsupportedError(f"'{block.name}' has no bound {method.bound!r}. {offers(links)}")
     turns = in_turn(block)
     role = block.factor.role
     mean = role.mean if turns and isinstance(role, LinearGaussian) else None  # its inner product is no curvature
@@ -350,24 +349,24 @@ def _energy(graph: Draft, block: EnergyBlock, method: Method, known) -> EnergyBl
             else _why_vmp(block, known)
         )
         return dataclasses.replace(block, choice=Choice(VMP, f"{block.factor.name} expected log density", "exact", why))
-    bounds = {name: _bound(name, method) for name in sorted(names)}
+    bounds = {name: _bound(name, method) for name in sorted(links)}
     accuracy = {LINKS[name].bounds[bound] for name, bound in bounds.items()} | ({block.factor.accuracy} - {"exact"})
     chosen = ", ".join(f"{name}: {bound}" for name, bound in bounds.items())
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"
-        if names & set(VECTOR_LINKS)
+        if links & set(VECTOR_LINKS)
         else f"the factor is not conjugate in {', '.join(plain)}"
         if plain and not links
-        else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all speak EP")
+        else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all offer EP")
     )
     operator = f"{block.factor.name} expected log density" + (f" ({chosen})" if chosen else "")
-    told = ", ".join(sorted(accuracy)) or "as its expected log density"
+    words = ", ".join(sorted(accuracy)) or "as its expected log density"
     return dataclasses.replace(
-        block, choice=Choice(dataclasses.replace(NCVMP, bound=method.bound), operator, told, why)
+        block, choice=Choice(dataclasses.replace(NCVMP, bound=method.bound), operator, words, why)
     )
 
 
-def _not_conjugate(block: EnergyBlock, known) -> list[str]:
+def _not_conjugate(block: EnergyBlock, known: IsData) -> list[str]:
     """The random edges in which the factor is not declared conjugate."""
     edges = (("out", block.out), *block.args.items())
     return [edge for edge, arg in edges if edge not in block.factor.conjugate and not known(arg)]
@@ -379,7 +378,7 @@ def _bound(link: str, method: Method) -> str:
     return method.bound if method.bound is not None and method.bound in offered else next(iter(offered))
 
 
-def _why_vmp(block: EnergyBlock, known) -> str:
+def _why_vmp(block: EnergyBlock, known: IsData) -> str:
     if block.out.domain.is_discrete:
         return "an outcome with random probabilities: conjugate under VMP"
     return "a random scale or a product of random variables: conjugate under VMP, multimodal under EP"

@@ -6,7 +6,6 @@ The new factors are data like any other, so the next batch of the same shapes fi
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
 
 from ...factors.domains import Domain
 from ...factors.families import FOR_DOMAIN
@@ -15,39 +14,30 @@ from ..algebra.known import latent_names
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..data.keys import prior_part
-from ..graph import Draft
+from ..graph import Draft, Part
 from ..language.model import Model
 from ..language.nodes import Apply, Expr, Input, Let, Random, inside
+from ..language.operations import TOGETHER
 from ..methods import EXACT, VMP
 
 
-class Part(NamedTuple):
-    """Variables whose belief is given: one by name, or several that share a belief.
-
-    Those that share one do so over all their elements together, or `plated`, element by element of their plates.
-    """
-
-    members: tuple[str, ...]
-    plated: bool = False
-
-
-def given(graph: Draft) -> Draft:
-    """Replaces the prior of every variable in `graph.given`.
+def given(draft: Draft) -> Draft:
+    """Replaces the prior of every variable in `draft.given`.
 
     A constraint without data between such variables is part of what they were given, and is not imposed again.
     """
-    if not graph.given:
-        return graph
-    gone = graph.given | {name for name, expr in graph.model.constraints.items() if _inherited(graph, expr)}
-    blocks = [_prior(graph.model, part) for part in graph.given_parts]
-    blocks += [block for block in graph.blocks if block.source not in gone]
-    randoms = {n: v for n, v in graph.model.randoms.items() if n in graph.given or n in graph.latent}
+    if not draft.given:
+        return draft
+    gone = draft.given | {name for name, expr in draft.model.constraints.items() if _inherited(draft, expr)}
+    blocks = [_prior(draft.model, part) for part in draft.given_parts]
+    blocks += [block for block in draft.blocks if block.source not in gone]
+    randoms = {n: v for n, v in draft.model.randoms.items() if n in draft.given or n in draft.latent}
     return dataclasses.replace(
-        graph,
+        draft,
         blocks=tuple(blocks),
-        latent={**randoms, **{name: node for name, node in graph.latent.items() if name not in randoms}},
-        needed=graph.needed | graph.given,
-        forward=tuple(name for name in graph.forward if name not in graph.given),
+        latent={**randoms, **{name: node for name, node in draft.latent.items() if name not in randoms}},
+        needed=draft.needed | draft.given,
+        forward=tuple(name for name in draft.forward if name not in draft.given),
     )
 
 
@@ -72,7 +62,7 @@ def _prior(model: Model, part: Part) -> EnergyBlock:
     factor = belief(_kind(model, part))
     naturals = [Input(name, plates, Domain("natural")) for name in names(model, part)]
     reason = "it takes the place of the factors that the model declares"
-    together = Apply("together", members, (("plated", part.plated),), plates, Domain("vector"))
+    together = Apply(TOGETHER, members, (("plated", part.plated),), plates, Domain("vector"))
     return EnergyBlock(
         name=f"prior of {_title(part)}" if several else _title(part),
         plates=plates,
@@ -85,8 +75,8 @@ def _prior(model: Model, part: Part) -> EnergyBlock:
     )
 
 
-def _inherited(graph: Draft, constraint: Expr) -> bool:
+def _inherited(draft: Draft, constraint: Expr) -> bool:
     """Whether a constraint holds given variables together and no data."""
     nodes = inside([constraint])
-    data = any(isinstance(n, Input) or (isinstance(n, (Random, Let)) and n.name in graph.observed) for n in nodes)
-    return not data and set(latent_names(graph, [constraint])) <= graph.given
+    data = any(isinstance(n, Input) or (isinstance(n, (Random, Let)) and n.name in draft.observed) for n in nodes)
+    return not data and set(latent_names(draft, [constraint])) <= draft.given

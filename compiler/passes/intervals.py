@@ -6,27 +6,26 @@ import dataclasses
 import functools
 import operator
 
-from ..algebra.linear import ONE
 from ..blocks.base import Block
 from ..blocks.site import LinearForm, LinearTerm, SiteBlock
 from ..graph import Draft
-from ..language.atoms import MINUS_ONE, atom_key
+from ..language.atoms import MINUS_ONE, atom_key, product
 from ..language.nodes import Constant, Expr
 from ..rules.logic import TRUE
 from .choose import ZERO
 
 
-def intervals(graph: Draft) -> Draft:
+def intervals(draft: Draft) -> Draft:
     """Makes one site over the interval between them of every pair of opposite steps in the same linear form."""
     merged: list[Block] = []
-    for block in graph.blocks:
+    for block in draft.blocks:
         for number, before in enumerate(merged):
             if (both := _interval(before, block)) is not None:
                 merged[number] = both
                 break
         else:
             merged.append(block)
-    return dataclasses.replace(graph, blocks=tuple(merged))
+    return dataclasses.replace(draft, blocks=tuple(merged))
 
 
 def _interval(first: Block, second: Block) -> SiteBlock | None:
@@ -63,8 +62,8 @@ def _factor_key(factor: Expr) -> tuple:
 
 
 def _between(first: SiteBlock, second: SiteBlock) -> SiteBlock:
-    """0 < s + a < a + b: an interval site is told the width as its outcome."""
-    offsets = [functools.reduce(operator.mul, factors, ONE) for factors in first.form.offsets + second.form.offsets]
+    """0 < s + a < a + b: the outcome of an interval site is its width."""
+    offsets = [product(factors) for factors in first.form.offsets + second.form.offsets]
     reason = "a constraint from both sides: infinite divergence under VMP, exact moments under EP"
     return dataclasses.replace(
         first.chosen(operator="interval site, closed form", reason=reason),

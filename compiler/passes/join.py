@@ -27,7 +27,8 @@ from ..blocks.site import LinearTerm, SiteBlock
 from ..data.keys import joint_belief
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
-from ..language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, applies, gathers_of, parents, union_plates
+from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
 from .choose import ZERO
@@ -78,9 +79,7 @@ def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[Line
     return (*rest, *(joint_term(joint, tuple(group)) for joint, group in groups.items()))
 
 
-def with_directions(
-    terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: Callable[[Expr], bool]
-) -> list[Monomial]:
+def with_directions(terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: IsData) -> list[Monomial]:
     """The monomials of a real expression, those linear in members of a joint belief merged into inner products."""
     rest, groups = [], {}
     for coefficients, atoms in terms:
@@ -95,28 +94,28 @@ def with_directions(
         factors = (merged_term.element, merged_term.direction)
         assert factors[1] is not None
         plates = union_plates(factors[0].plates, factors[1].plates)
-        rest.append(((), (Apply("dot", (factors[0], factors[1]), (), plates, real),)))
+        rest.append(((), (Apply(DOT, (factors[0], factors[1]), (), plates, real),)))
     return rest
 
 
-def join(graph: Draft) -> Draft:
+def join(draft: Draft) -> Draft:
     """Gives every affordable group of Gaussian variables that meet in linear forms one belief."""
-    if graph.sizes is None or (graph.default.name != "auto" and graph.accuracy != "best"):
-        return graph
-    uses = [_uses(graph, block) for block in graph.blocks]
-    groups = [part for group in _components(graph, uses) for part in _parts(graph, group, uses)]
+    if draft.sizes is None or (draft.default.name != "auto" and draft.accuracy != "best"):
+        return draft
+    uses = [_uses(draft, block) for block in draft.blocks]
+    groups = [part for group in _components(draft, uses) for part in _parts(draft, group, uses)]
     if not groups:
-        return graph
-    joints = tuple(_joint(graph, number, *group) for number, group in enumerate(groups, start=1))
+        return draft
+    joints = tuple(_joint(draft, number, *group) for number, group in enumerate(groups, start=1))
     owner = {member.name: joint.variable.name for joint in joints for member in joint.members}
-    latent = {name: node for name, node in graph.latent.items() if name not in owner}
+    latent = {name: node for name, node in draft.latent.items() if name not in owner}
     latent |= {joint.variable.name: joint.variable for joint in joints}
-    blocks = tuple(_rewritten(graph, block, joints, owner) for block in graph.blocks)
-    return dataclasses.replace(graph, joints=joints, latent=latent, blocks=blocks)
+    blocks = tuple(_rewritten(draft, block, joints, owner) for block in draft.blocks)
+    return dataclasses.replace(draft, joints=joints, latent=latent, blocks=blocks)
 
 
-def _joint(graph: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
-    total = sum(dimension(member, plates, graph.sizes or {}) for member in members)
+def _joint(draft: Draft, number: int, members: tuple[Random, ...], plates: tuple[Plate, ...]) -> Joint:
+    total = sum(dimension(member, plates, draft.sizes or {}) for member in members)
     domain = Domain("vector", Plate(f"dimension of joint {number}", total))
     name = joint_belief(member.name for member in members)
     return Joint(Random(name, None, plates, domain), members)  # type: ignore[arg-type]
@@ -131,7 +130,7 @@ def dimension(member: Random, plates: tuple[Plate, ...], sizes: Mapping[str, int
 # which variables meet -------------------------------------------------------------------------------------------------
 
 
-class Use(NamedTuple):
+class ElementUse(NamedTuple):
     """A variable in a linear form, and by which index data its element is chosen."""
 
     variable: Random
@@ -141,20 +140,16 @@ class Use(NamedTuple):
 Meeting = frozenset  # of the uses in one linear form
 
 
-def _use(variable: Random, element: Expr) -> Use:
-    place = []
-    while isinstance(element, (Let, Gather)):
-        if isinstance(element, Gather):
-            place.append((atom_key(element.index), element.axis.name))
-        element = element.expression if isinstance(element, Let) else element.source
-    return Use(variable, tuple(place))
+def _use(variable: Random, element: Expr) -> ElementUse:
+    place = tuple((atom_key(gather.index), gather.axis.name) for gather in gathers_of(element))
+    return ElementUse(variable, place)
 
 
-def _candidates(graph: Draft) -> set[Random]:
+def _candidates(draft: Draft) -> set[Random]:
     """The Gaussian variables that a joint belief could hold; those whose method is asked for by name stay apart."""
 
     def fits(node: Random | Let) -> bool:
-        if graph.method_of(node.name).name != "auto" and graph.accuracy != "best":
+        if draft.method_of(node.name).name != "auto" and draft.accuracy != "best":
             return False
         generated = (
             isinstance(node, Random)
@@ -163,20 +158,20 @@ def _candidates(graph: Draft) -> set[Random]:
         )
         return generated and (node.domain.is_real or isinstance(node.domain.size, int))
 
-    return {node for node in graph.latent.values() if isinstance(node, Random) and fits(node)}
+    return {node for node in draft.latent.values() if isinstance(node, Random) and fits(node)}
 
 
-def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
+def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
     """The linear forms of a block as sets of uses, or None where it uses a Gaussian variable in another way."""
     if isinstance(block, SiteBlock):
         return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
     if not isinstance(block, EnergyBlock):
         return None
     if shared_before(block):  # element by element, or all elements with each other
-        return [Meeting(Use(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
-    known = known_in(graph)
-    latent = isinstance(block.out, Random) and block.out.name in graph.latent
-    own = Meeting([Use(block.out, ())] if latent else [])
+        return [Meeting(ElementUse(v, () if block.out.option("plated") else (v.name,)) for v in block.out.args)]
+    known = known_in(draft)
+    latent = isinstance(block.out, Random) and block.out.name in draft.latent
+    own = Meeting([ElementUse(block.out, ())] if latent else [])
     try:
         if isinstance(block.factor.role, ScalarGaussian):
             centre, precision = gaussian_arguments(block)
@@ -189,15 +184,15 @@ def _uses(graph: Draft, block: Block) -> list[Meeting] | None:
 
 def shared_before(block: Block) -> bool:
     """Whether the block is a given belief that several variables share."""
-    return isinstance(block.out, Apply) and block.out.op == "together"
+    return applies(block.out, TOGETHER)
 
 
-def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
+def _forms(expr: Expr, known: IsData) -> list[Meeting]:
     """The linear forms inside an expression, the outermost first; UnsupportedError where a variable is multiplied."""
     if known(expr):
         return [Meeting()]
     if isinstance(expr, Random):
-        return [Meeting([Use(expr, ())])]
+        return [Meeting([ElementUse(expr, ())])]
     if not expr.domain.is_real:
         if isinstance(expr, Gather) and not known(expr.index):
             raise UnsupportedError("a gate")
@@ -213,20 +208,20 @@ def _forms(expr: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
     return [outer, *inner]
 
 
-def _nonlinear(atom: Expr, known: Callable[[Expr], bool]) -> list[Meeting]:
-    if isinstance(atom, Apply) and atom.op not in ("dot", "sum"):
+def _nonlinear(atom: Expr, known: IsData) -> list[Meeting]:
+    if isinstance(atom, Apply) and not applies(atom, DOT, SUM):
         return [form for child in parents(atom) for form in _forms(child, known)]
     raise UnsupportedError("a product")
 
 
-def _components(graph: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Random, ...]]:
+def _components(draft: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Random, ...]]:
     """Groups of candidates that meet, in order of declaration."""
     import networkx as nx
 
-    candidates = _candidates(graph)
-    for block, forms in zip(graph.blocks, uses, strict=True):
+    candidates = _candidates(draft)
+    for block, forms in zip(draft.blocks, uses, strict=True):
         if forms is None:
-            candidates -= {graph.latent[name] for name in block.latent if name in graph.latent}
+            candidates -= {draft.latent[name] for name in block.latent if name in draft.latent}
     web = nx.Graph()
     for forms in uses:
         for form in forms or []:
@@ -238,27 +233,27 @@ def _components(graph: Draft, uses: list[list[Meeting] | None]) -> list[tuple[Ra
         apart = all(sum(bool(_within(form, component)) for form in forms) <= 1 for forms in uses if forms is not None)
         meeting = max(len(_within(form, component)) for forms in uses for form in forms or [Meeting()])
         if apart and meeting > 1:
-            groups.append(tuple(node for node in graph.latent.values() if node in component))
+            groups.append(tuple(node for node in draft.latent.values() if node in component))
     return groups
 
 
-def _within(form: Meeting, group: Iterable[Random]) -> list[Use]:
+def _within(form: Meeting, group: Iterable[Random]) -> list[ElementUse]:
     members = set(group)
     return [use for use in form if use.variable in members]
 
 
 def _parts(
-    graph: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
+    draft: Draft, group: tuple[Random, ...], uses: list[list[Meeting] | None]
 ) -> list[tuple[tuple[Random, ...], tuple[Plate, ...]]]:
     """The group with the plates of its joint belief, where that is affordable; else the parts of it that are."""
     plates = group[0].plates if _aligned(group, uses) else ()
-    if _affordable(graph, group, plates):
+    if _affordable(draft, group, plates):
         return [(group, plates)]
     by_plates: dict[tuple[Plate, ...], list[Random]] = {}
     for member in group:
         by_plates.setdefault(member.plates, []).append(member)
     parts = [tuple(part) for part in by_plates.values() if 1 < len(part) < len(group)]
-    return [found for part in parts for found in _parts(graph, part, uses)]
+    return [found for part in parts for found in _parts(draft, part, uses)]
 
 
 def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> bool:
@@ -268,23 +263,23 @@ def _aligned(group: tuple[Random, ...], uses: list[list[Meeting] | None]) -> boo
     return together and len(group) > 1 and len({member.plates for member in group}) == 1
 
 
-def _affordable(graph: Draft, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
-    sizes = graph.sizes or {}
+def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ...]) -> bool:
+    sizes = draft.sizes or {}
     if not {plate.name for member in group for plate in member.plates} <= set(sizes):
         return False
     total = sum(dimension(member, plates, sizes) for member in group)
     names = {member.name for member in group}
-    touching = [block for block in graph.blocks if names & set(block.latent)]
+    touching = [block for block in draft.blocks if names & set(block.latent)]
     if any(block.over is not None and block.over not in set(plates) for block in touching):
         return False  # its site needs elements that are independent
     rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
-    return total <= DIMENSIONS[graph.accuracy] and total * rows <= CELLS[graph.accuracy]
+    return total <= DIMENSIONS[draft.accuracy] and total * rows <= CELLS[draft.accuracy]
 
 
 # the blocks over the joint belief -------------------------------------------------------------------------------------
 
 
-def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Mapping[str, str]) -> Block:
+def _rewritten(draft: Draft, block: Block, joints: tuple[Joint, ...], owner: Mapping[str, str]) -> Block:
     if not set(block.latent) & set(owner):
         return block
     latent = tuple(dict.fromkeys(owner.get(name, name) for name in block.latent))
@@ -301,13 +296,13 @@ def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Map
         one = len(latent) == 1 and block.link == "identity" and not block.absorbed
         if one and block.factor is None and isinstance(block.out, Let):
             joint = next(joint for joint in joints if joint.variable.name == latent[0])
-            if known_scales(graph, joint.members):
+            if known_scales(draft, joint.members):
                 return exact_observation(block, block.out)
         if not one or block.factor is None:
             return dataclasses.replace(
                 block, form=dataclasses.replace(block.form, terms=merged(block.form.terms, joints))
             )
-        block = _closed_form(block, graph.model.randoms.get(block.name))
+        block = _closed_form(block, draft.model.randoms.get(block.name))
     assert isinstance(block, EnergyBlock)
     scalar = isinstance(block.factor.role, ScalarGaussian)
     if scalar and isinstance(block.out, Random) and block.out.name in owner:
@@ -319,14 +314,5 @@ def _rewritten(graph: Draft, block: Block, joints: tuple[Joint, ...], owner: Map
 def _closed_form(block: SiteBlock, out: Random | None) -> EnergyBlock:
     """The conjugate message of a Gaussian site whose variables share one belief."""
     reason = "linear in Gaussian variables that share one belief: its message is exact"
-    return EnergyBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
-        choice=Choice(EXACT, "gaussian closed form", "exact", reason),
-        out=out,
-        where=block.where,
-        factor=block.factor,
-        args=block.args,
-        constant=True,
-    )
+    choice = Choice(EXACT, "gaussian closed form", "exact", reason)
+    return block.remade(EnergyBlock, choice=choice, out=out, factor=block.factor, constant=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...factors.domains import boolean, real
 from ...factors.errors import UnsupportedError
@@ -20,29 +20,18 @@ from ...factors.roles import Process
 from ..algebra.known import known_in
 from ..blocks.base import Block, SwitchCase
 from ..data.keys import given_values, is_given, is_missing
-from ..graph import Draft
+from ..graph import Draft, PartlyObserved
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, Gather, Input, Let, Plate, Random, parents, union_plates
+from ..language.nodes import Apply, Expr, Gather, Input, IsData, Let, Plate, Random, parents, union_plates
 
 SPLIT = 3  # elements of partly observed variables by which one factor is split into cases
 Path = tuple[Gather, ...]  # through which gathers an element is reached, the outermost first
 
 
-class Data(NamedTuple):
-    """The data of a partly observed variable: its values, and where they are given (true) and missing (one).
-
-    They have names of their own: that of the variable would say that all of it is known.
-    """
-
-    values: Input
-    given: Input
-    missing: Input
-
-
-def data_of(variable: Random) -> Data:
+def data_of(variable: Random) -> PartlyObserved:
     """The inputs that stand for what is given of a variable."""
     name, plates = variable.name, variable.plates
-    return Data(
+    return PartlyObserved(
         Input(given_values(name), plates, variable.domain),
         Input(is_given(name), plates, boolean),
         Input(is_missing(name), plates, real),
@@ -58,24 +47,25 @@ class _Element:
     summed: bool  # whether it stands inside a sum over one of its plates
 
 
-class Case(NamedTuple):
+class EntryCase(NamedTuple):
     """A factor over the instances where `where` holds; `rewritten` puts data in the place of the elements given."""
 
     where: tuple[Expr, ...]
     rewritten: Callable[[Expr], Expr]
 
 
-def split(graph: Draft, node: Random, make: Callable[..., list[Block]]) -> list[Block]:
-    """The blocks of a variable's factor, by case; `make(graph, out, term)` gives those of one case."""
+def split(draft: Draft, node: Random, make: Callable[..., list[Block]]) -> list[Block]:
+    """The blocks of a variable's factor, by case; `make(draft, out, term)` gives those of one case."""
     term = node.term
     roots = [node, *parents(node)]
-    if not _touched(graph, roots):
-        return make(graph, node, term)
-    _check_term(graph, node)
+    if not _touched(draft, roots):
+        return make(draft, node, term)
+    _check_term(draft, node)
     blocks = []
-    for case in _cases(graph, node.name, roots):
-        out: Any = case.rewritten(node)
-        own = dataclasses.replace(graph, methods={**graph.methods, out.name: graph.method_of(node.name)})
+    for case in _cases(draft, node.name, roots):
+        out = case.rewritten(node)
+        assert isinstance(out, (Random, Input))
+        own = dataclasses.replace(draft, methods={**draft.methods, out.name: draft.method_of(node.name)})
         for block in make(own, out, _rewritten_term(term, case.rewritten)):
             of_switch = block.case and SwitchCase(node.name, block.case.number)
             name = node.name if of_switch is None else str(of_switch)
@@ -83,31 +73,32 @@ def split(graph: Draft, node: Random, make: Callable[..., list[Block]]) -> list[
     return blocks
 
 
-def split_expression(graph: Draft, name: str, expr: Expr, make: Callable[[Expr], list[Block]]) -> list[Block]:
+def split_expression(draft: Draft, name: str, expr: Expr, make: Callable[[Expr], list[Block]]) -> list[Block]:
     """The same for a constraint or an observed expression; `make(expression)` gives the blocks of one case."""
-    if not _touched(graph, [expr]):
+    if not _touched(draft, [expr]):
         return make(expr)
     return [
         dataclasses.replace(block, where=case.where)
-        for case in _cases(graph, name, [expr])
+        for case in _cases(draft, name, [expr])
         for block in make(case.rewritten(expr))
     ]
 
 
-def _rewritten_term(term: Any, rewritten: Callable[[Expr], Expr]) -> Any:
+def _rewritten_term(term: Term | Switch | Chain, rewritten: Callable[[Expr], Expr]) -> Term | Switch | Chain:
+    def of_case(case: Term) -> Term:
+        return dataclasses.replace(case, args={edge: rewritten(arg) for edge, arg in case.args.items()})
+
     if isinstance(term, Switch):
-        return Switch(rewritten(term.selector), tuple(_rewritten_term(case, rewritten) for case in term.terms))
-    if isinstance(term, Chain):
-        return term
-    return dataclasses.replace(term, args={edge: rewritten(arg) for edge, arg in term.args.items()})
+        return Switch(rewritten(term.selector), tuple(map(of_case, term.terms)))
+    return of_case(term) if isinstance(term, Term) else term
 
 
-def _check_term(graph: Draft, node: Random) -> None:
+def _check_term(draft: Draft, node: Random) -> None:
     """Factors that are solved as a whole have no cases."""
     whole = isinstance(node.term, Chain) or (isinstance(node.term, Term) and isinstance(node.term.factor.role, Process))
-    gated = isinstance(node.term, Switch) and graph.method_of(node.name).name in ("ep", "power")
+    gated = isinstance(node.term, Switch) and draft.method_of(node.name).name in ("ep", "power")
     if whole or gated:
-        found = ", ".join(sorted({e.variable.name for e in _elements(graph, [node, *parents(node)]).values()}))
+        found = ", ".join(sorted({e.variable.name for e in _elements(draft, [node, *parents(node)]).values()}))
         what = "a switch under EP" if gated else "a chain, a tree or a Gaussian process"
         raise UnsupportedError(
             f"'{node.name}' is {what} and involves '{found}', which is observed with missing entries (NaN). Its factor "
@@ -124,8 +115,8 @@ def _check_term(graph: Draft, node: Random) -> None:
 # the cases of a factor ------------------------------------------------------------------------------------------------
 
 
-def _cases(graph: Draft, name: str, roots: list[Expr]) -> Iterator[Case]:
-    elements = _elements(graph, roots)
+def _cases(draft: Draft, name: str, roots: list[Expr]) -> Iterator[EntryCase]:
+    elements = _elements(draft, roots)
     apart = {key: e for key, e in elements.items() if not e.summed}
     if len(apart) > SPLIT:
         first = [key for key, e in apart.items() if not e.variable.domain.is_real or e.variable is roots[0]]
@@ -143,7 +134,7 @@ def _cases(graph: Draft, name: str, roots: list[Expr]) -> Iterator[Case]:
     for choice in itertools.product((True, False), repeat=len(apart)):
         given = dict(zip(apart, choice, strict=True))
         where = tuple(e.given if given[key] else ~e.given for key, e in apart.items())
-        yield Case(where, _Rewriting(graph, given))
+        yield EntryCase(where, _Rewriting(draft, given))
 
 
 def _no_sum(name: str, element: _Element) -> str:
@@ -154,31 +145,31 @@ def _no_sum(name: str, element: _Element) -> str:
     )
 
 
-def _touched(graph: Draft, roots: list[Expr]) -> bool:
-    return bool(graph.partly) and bool(_elements(graph, roots))
+def _touched(draft: Draft, roots: list[Expr]) -> bool:
+    return bool(draft.partly) and bool(_elements(draft, roots))
 
 
-def _elements(graph: Draft, roots: list[Expr]) -> dict[tuple, _Element]:
+def _elements(draft: Draft, roots: list[Expr]) -> dict[tuple, _Element]:
     """The elements of partly observed variables below the roots, not through definitions, by key."""
-    known, found = known_in(graph), {}
+    known, found = known_in(draft), {}
 
     def visit(expr: Expr, path: Path, summed: frozenset[Plate]) -> None:
         if isinstance(expr, Random):
-            if expr.name in graph.partly:
+            if expr.name in draft.partly:
                 _check_index(expr, path, known)
-                given = _given(graph.partly[expr.name].given, _acting(expr, path))
+                given = _given(draft.partly[expr.name].given, _acting(expr, path))
                 inside = bool(summed & set(given.plates))
                 key = _key(expr, path)
                 if key not in found or inside:
                     found[key] = _Element(expr, given, inside)
             return
-        if isinstance(expr, Let) and expr.name in graph.observed:
+        if isinstance(expr, Let) and expr.name in draft.observed:
             return
         if isinstance(expr, Gather):
             visit(expr.source, (*path, expr), summed)
             visit(expr.index, path, summed)
             return
-        over = dict(expr.options).get("over") if isinstance(expr, Apply) else None
+        over = expr.over if isinstance(expr, Apply) else None
         for child in parents(expr):
             visit(child, path, summed if over is None else summed | {over})
 
@@ -198,7 +189,7 @@ def _acting(variable: Random, path: Path) -> Path:
     return tuple(found)
 
 
-def _check_index(variable: Random, path: Path, known: Callable[[Expr], bool]) -> None:
+def _check_index(variable: Random, path: Path, known: IsData) -> None:
     for gather in _acting(variable, path):
         if not known(gather.index):
             raise UnsupportedError(
@@ -224,11 +215,11 @@ def _given(mask: Expr, acting: Path) -> Expr:
 class _Rewriting:
     """Expressions with the elements that are given in a case replaced by data, and named ones written out."""
 
-    def __init__(self, graph: Draft, given: dict[tuple, bool]) -> None:
-        self.graph, self.given = graph, given
+    def __init__(self, draft: Draft, given: dict[tuple, bool]) -> None:
+        self.draft, self.given = draft, given
 
     def __call__(self, expr: Expr, path: Path = ()) -> Expr:
-        if not _touched_below(self.graph, expr):
+        if not _touched_below(self.draft, expr):
             return expr
         if isinstance(expr, Random):
             return self._element(expr, path)
@@ -241,19 +232,19 @@ class _Rewriting:
         return dataclasses.replace(expr, args=tuple(self(arg, path) for arg in expr.args))
 
     def _element(self, variable: Random, path: Path) -> Expr:
-        data, choice = self.graph.partly[variable.name], self.given.get(_key(variable, path))
+        data, choice = self.draft.partly[variable.name], self.given.get(_key(variable, path))
         if choice is None:  # zero stands in the place of what is missing
             return data.values + data.missing * variable
         return data.values if choice else variable
 
 
-def _touched_below(graph: Draft, expr: Expr) -> bool:
+def _touched_below(draft: Draft, expr: Expr) -> bool:
     stack = [expr]
     while stack:
         node = stack.pop()
         if isinstance(node, Random):
-            if node.name in graph.partly:
+            if node.name in draft.partly:
                 return True
-        elif not (isinstance(node, Let) and node.name in graph.observed):
+        elif not (isinstance(node, Let) and node.name in draft.observed):
             stack.extend(parents(node))
     return False

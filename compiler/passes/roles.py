@@ -15,18 +15,18 @@ from ..language.nodes import Expr, Let, Random, parents
 from .missing_entries import data_of
 
 
-def roles(graph: Draft) -> Draft:
+def roles(draft: Draft) -> Draft:
     """Finds the needed nodes, the latent random variables and those to be computed forward."""
-    model = graph.model
+    model = draft.model
     named = {**model.randoms, **model.lets}
-    roots: list[Expr] = [named[name] for name in graph.observed] + list(model.constraints.values())
+    roots: list[Expr] = [named[name] for name in draft.observed] + list(model.constraints.values())
     needed = {node.name for node in below(roots) if isinstance(node, (Random, Let))}
-    partly = {name: data_of(model.randoms[name]) for name in graph.missing if _has_users(graph, named, name)}
-    observed = graph.observed - frozenset(partly)
+    partly = {name: data_of(model.randoms[name]) for name in draft.missing if _has_users(draft, named, name)}
+    observed = draft.observed - frozenset(partly)
     return dataclasses.replace(
-        graph,
+        draft,
         observed=observed,
-        missing=graph.missing - frozenset(partly),
+        missing=draft.missing - frozenset(partly),
         partly=partly,
         needed=frozenset(needed),
         latent={name: node for name, node in model.randoms.items() if name in needed and name not in observed},
@@ -46,7 +46,7 @@ def below(roots: list[Expr]) -> list[Expr]:
     return list(seen.values())
 
 
-def _has_users(graph: Draft, named: dict, name: str) -> bool:
+def _has_users(draft: Draft, named: dict, name: str) -> bool:
     """Whether anything depends on a variable with missing entries; else they are integrated out with their factor."""
     if isinstance(named[name], Let):
         raise UnsupportedError(
@@ -55,5 +55,5 @@ def _has_users(graph: Draft, named: dict, name: str) -> bool:
             "missing."
         )
     others = [list(parents(node)) for node in named.values() if node is not named[name]]
-    others += [[expression] for expression in graph.model.constraints.values()]
+    others += [[expression] for expression in draft.model.constraints.values()]
     return any(node is named[name] for roots in others for node in below(roots))

@@ -1,6 +1,6 @@
 """A factor of VMP as EP would read one instance of it: every number that it touches is a variable of that instance.
 
-VMP keeps the beliefs of these numbers apart, so that what the factor says of them together is in the factor alone.
+VMP keeps the beliefs of these numbers apart, so that how they depend on each other is in the factor alone.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ class Apart(NamedTuple):
     edges: Mapping[Random, Edge]
 
 
-def apart(graph: Facts, block: EnergyBlock) -> Apart | None:
+def apart(facts: Facts, block: EnergyBlock) -> Apart | None:
     """A block of VMP over numbers of its own; None where EP has no operator for it, and for one with discrete ones."""
-    if block.constant or block.gates or getattr(block.out, "name", None) in graph.partly:
+    if block.constant or block.gates or getattr(block.out, "name", None) in facts.partly:
         return None
     try:
-        found = slots.term_block(graph, block, EP, "")
+        found = slots.term_block(facts, block, EP, "")
         if found.discrete or any(edge.variable.domain.is_vector and edge.direction is None for edge in found.edges):
             return None
         edges = {_number(block, number, edge): edge for number, edge in enumerate(found.edges)}
         own = {atom_key(edge.expr): number for number, edge in edges.items()}
         args = {name: _with(arg, own) for name, arg in block.args.items()}
         energy = dataclasses.replace(block, out=_with(block.out, own), args=args)
-        if latent_names(graph, [energy.out, *args.values()]):  # a number that is written in some other way
+        if latent_names(facts, [energy.out, *args.values()]):  # a number that is written in some other way
             return None
-        tilted = dataclasses.replace(slots.term_block(graph, energy, EP, ""), plates=block.plates)
+        tilted = dataclasses.replace(slots.term_block(facts, energy, EP, ""), plates=block.plates)
     except UnsupportedError:
         return None
     return Apart(energy, tilted, edges)

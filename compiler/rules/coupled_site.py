@@ -7,7 +7,7 @@ several classes shared would join them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 
 from ...factors import LINKS
 from ...factors.roles import ClassTable
@@ -15,28 +15,18 @@ from ..algebra.linear import linear_form
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
-from ..language.nodes import Apply, Expr, Gather, Plate
+from ..language.nodes import Apply, IsData, Plate, gathers_of
 from ..methods import Method
 from .logic import ep_or_power
 
 
-def separate(terms: Iterable[LinearTerm], over: Plate) -> bool:
-    """Whether every term is a different element for different elements of the plate."""
-    return all(over in set(term.variable.plates) and not _chosen(term.element, over) for term in terms)
+def separate(terms: Sequence[LinearTerm], over: Plate) -> bool:
+    """Whether every term is a different element for different elements of the plate; an index may name one twice."""
+    chosen = {gather.axis for term in terms for gather in gathers_of(term.element)}
+    return over not in chosen and all(over in set(term.variable.plates) for term in terms)
 
 
-def _chosen(element: Expr, over: Plate) -> bool:
-    """Whether an index says which elements of the plate are meant: it may name one twice."""
-    while isinstance(element, Gather):
-        if element.axis is over:
-            return True
-        element = element.source
-    return False
-
-
-def coupled_site(
-    block: EnergyBlock, argument: Apply, method: Method, known: Callable[[Expr], bool]
-) -> SiteBlock | None:
+def coupled_site(block: EnergyBlock, argument: Apply, method: Method, known: IsData) -> SiteBlock | None:
     """The site of a category with probabilities `argument`, or None where it has no such operator."""
     over = argument.option("over")
     one = isinstance(block.factor.role, ClassTable) and method.alpha == 1.0 and known(block.out)
@@ -47,14 +37,11 @@ def coupled_site(
         return None
     operator = f"{block.factor.name}({argument.op}) site, 1-D quadrature over the largest"
     reason = "the scores are independent Gaussians, and EP is one integral then: the most accurate"
-    return SiteBlock(
-        name=block.name,
+    return block.remade(
+        SiteBlock,
         plates=(*block.plates, over),
-        latent=block.latent,
         choice=Choice(ep_or_power(method), operator, "quadrature", reason),
-        out=block.out,
         factor=block.factor,
-        args=block.args,
         link=argument.op,
         form=form,
         over=over,

@@ -1,19 +1,19 @@
 """Exact observations of linear forms of one Gaussian belief.
 
 Where all that a form is made of shares one belief, its exact value would be a message of infinite precision. It is a
-measurement whose precision is finite and so large that the answers do not tell:
-`engine/values/exact_observations.py` says how large.
+measurement whose precision is finite and so large that the answers do not show it:
+`engine/values/exact_observations.py` computes how large.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 from ...factors.domains import positive
 from ...factors.factor import Term
 from ...factors.real.gaussian import factor as gaussian
+from ...factors.roles import ScalarGaussian
 from ..algebra.known import known_in
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
@@ -31,24 +31,22 @@ class Certainty(Input):
 def exact_observation(block: SiteBlock, node: Let) -> EnergyBlock:
     """The block of an exact observation of `node`, all in one belief."""
     certainty = Certainty(f"certainty of {node.name}", node.plates, positive)
-    role: Any = gaussian.role
+    role = gaussian.role
+    assert isinstance(role, ScalarGaussian)
     reason = "an exact linear observation of variables that share one belief: conditioning on it"
-    return EnergyBlock(
-        name=block.name,
-        plates=block.plates,
-        latent=block.latent,
+    return block.remade(
+        EnergyBlock,
         choice=Choice(EXACT, "gaussian closed form, of a precision that leaves 1e-8 of the variance", "exact", reason),
         out=node,
-        where=block.where,
         factor=gaussian,
         args={role.mean: node.expression, role.precision: certainty},
         constant=True,
     )
 
 
-def known_scales(graph: Draft, variables: Iterable[Random]) -> bool:
+def known_scales(draft: Draft, variables: Iterable[Random]) -> bool:
     """Whether the priors of Gaussian variables are proper before anything is inferred: only their means are random."""
-    known = known_in(graph)
+    known = known_in(draft)
     terms = [variable.term for variable in variables]
     return all(
         isinstance(term, Term)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
+from ...factors import roles
 from ...factors.domains import Domain
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.factor import Term
 from ..algebra.known import latent_names
 from ..blocks.base import Choice
-from ..blocks.whole import Process, ProcessBlock
+from ..blocks.whole import ProcessBlock, ProcessTerm
 from ..graph import Draft
 from ..language.nodes import Expr, Random
 from ..methods import EXACT
@@ -20,7 +20,7 @@ from ..methods import EXACT
 LARGEST = 3000  # points of a dense covariance: 72 MB, and some seconds for a Cholesky factor
 
 
-def process_of(node: Random) -> Process:
+def process_of(node: Random) -> ProcessTerm:
     """What the term of a Gaussian process says. Raises ModelError where its arguments do not line up."""
     if not isinstance(node.term, Term):
         raise UnsupportedError(
@@ -28,7 +28,8 @@ def process_of(node: Random) -> Process:
             "that are defined jointly. Name the process first, f = m.random('f', cv.gaussian_process(...)), and switch "
             "between terms whose mean is f."
         )
-    role: Any = node.term.factor.role
+    role = node.term.factor.role
+    assert isinstance(role, roles.Process)
     inputs, options = node.term.args[role.inputs], node.term.options
     if not inputs.plates:
         raise ModelError(
@@ -45,7 +46,7 @@ def process_of(node: Random) -> Process:
             f"'{node.name}': the inducing inputs have {inducing.shape[1]} coordinates, '{inputs}' has {dimension}. "
             f"Give an array of shape (m, {dimension})."
         )
-    return Process(inputs, node.term.args[role.mean], parameters, options["kernel"], inducing)
+    return ProcessTerm(inputs, node.term.args[role.mean], parameters, options["kernel"], inducing)
 
 
 def _dimension(domain: Domain) -> int:
@@ -66,7 +67,7 @@ def _check_parameter(node: Random, name: str, value: Expr, inputs: Expr) -> None
         )
 
 
-def process_block(graph: Draft, node: Random, random: Iterable[str]) -> ProcessBlock:
+def process_block(draft: Draft, node: Random, random: Iterable[str]) -> ProcessBlock:
     """The block of a process: jointly Gaussian over all points, so exact under every method.
 
     `random` names the term's edges that are not data, of which only the outcome may be.
@@ -86,14 +87,14 @@ def process_block(graph: Draft, node: Random, random: Iterable[str]) -> ProcessB
     return ProcessBlock(
         name=node.name,
         plates=node.plates,
-        latent=latent_names(graph, [node]),
+        latent=latent_names(draft, [node]),
         choice=Choice(EXACT, f"Gaussian process ({process.kernel}), {points}", accuracy, reason),
         out=node,
         process=process,
     )
 
 
-def check_size(name: str, process: Process, sizes: Mapping[str, int]) -> None:
+def check_size(name: str, process: ProcessTerm, sizes: Mapping[str, int]) -> None:
     """Refuses a dense covariance that is too large, before anything is compiled."""
     points = process.points(sizes)
     if process.inducing is None and points > LARGEST:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ...factors.domains import boolean
@@ -13,14 +11,16 @@ from ..algebra.linear import linear_form
 from ..algebra.squares import square_of
 from ..blocks.base import Block, Choice
 from ..blocks.site import LinearForm, SiteBlock
-from ..blocks.table import TruthTable
+from ..blocks.table import TruthTableBlock
 from ..blocks.whole import ProductBlock
 from ..graph import Draft
-from ..language.atoms import atom_key, powers
+from ..language.atoms import powers
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, Let, Random
+from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random, applies
+from ..language.operations import AND, GREATER
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
+from .slot_finder import discrete_key
 from .slots import comparison_block
 
 TRUE = Constant(np.array(True), (), boolean)
@@ -31,40 +31,40 @@ def ep_or_power(method: Method) -> Method:
     return method if method.name == "power" else EP
 
 
-def constraint_blocks(graph: Draft, name: str, expression: Expr) -> list[Block]:
-    method = graph.method_of(name)
+def constraint_blocks(draft: Draft, name: str, expression: Expr) -> list[Block]:
+    method = draft.method_of(name)
     expression = _strip_apply(expression)
-    if known_in(graph)(expression):
+    if known_in(draft)(expression):
         return []
-    if isinstance(expression, Apply) and expression.op == "and":
-        return [block for part in expression.args for block in constraint_blocks(graph, name, part)]
+    if applies(expression, AND):
+        return [block for part in expression.args for block in constraint_blocks(draft, name, part)]
     if method.name in ("vmp", "ncvmp"):
         raise UnsupportedError(
             f"'{name}' is a constraint, whose divergence under VMP is infinite: "
             "a Gaussian belief puts mass where it fails. "
             f"Use method='auto', or EP for this factor: method={{'{name}': 'ep', ...}}."
         )
-    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
-        square = square_of(expression, known_in(graph))
+    if applies(expression, GREATER) and not _of_classes(expression):
+        square = square_of(expression, known_in(draft))
         if square is not None and not square.outside:
-            return [_boolean_block(graph, name, part, TRUE, method) for part in square.inside()]
-    return [_boolean_block(graph, name, expression, TRUE, method)]
+            return [_boolean_block(draft, name, part, TRUE, method) for part in square.inside()]
+    return [_boolean_block(draft, name, expression, TRUE, method)]
 
 
 def _strip_apply(expr: Expr) -> Expr:
     return expr.expression if isinstance(expr, Let) and isinstance(expr.expression, Apply) else expr
 
 
-def let_block(graph: Draft, node: Let) -> Block:
-    method = graph.method_of(node.name)
+def let_block(draft: Draft, node: Let) -> Block:
+    method = draft.method_of(node.name)
     if node.domain.is_discrete:
         if method.name in ("vmp", "ncvmp"):
             raise UnsupportedError(
                 f"'{node.name}' is a deterministic discrete expression; under VMP its divergence is infinite. "
                 "Use method='auto' or 'ep' for it."
             )
-        return _boolean_block(graph, node.name, node.expression, node, method)
-    known = known_in(graph)
+        return _boolean_block(draft, node.name, node.expression, node, method)
+    known = known_in(draft)
     form = linear_form(node.expression, known) if node.domain.is_real else None
     if form is None and (curve := _product_of_two(node.expression, known)) is not None:
         operator = "one integral along the curve, 241 stretched nodes"
@@ -73,7 +73,7 @@ def let_block(graph: Draft, node: Let) -> Block:
         return ProductBlock(
             name=node.name,
             plates=node.plates,
-            latent=latent_names(graph, [node.expression]),
+            latent=latent_names(draft, [node.expression]),
             choice=Choice(ep_or_power(method), operator, "quadrature", reason),
             out=node,
             coefficients=coefficients,
@@ -89,16 +89,16 @@ def let_block(graph: Draft, node: Let) -> Block:
     block = SiteBlock(
         name=node.name,
         plates=node.plates,
-        latent=latent_names(graph, [node.expression]),
+        latent=latent_names(draft, [node.expression]),
         choice=Choice(ep_or_power(method), operator, "exact", reason),
         out=node,
         form=form,
     )
-    one = len(form.terms) == 1 and known_scales(graph, [form.terms[0].variable])
+    one = len(form.terms) == 1 and known_scales(draft, [form.terms[0].variable])
     return exact_observation(block, node) if one else block
 
 
-def _product_of_two(expr: Expr, known: Callable[[Expr], bool]) -> tuple | None:
+def _product_of_two(expr: Expr, known: IsData) -> tuple | None:
     """The data and the two positive variables, with exponents one or minus one, of which an expression is the product.
 
     None for anything else, and where the variables have not the plates of the expression.
@@ -112,16 +112,16 @@ def _product_of_two(expr: Expr, known: Callable[[Expr], bool]) -> tuple | None:
     return (parts[0][0], tuple(bases)) if len(bases) == 2 and all(fits) and all(same) else None
 
 
-def _boolean_block(graph: Draft, name: str, expression: Expr, out: Expr, method: Method) -> Block:
-    known = known_in(graph)
+def _boolean_block(draft: Draft, name: str, expression: Expr, out: Expr, method: Method) -> Block:
+    known = known_in(draft)
     expression = _strip_apply(expression)
-    latent = latent_names(graph, [expression])
+    latent = latent_names(draft, [expression])
     plates = expression.plates
     observed = known(out) or out is TRUE
-    if isinstance(expression, Apply) and expression.op == "greater" and not _of_classes(expression):
+    if applies(expression, GREATER) and not _of_classes(expression):
         form = _form_of(expression, known)
         if form is None:
-            return comparison_block(graph, name, expression, out, observed, method)
+            return comparison_block(draft, name, expression, out, observed, method)
         reason = "a constraint or comparison: infinite divergence under VMP, exact moments under EP"
         return SiteBlock(
             name=name,
@@ -140,7 +140,7 @@ def _boolean_block(graph: Draft, name: str, expression: Expr, out: Expr, method:
             f"its truth table would have 2^{len(atoms)} rows. Split it with m.let."
         )
     reason = "discrete states: EP is belief propagation"
-    return TruthTable(
+    return TruthTableBlock(
         name=name,
         plates=plates,
         latent=latent,
@@ -155,7 +155,7 @@ def _of_classes(expression: Apply) -> bool:
     return any(arg.domain.is_category for arg in expression.args)
 
 
-def _form_of(comparison: Apply, known: Callable[[Expr], bool]) -> LinearForm | None:
+def _form_of(comparison: Apply, known: IsData) -> LinearForm | None:
     """left - right of a comparison as a linear form, None where it is none."""
     try:
         return linear_form(comparison.args[0] - comparison.args[1], known)
@@ -163,7 +163,7 @@ def _form_of(comparison: Apply, known: Callable[[Expr], bool]) -> LinearForm | N
         return None
 
 
-def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Expr, ...]:
+def discrete_atoms(expression: Expr, known: IsData) -> tuple[Expr, ...]:
     """The random discrete variables that a discrete expression is made of; named expressions are atoms.
 
     An element chosen by a random index is made of the index and of all it may choose.
@@ -183,14 +183,10 @@ def discrete_atoms(expression: Expr, known: Callable[[Expr], bool]) -> tuple[Exp
         elif isinstance(node, Gather) and not known(node.index):
             stack += [node.index, node.source]
         elif isinstance(node, (Random, Let, Gather)) and node.domain.is_discrete:
-            found.setdefault(_named_key(node), node)
+            found.setdefault(discrete_key(node), node)
         else:
             raise UnsupportedError(
                 f"'{node}' inside '{expression}' is a comparison of random real numbers. "
                 f"Name it first, c = m.let('c', {node}), and use c in the expression."
             )
     return tuple(found.values())
-
-
-def _named_key(node: Expr) -> tuple:
-    return ("let", id(node)) if isinstance(node, Let) else atom_key(node)

@@ -12,20 +12,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from ...factors.domains import real
+from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
-from ...factors.factor import VECTOR_LINKS
-from ..algebra.linear import ONE, element_of, linear_term
+from ...factors.factor import Factor
+from ..algebra.linear import element_of, linear_term
 from ..blocks.slots import Branch, Edge, Quantity, Slot
-from ..language.atoms import MINUS_ONE, atom_key
+from ..language.atoms import MINUS_ONE, ONE, atom_key, product
 from ..language.monomials import expand
-from ..language.nodes import Apply, Expr, Gather, Let, Random, parents
+from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
+from ..language.operations import DOT, OVER_CLASSES, SUM
 
-Known = Callable[[Expr], bool]
-SCALAR = ("real", "positive", "unit", "count")
+COUPLING = {
+    DOT: "is a product of two random vectors",
+    SUM: "sums random numbers over a plate",
+    **dict.fromkeys(OVER_CLASSES, "couples all classes"),
+}
+"""Operations that read more numbers than quadrature takes, each in words."""
 
 
 class NoSlots(UnsupportedError):
@@ -37,6 +41,11 @@ class NoSlots(UnsupportedError):
     def __init__(self, problem: str, remedy: str = "", otherwise: str = "") -> None:
         super().__init__(" ".join(filter(None, (problem, remedy, otherwise))))
         self.problem, self.remedy = problem, remedy
+
+
+def is_integrable(domain: Domain) -> bool:
+    """Whether quadrature takes single numbers of a domain: those that may be exactly zero have no density."""
+    return domain.is_numeric and not domain.is_sparse
 
 
 def beside(refusal: UnsupportedError, lacking: str) -> UnsupportedError:
@@ -51,7 +60,7 @@ def discrete_key(expr: Expr) -> tuple:
     return ("let", id(expr)) if isinstance(expr, Let) else atom_key(expr)
 
 
-def discrete_elements(exprs: Iterable[Expr], known: Known, name: str) -> tuple[Expr, ...]:
+def discrete_elements(exprs: Iterable[Expr], known: IsData, name: str) -> tuple[Expr, ...]:
     """The random discrete elements that expressions are made of or indexed by, each once."""
     found: dict[tuple, Expr] = {}
     stack = list(exprs)
@@ -82,8 +91,8 @@ def discrete_elements(exprs: Iterable[Expr], known: Known, name: str) -> tuple[E
     return tuple(found.values())
 
 
-def given_states(known: Known, discrete: tuple[Expr, ...]) -> Known:
-    """Tells whether an expression is data once the discrete elements have a state."""
+def given_states(known: IsData, discrete: tuple[Expr, ...]) -> IsData:
+    """Whether an expression is data once the discrete elements have a state."""
     keys = {discrete_key(expr) for expr in discrete}
 
     def given(expr: Expr) -> bool:
@@ -112,19 +121,19 @@ class Edges:
 
 @dataclasses.dataclass(frozen=True)
 class Finder:
-    """Makes branches; `given` tells what is data given the discrete states, `name` whose factor it is."""
+    """Makes branches; `given` decides what is data given the discrete states, `name` whose factor it is."""
 
     name: str
-    given: Known
+    given: IsData
     edges: Edges
 
-    def density(self, factor: Any, out: Expr, args: Mapping[str, Expr]) -> Branch:
+    def density(self, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch:
         """All random arguments as slots."""
         return Branch(factor, "density", out, args, self.slots([out, *args.values()]))
 
     def linked(
         self,
-        factor: Any,
+        factor: Factor | None,
         link: str,
         out: Expr | None,
         args: Mapping[str, Expr],
@@ -158,8 +167,8 @@ class Finder:
             chosen = next((number for number in numbers if number in linear), None)
             left = [atom for atom, number in zip(atoms, numbers, strict=True) if number != chosen or number is None]
             roots.extend(left)
-            product = functools.reduce(operator.mul, [*coefficients, *left], ONE)
-            (rest if chosen is None else members.setdefault(chosen, [])).append(product)
+            factor = product([*coefficients, *left])
+            (rest if chosen is None else members.setdefault(chosen, [])).append(factor)
         shift = functools.reduce(operator.add, rest) if rest else None
         totals = tuple((number, functools.reduce(operator.add, parts)) for number, parts in members.items())
         return Quantity(totals, shift)
@@ -224,10 +233,10 @@ class Finder:
             found[atom_key(node)] = form
             return
         variable = element_of(node, self.given)
-        if variable is not None and variable.domain.kind in SCALAR:
+        if variable is not None and is_integrable(variable.domain):
             found[atom_key(node)] = self._bare(variable, node, self.edges.number(variable, node, None, node))
             return
-        if isinstance(node, (Random, Gather)) or (isinstance(node, Apply) and node.op in ("dot", "sum", *VECTOR_LINKS)):
+        if isinstance(node, (Random, Gather)) or applies(node, *COUPLING):
             raise self._why_not(node)
         for child in parents(node):
             self._collect(child, found)
@@ -239,14 +248,14 @@ class Finder:
         members: dict[int, list[Expr]] = {}
         offsets = []
         for coefficients, atoms in expand(node, self.given):
-            product = functools.reduce(operator.mul, coefficients, ONE)
+            factor = product(coefficients)
             if not atoms:
-                offsets.append(product)
+                offsets.append(factor)
                 continue
             number = self._edge(atoms[0]) if len(atoms) == 1 else None
             if number is None:
                 return None
-            members.setdefault(number, []).append(product)
+            members.setdefault(number, []).append(factor)
         totals = tuple((number, functools.reduce(operator.add, parts)) for number, parts in members.items())
         return Slot(real, node, totals, functools.reduce(operator.add, offsets) if offsets else None)
 
@@ -257,11 +266,7 @@ class Finder:
                 "variables.",
                 "Index the variables in it instead: write a[i] * b[i] for (a * b)[i].",
             )
-        what = {
-            "dot": "is a product of two random vectors",
-            **dict.fromkeys(VECTOR_LINKS, "couples all classes"),
-            "sum": "sums random numbers over a plate",
-        }.get(getattr(node, "op", ""), f"is a random {node.domain}")
+        what = COUPLING[node.operation] if isinstance(node, Apply) else f"is a random {node.domain}"
         return NoSlots(
             f"'{self.name}' cannot run under EP: '{node}' {what}, and EP would need an integral over all of its "
             "coordinates.",
@@ -283,7 +288,7 @@ def _repeated(atom: Expr, atoms: tuple[Expr, ...]) -> bool:
     return sum(atom_key(atom) == atom_key(other) for other in atoms) > 1
 
 
-def difference(left: Expr, right: Expr | None, given: Known) -> list:
+def difference(left: Expr, right: Expr | None, given: IsData) -> list:
     """left - right as a list of products (coefficients, atoms)."""
     parts = expand(left, given)
     if right is None:

@@ -10,28 +10,27 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...factors.errors import UnsupportedError
-from ...factors.factor import Switch
+from ...factors.factor import Factor, Switch
 from ...factors.roles import ScalarGaussian, VectorGaussian
 from ..algebra.known import known_in, latent_names, ungathered
-from ..algebra.maxima import sides
+from ..algebra.maxima import maximum_sides
 from ..algebra.squares import square_of
 from ..blocks.base import Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.slots import Branch, Edge, SlotsBlock
 from ..graph import Draft, Facts
-from ..language.atoms import atom_key
+from ..language.atoms import ONE, atom_key
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Plate, Random, unnamed
+from ..language.nodes import Apply, Constant, Expr, IsData, Plate, Random, unnamed
 from ..methods import EP, Method
-from .slot_finder import ONE, Edges, Finder, NoSlots, difference, discrete_elements, given_states
+from .slot_finder import Edges, Finder, NoSlots, difference, discrete_elements, given_states
 from .vector_gaussian import vector_branch
 
 MOST_STATES = 256
-Known = Callable[[Expr], bool]
 
 
 class _Factor(NamedTuple):
@@ -43,14 +42,14 @@ class _Factor(NamedTuple):
     out: Expr
 
 
-def term_block(graph: Facts, block: EnergyBlock, method: Method, reason: str) -> SlotsBlock:
+def term_block(facts: Facts, block: EnergyBlock, method: Method, reason: str) -> SlotsBlock:
     """The block of one term; `block` has its name, outcome, factor and arguments."""
     base = _Factor(block.name, block.out.plates, block.latent, block.out)
-    found = _block(graph, base, [(block.factor, block.args)], None, method, reason)
+    found = _block(facts, base, [(block.factor, block.args)], None, method, reason)
     return dataclasses.replace(found, args=block.args)
 
 
-def switch_block(graph: Draft, node: Random, method: Method) -> SlotsBlock:
+def switch_block(draft: Draft, node: Random, method: Method) -> SlotsBlock:
     """The block of a switch: one branch for every state of its selector."""
     switch = node.term
     assert isinstance(switch, Switch)
@@ -58,15 +57,15 @@ def switch_block(graph: Draft, node: Random, method: Method) -> SlotsBlock:
     if switch.selector.domain.is_boolean:  # written true first; as a number true is 1
         cases = cases[::-1]
     exprs = [node, switch.selector, *(arg for _, args in cases for arg in args.values())]
-    base = _Factor(node.name, node.plates, latent_names(graph, exprs), node)
-    return _block(graph, base, cases, switch.selector, method, "asked for: a gate under EP")
+    base = _Factor(node.name, node.plates, latent_names(draft, exprs), node)
+    return _block(draft, base, cases, switch.selector, method, "asked for: a gate under EP")
 
 
 def comparison_block(
-    graph: Draft, name: str, expression: Apply, out: Expr, observed: bool, method: Method
+    draft: Draft, name: str, expression: Apply, out: Expr, observed: bool, method: Method
 ) -> SlotsBlock:
     """left > right where that is linear in some Gaussian variables, whatever else it depends on."""
-    known = known_in(graph)
+    known = known_in(draft)
     discrete = discrete_elements([*expression.args], known, name) + (() if observed else (out,))
     given = given_states(known, discrete)
     finder = Finder(name, given, Edges())
@@ -80,12 +79,12 @@ def comparison_block(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
             "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
         )
-    base = _Factor(name, expression.plates, latent_names(graph, [expression]), out)
+    base = _Factor(name, expression.plates, latent_names(draft, [expression]), out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
     return _finished(base, finder.edges.all(), discrete, (case,), None, known, method, reason)
 
 
-def _half_lines(finder: Finder, expression: Apply, out: Expr, known: Known) -> tuple[Branch, ...]:
+def _half_lines(finder: Finder, expression: Apply, out: Expr, known: IsData) -> tuple[Branch, ...]:
     """The two half lines of a square that a constraint bounds from below, each in closed form; else nothing.
 
     Only where the outcome is certain: of the opposite both must hold.
@@ -98,7 +97,7 @@ def _half_lines(finder: Finder, expression: Apply, out: Expr, known: Known) -> t
     return tuple(branch for branch in found if branch is not None)
 
 
-def _jumps(branch: Branch, given: Known) -> bool:
+def _jumps(branch: Branch, given: IsData) -> bool:
     """Whether the sign of a single coefficient, linear in a single real slot, decides a step."""
     if len(branch.slots) != 1 or not branch.slots[0].domain.is_real or len(branch.members) != 1:
         return False
@@ -109,14 +108,14 @@ def _jumps(branch: Branch, given: Known) -> bool:
 
 
 def _block(
-    graph: Facts,
+    facts: Facts,
     base: _Factor,
     cases: list[tuple],
     selector: Expr | None,
     method: Method,
     reason: str,
 ) -> SlotsBlock:
-    known, name = known_in(graph), base.name
+    known, name = known_in(facts), base.name
     exprs = [base.out, *(arg for _, args in cases for arg in args.values())]
     discrete = discrete_elements(exprs, known, name)
     if selector is not None:
@@ -136,29 +135,32 @@ def _block(
     return _finished(base, edges, discrete, found, number, known, method, reason)
 
 
-def _branches(finder: Finder, factor, out: Expr, args) -> tuple[Branch, ...]:
+def _branches(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> tuple[Branch, ...]:
     """A Gaussian with a maximum in its mean is split into its two sides; one branch for all else."""
     role = factor.role
-    split = sides([args[role.mean]], finder.given) if isinstance(role, ScalarGaussian) else None
-    if split is None:
+    if not isinstance(role, ScalarGaussian) or not (split := maximum_sides([args[role.mean]], finder.given)):
         return (_branch(finder, factor, out, args),)
     found = []
     for side in split:
         here = side.of_all(args)
         parts, above = difference(here[role.mean], out, finder.given), expand(side.above, finder.given)
-        inner = sides(here.values(), finder.given) or sides([side.above], finder.given)
+        inner = maximum_sides(here.values(), finder.given) or maximum_sides([side.above], finder.given)
         # The positivity of two quantities at once has no closed form.
         found.append(inner or _gaussian(finder, factor, here, parts, above))
     linked = tuple(branch for branch in found if isinstance(branch, Branch))
     return linked if len(linked) == len(split) else (_branch(finder, factor, out, args),)
 
 
-def _gaussian(finder: Finder, factor, args, parts: list, side: list | None = None) -> Branch | None:
-    precision = args[factor.role.precision]
-    return finder.linked(factor, "identity", None, {factor.role.precision: precision}, parts, (precision,), side)
+def _gaussian(
+    finder: Finder, factor: Factor, args: Mapping[str, Expr], parts: list, side: list | None = None
+) -> Branch | None:
+    role = factor.role
+    assert isinstance(role, ScalarGaussian)
+    precision = args[role.precision]
+    return finder.linked(factor, "identity", None, {role.precision: precision}, parts, (precision,), side)
 
 
-def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
+def _branch(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch:
     """The factor in closed form over Gaussian edges where it has one, else over slots alone."""
     branch = None
     if isinstance(factor.role, ScalarGaussian):
@@ -166,7 +168,7 @@ def _branch(finder: Finder, factor, out: Expr, args) -> Branch:
     elif isinstance(factor.role, VectorGaussian):
         branch = vector_branch(finder, factor, out, args)
     elif factor.sites and finder.given(out):
-        edge = getattr(factor, "site_edge", None) or next(iter(args))
+        edge = factor.site_edge or next(iter(args))
         others = {name: arg for name, arg in args.items() if name != edge}
         argument = unnamed(args[edge])
         plain = all(map(finder.given, others.values()))
@@ -209,7 +211,7 @@ def _finished(
     discrete: tuple[Expr, ...],
     cases: tuple[tuple[Branch, ...], ...],
     selector: int | None,
-    known: Known,
+    known: IsData,
     method: Method,
     reason: str,
 ) -> SlotsBlock:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Mapping
 
+from ...factors.factor import Factor
 from ...factors.roles import LinearGaussian
-from ..algebra.linear import ONE, element_of
+from ..algebra.linear import element_of
 from ..blocks.slots import Branch
-from ..language.atoms import MINUS_ONE
+from ..language.atoms import MINUS_ONE, ONE
 from ..language.monomials import SUBTRACTED
-from ..language.nodes import Apply, Expr, Let
+from ..language.nodes import Expr, Let, applies
+from ..language.operations import DIVIDE, MULTIPLY
 from .slot_finder import Finder
 
 
-def vector_branch(finder: Finder, factor, out: Expr, args) -> Branch | None:
+def vector_branch(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr]) -> Branch | None:
     """A vector Gaussian of known precision in closed form over vectors; None where it is no linear form of these."""
-    role: LinearGaussian = factor.role
+    role = factor.role
+    assert isinstance(role, LinearGaussian)
     precision = args[role.precision]
     if not finder.given(precision):
         return None
@@ -46,18 +50,16 @@ def _parts(expr: Expr, scale: Expr, finder: Finder) -> list[tuple[Expr, Expr]] |
     variable = element_of(expr, finder.given)
     if variable is not None:
         return [(scale, expr)] if variable.domain.is_vector else None
-    if not isinstance(expr, Apply):
-        return None
-    if expr.op in SUBTRACTED:
-        signs = zip(expr.args, SUBTRACTED[expr.op], strict=True)
+    if applies(expr, *SUBTRACTED):
+        signs = zip(expr.args, SUBTRACTED[expr.operation], strict=True)
         found = [_parts(part, MINUS_ONE * scale if minus else scale, finder) for part, minus in signs]
         return None if None in found else [pair for own in found for pair in own or ()]
-    if expr.op in SCALED:
+    if applies(expr, *SCALED):
         left, right = expr.args
         vector, number = (left, right) if left.domain.is_vector else (right, left)
         if finder.given(number) and not number.domain.is_vector:
-            return _parts(vector, SCALED[expr.op](scale, number), finder)
+            return _parts(vector, SCALED[expr.operation](scale, number), finder)
     return None
 
 
-SCALED = {"multiply": operator.mul, "divide": operator.truediv}  # a vector by a number
+SCALED = {MULTIPLY: operator.mul, DIVIDE: operator.truediv}  # a vector by a number

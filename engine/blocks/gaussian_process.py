@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from ...compiler.blocks.base import Block
-from ...compiler.blocks.whole import Process, ProcessBlock
+from ...compiler.blocks.whole import ProcessBlock, ProcessTerm
 from ...compiler.data.keys import is_present, learned_process
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.rules.gaussian_process import check_size, process_of
@@ -62,39 +62,39 @@ class Anchor(NamedTuple):
 # Layout: a variable has its plates in any order; here functions come first, then points ------------------------------
 
 
-def _functions(node: Random, process: Process) -> tuple[Plate, ...]:
+def _functions(node: Random, process: ProcessTerm) -> tuple[Plate, ...]:
     """The plates that count independent functions."""
     return tuple(plate for plate in node.plates if plate not in set(process.over))
 
 
-def _laid_out(placed: Placed, node: Random, process: Process, scope: Scope) -> Float[Array, "functions points"]:
+def _laid_out(placed: Placed, node: Random, process: ProcessTerm, scope: Scope) -> Float[Array, "functions points"]:
     """A value by (functions, points)."""
     full = spread(placed, (*_functions(node, process), *process.over), scope.sizes)
     return full.reshape((-1, process.points(scope.sizes)))
 
 
 def _from_flat(
-    array: Float[Array, " elements"], node: Random, process: Process, scope: Scope
+    array: Float[Array, " elements"], node: Random, process: ProcessTerm, scope: Scope
 ) -> Float[Array, "functions points"]:
     """A flat array over the variable's plates by (functions, points)."""
     shape = [scope.sizes[plate.name] for plate in node.plates]
     return _laid_out(Placed(array.reshape(shape), node.plates), node, process, scope)
 
 
-def _placed(array: Float[Array, "functions points"], node: Random, process: Process, scope: Scope) -> Placed:
+def _placed(array: Float[Array, "functions points"], node: Random, process: ProcessTerm, scope: Scope) -> Placed:
     """An array by (functions, points), placed on the variable's plates."""
     plates = (*_functions(node, process), *process.over)
     return arrange(Placed(array.reshape([scope.sizes[plate.name] for plate in plates]), plates), node.plates)
 
 
-def _points(process: Process, scope: Scope) -> Float[Array, "points dimension"]:
+def _points(process: ProcessTerm, scope: Scope) -> Float[Array, "points dimension"]:
     """The inputs in rows."""
     inputs = value(process.inputs, scope)
     dimension = inputs.value.shape[len(inputs.plates) :]
     return jnp.asarray(spread(inputs, process.over, scope.sizes), float).reshape((-1, *(dimension or (1,))))
 
 
-def _parameters(node: Random, process: Process, scope: Scope) -> tuple[Parameters, Axes]:
+def _parameters(node: Random, process: ProcessTerm, scope: Scope) -> tuple[Parameters, Axes]:
     """The kernel's parameters by name, and for each the axis of the functions, None where all share it."""
     over = _functions(node, process)
     values: Parameters = {}
@@ -111,7 +111,7 @@ def _parameters(node: Random, process: Process, scope: Scope) -> tuple[Parameter
 # The prior ------------------------------------------------------------------------------------------------------------
 
 
-def _prior(process: Process, values: Parameters, x: Float[Array, "points dimension"]) -> Prior:
+def _prior(process: ProcessTerm, values: Parameters, x: Float[Array, "points dimension"]) -> Prior:
     """The prior of one function at the points x."""
     kernel = process.kernel
     diagonal = variance(kernel, values, x)
@@ -123,7 +123,7 @@ def _prior(process: Process, values: Parameters, x: Float[Array, "points dimensi
 
 
 def _cross(
-    process: Process, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
+    process: ProcessTerm, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
 ) -> Float[Array, "rank new"]:
     """What `predict` of the prior at x needs to know of new points: its covariances with these, or its factor there."""
     if process.inducing is None:
@@ -132,7 +132,7 @@ def _cross(
 
 
 def _half(
-    process: Process, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
+    process: ProcessTerm, values: Parameters, x: Float[Array, "points dimension"], new: Float[Array, "new dimension"]
 ) -> Float[Array, "inducing new"]:
     """The factor of the sparse prior at x, at new points."""
     z = _inducing(process, values, x)
@@ -141,7 +141,7 @@ def _half(
 
 
 def _inducing(
-    process: Process, values: Parameters, x: Float[Array, "points dimension"]
+    process: ProcessTerm, values: Parameters, x: Float[Array, "points dimension"]
 ) -> Float[Array, "inducing dimension"]:
     """The inducing inputs: as given, or as many of the points as asked for."""
     if not isinstance(process.inducing, int):
@@ -208,7 +208,7 @@ def solve(
 
 def _solved(
     node: Random,
-    process: Process,
+    process: ProcessTerm,
     prior: Prior,
     mean: Float[Array, "functions points"],
     axes: Axes,

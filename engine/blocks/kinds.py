@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
-from ...compiler.blocks.table import ConditionalTable, TruthTable
+from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
 from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
@@ -67,7 +67,7 @@ def _site_evidence(
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
     SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
     **dict.fromkeys(
-        (TruthTable, ConditionalTable),
+        (TruthTableBlock, ConditionalTableBlock),
         Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),
     ),
     SlotsBlock: Kind(slot_data.prepare, slots.initial, slots.update, slots.accumulate, slots.evidence),

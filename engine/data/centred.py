@@ -17,9 +17,10 @@ import numpy as np
 from jaxtyping import Float
 
 from ...compiler.algebra.known import known_in
-from ...compiler.algebra.linear import ONE, linear_term
+from ...compiler.algebra.linear import linear_term
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
+from ...compiler.language.atoms import ONE
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Expr, Input, Random, inside, parents
 from ...factors.arrays import Array

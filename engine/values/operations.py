@@ -170,7 +170,7 @@ EACH: dict[type[rules.Average], Callable[..., PyTree]] = {
     rules.Stacked: _stacked,
     rules.Polynomial: polynomial,
     rules.Number: lambda rule, x: number_of(x),
-    rules.Projection: lambda rule, x, a: Real(jnp.dot(a.mean, x), jnp.dot(x @ a.covariance, x)),
+    rules.InnerProductWithData: lambda rule, x, a: Real(jnp.dot(a.mean, x), jnp.dot(x @ a.covariance, x)),
     rules.SquaredLength: _squared_length,
     rules.InnerProduct: _inner_product,
     rules.Exponential: lambda rule, s: LogNormalNumber(s.mean, s.variance),
@@ -183,7 +183,7 @@ WHOLE: dict[type[rules.Average], Callable[..., Placed]] = {
     rules.PlateSum: _along(lambda v: Vector(v.mean.sum(0), v.covariance.sum(0))),
     rules.Elements: _along(lambda x: Vector(x.mean, jnp.diag(x.variance))),
     rules.NumberSum: _along(lambda s: Real(s.mean.sum(), s.variance.sum())),
-    rules.Together: lambda rule, scope: together(
+    rules.JointVector: lambda rule, scope: together(
         rule.expr.args, rule.expr.plates, scope.moments, scope.joints, scope.sizes
     ),
 }

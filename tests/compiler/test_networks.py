@@ -7,7 +7,7 @@ import pytest
 
 import cavity as cv
 from cavity.compiler.blocks.energy import EnergyBlock
-from cavity.compiler.blocks.table import ConditionalTable, TableBlock, TruthTable
+from cavity.compiler.blocks.table import ConditionalTableBlock, TableBlock, TruthTableBlock
 from cavity.compiler.discrete.elimination import Elimination, Node, Tangled, elimination
 from cavity.compiler.discrete.loops import loops_among, short_loops
 from cavity.compiler.discrete.networks import NetworkBlock
@@ -74,7 +74,11 @@ TRIANGLE = pairs((0, 1), (1, 2), (0, 2))
 
 
 def test_trees_stay_belief_propagation():
-    assert set(kinds(*pairs((0, 1), (1, 2)), accuracy="best").values()) <= {EnergyBlock, TruthTable, ConditionalTable}
+    assert set(kinds(*pairs((0, 1), (1, 2)), accuracy="best").values()) <= {
+        EnergyBlock,
+        TruthTableBlock,
+        ConditionalTableBlock,
+    }
 
 
 @pytest.mark.parametrize(

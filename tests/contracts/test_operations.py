@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
+import pickle
 
 import jax
 import numpy as np
@@ -15,7 +17,7 @@ import cavity as cv
 from cavity.compiler.algebra import averages, averaging, parity
 from cavity.compiler.language import monomials, operators
 from cavity.compiler.language.atoms import atom_key
-from cavity.compiler.language.operations import OPERATIONS, Reach, result_domain
+from cavity.compiler.language.operations import OPERATIONS, Operation, Reach
 from cavity.engine.values.operations import ALONG, EACH, PROBABILITIES, REPEATED, VALUELESS, VALUES, WHOLE
 from cavity.factors import LINKS, domains
 from cavity.factors.errors import ModelError
@@ -111,7 +113,7 @@ def accepted(op):
         if op == "matvec" and kinds != ("matrix", "vector"):  # `@` chooses it
             continue
         with contextlib.suppress(ModelError):
-            yield kinds, result_domain(op, [DOMAINS[k] for k in kinds], refuse, **OPTIONS.get(op, {}))
+            yield kinds, OPERATIONS[op].domain([DOMAINS[k] for k in kinds], refuse, **OPTIONS.get(op, {}))
 
 
 def refuse(*reason):
@@ -120,7 +122,14 @@ def refuse(*reason):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_tables_speak_of_declared_operations(table):
-    assert set(TABLES[table]) <= set(OPERATIONS)
+    names = {key.name if isinstance(key, Operation) else key for key in TABLES[table]}
+    assert names <= set(OPERATIONS)
+
+
+def test_copies_of_expressions_share_their_operations():
+    for operation in OPERATIONS.values():
+        assert copy.deepcopy(operation) is operation
+        assert pickle.loads(pickle.dumps(operation)) is operation
 
 
 def test_every_operation_has_a_value_or_a_sentence():

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ....compiler.discrete.cells import Cell, Edge, Part
+from ....compiler.discrete.cells import Cell, FactorTable, TableEdge
 from ....compiler.discrete.elimination import Node
 from ....compiler.discrete.networks import Network, NetworkBlock
 from ....compiler.language.nodes import Apply, Let, Plate, Random
@@ -107,7 +107,7 @@ def _logs(variable: Random | Let, natural: Array, scope: Scope) -> Float[Array, 
 # Tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _table(part: Part, scope: Scope) -> Named:
+def _table(part: FactorTable, scope: Scope) -> Named:
     """The logarithms of a part over its plates and axes, as one array."""
     grids = {tables.key_of(edge.variable): _grid(edge, scope) for edge in part.edges}
     if part.chain is None:
@@ -118,7 +118,7 @@ def _table(part: Part, scope: Scope) -> Named:
     return Named(_over(table.value, table.plates, axes), axes)
 
 
-def _grid(edge: Edge, scope: Scope) -> Placed:
+def _grid(edge: TableEdge, scope: Scope) -> Placed:
     """The values of a variable at all states: those of its element, or of all elements along `edge.whole`."""
     numbers = jnp.arange(edge.axes[0].size)
     values = numbers > 0 if edge.variable.domain.is_boolean else numbers
@@ -130,7 +130,7 @@ def _grid(edge: Edge, scope: Scope) -> Placed:
     return Placed(jnp.stack(elements).reshape((*sizes, *shape)), (*edge.whole, *edge.axes))
 
 
-def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
+def _chain_table(part: FactorTable, chain: Apply, scope: Scope, grids: dict[tuple, Placed]) -> Placed:
     """after = before + element, or the same with `and`, `or`."""
     element = tables.evaluate(chain.args[0], scope, grids)
     before, after = (jnp.arange(axis.size) for axis in part.ends)
@@ -141,7 +141,7 @@ def _chain_table(part: Part, chain: Apply, scope: Scope, grids: dict[tuple, Plac
     return Placed(jnp.where(total == after, 0.0, NEVER), (*element.plates, *part.ends))
 
 
-def _cell(part: Part, cell: Cell, whole: Named) -> jax.Array:
+def _cell(part: FactorTable, cell: Cell, whole: Named) -> jax.Array:
     """The part's table at one place, over the cell's plates and nodes."""
     table, axes = whole.logs, list(whole.axes)
     for plate, k in cell.place:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int
 
-from ....compiler.blocks.table import ConditionalTable, TableBlock, TruthTable
+from ....compiler.blocks.table import ConditionalTableBlock, TableBlock, TruthTableBlock
 from ....compiler.language.atoms import atom_key
 from ....compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random
 from ....compiler.rules.logic import TRUE
@@ -114,10 +114,10 @@ def log_density(block: TableBlock, scope: Scope, grids: dict[AtomKey, Placed]) -
 def _log_density(block: TableBlock, scope: Scope, grids: dict[AtomKey, Placed]) -> Placed:
     outcome = grids.get(key_of(block.out)) if block.out is not TRUE else Placed(jnp.asarray(True), ())
     outcome = value(block.out, scope) if outcome is None else outcome
-    if isinstance(block, TruthTable):
+    if isinstance(block, TruthTableBlock):
         truth = evaluate(block.expression, scope, grids)
         return mapped(lambda a, b: jnp.where(a == b, 0.0, -jnp.inf), truth, outcome)
-    assert isinstance(block, ConditionalTable)
+    assert isinstance(block, ConditionalTableBlock)
     cases = [evaluate(arg, scope, grids) for arg in block.args.values()]
     if block.selector is None:
         (probability,) = cases
