@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from ...compiler.graph import Joint, Plan
 from ...compiler.language.nodes import Constant, Expr, Let, Plate, Random, inside, parents
 from ...factors.factor import Term
 from ...factors.roles import Process
+from ..support.compiled import compiled
 from ..support.recent import Recent
 from ..values import row_blocks as blocks
 from ..values.joint_beliefs import joint_sizes
@@ -37,7 +39,8 @@ def predictor(
     def make() -> tuple[Plan, Callable[..., Any]]:
         graph = dataclasses.replace(plan, observed=observed, joints=joints)
         # The plan is kept too: while it lives, no other has its identity.
-        return plan, jax.jit(lambda data, found: predictions(graph, names, dict(sizes), data, found))
+        declared = graph.model.inputs, graph.model.randoms, graph.model.lets, graph.model.constraints
+        return plan, compiled("predict", (graph, declared, names, sizes), partial(predictions, graph, names, sizes))
 
     members = tuple(tuple(member.name for member in joint.members) for joint in joints)
     return kept.get((id(plan), members, names, observed, tuple(sorted(sizes.items()))), make)[1]

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable
 from typing import Any, final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...factors.conditional import Conditional, inverted
 from ...factors.errors import UnsupportedError
+from ...factors.records import fixed
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
 from .shown import Shown
@@ -41,8 +41,8 @@ class Compound(Shown):
     sources: tuple[Any, ...]
     known: tuple[Array, ...]
     projection: Any
-    conditional: Conditional = eqx.field(static=True)
-    formulas: tuple[tuple[str, Tree], ...] = eqx.field(static=True)
+    conditional: Conditional = fixed()
+    formulas: tuple[tuple[str, Tree], ...] = fixed()
 
     # what a belief is asked ------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any, final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
 from ...factors.families import Family
 from ...factors.quadrature import HALF_LOG_2PI
+from ...factors.records import fixed
 from .cases import Projected
 
 _BISECTIONS = 80
@@ -104,7 +104,7 @@ class OnGrid(Family):
     coordinates: Any
     weights: Any
     width: Any
-    kind: str = eqx.field(static=True)
+    kind: str = fixed()
 
     def _values(self) -> Any:
         return FROM_REAL[self.kind](self.coordinates)

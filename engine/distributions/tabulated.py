@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...factors.quadrature import HALF_LOG_2PI
+from ...factors.records import fixed
 from ...factors.special import ndtr
 from .shown import Shown
 
@@ -29,7 +29,7 @@ class Tabulated(Shown):
 
     values: Array
     projection: Any
-    origin: str = eqx.field(static=True)
+    origin: str = fixed()
 
     def stand_in(self) -> Any:
         return self.projection

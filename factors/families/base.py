@@ -6,15 +6,16 @@ import abc
 import dataclasses
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+
+from ..records import Record
 
 Array = Any
 Naturals = tuple[Array, ...]
 
 
-class Family(eqx.Module):
+class Family(Record):
     """A distribution that a belief may have: what a user may ask of any of them."""
 
     @abc.abstractmethod
