@@ -33,7 +33,7 @@ class Facts:
     depends on: their marginals follow from the others.
     """
 
-    model: Any = dataclasses.field(metadata={"structure": False})  # what is decided of it is in the other fields
+    model: Any
     observed: frozenset[str]
     missing: frozenset[str]
     default: Method

@@ -16,9 +16,13 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
+from .language.model import Model
+
 OURS = ("cavity", "jax", "jaxlib", "numpy", "scipy", "equinox", "math", "operator", "functools", "builtins")
+DERIVED = (jax.custom_jvp, jax.custom_vjp)
 LARGEST = 2**20  # bytes of a constant that is compared, and kept with what was compiled
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
@@ -68,6 +72,8 @@ class _Reader:
                 return
         if callable(thing) and _home(thing) is not None:  # jitted functions and ufuncs of the libraries
             self.put("named", _home(thing))
+        elif isinstance(thing, DERIVED) or (hasattr(thing, "lower") and hasattr(thing, "__wrapped__")):
+            _of_functions(self, thing)
         elif dataclasses.is_dataclass(thing) and type(thing).__module__.split(".")[0] in OURS:
             _dataclass(self, thing)
         else:
@@ -110,9 +116,15 @@ def _dataclass(reader: _Reader, thing: Any) -> None:
     kind = type(thing)
     reader.put("record", kind.__module__, kind.__qualname__)
     for field in dataclasses.fields(thing):
-        if field.metadata.get("structure", True):
-            reader.put(field.name)
-            reader.read(getattr(thing, field.name))
+        reader.put(field.name)
+        reader.read(getattr(thing, field.name))
+
+
+def _model(reader: _Reader, model: Model) -> None:
+    """What is declared; the name is for printing only."""
+    if not reader.again(model):
+        for part in (model.plates, model.inputs, model.randoms, model.lets, model.constraints, model.sizes):
+            reader.read(part)
 
 
 def _type(reader: _Reader, kind: type) -> None:
@@ -156,6 +168,14 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
+def _of_functions(reader: _Reader, thing: Any) -> None:
+    """A function of JAX that is made of others: jitted, or with a derivative of its own."""
+    if not reader.again(thing):
+        reader.put(type(thing).__module__, type(thing).__qualname__)
+        for part in ("__wrapped__", "nondiff_argnums", "jvp", "fwd", "bwd"):
+            reader.read(getattr(thing, part, None))
+
+
 def _partial(reader: _Reader, partial: functools.partial[Any]) -> None:
     reader.put("partial")
     for part in (partial.func, partial.args, partial.keywords):
@@ -185,6 +205,7 @@ READINGS: tuple[tuple[Any, Callable[[_Reader, Any], None]], ...] = (
     ((tuple, list), _sequence),
     ((frozenset, set), _set),
     (Mapping, _mapping),
+    (Model, _model),
     (type, _type),
     (types.ModuleType, lambda reader, module: reader.put("module", module.__name__)),
     (types.FunctionType, _function),

@@ -15,7 +15,7 @@ def fixed() -> Any:
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(fixed,))
-class Record(abc.ABC):  # noqa: B024: which methods a record has is for those below to say
+class Record(abc.ABC):  # noqa: B024
     """What inherits from this is a frozen dataclass and a pytree of its fields, but for those that are `fixed`."""
 
     def __init_subclass__(cls, **options: Any) -> None:

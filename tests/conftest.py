@@ -22,6 +22,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from cavity.engine.support import compiled  # noqa: E402
+
 
 def pytest_addoption(parser):
     parser.addoption("--update-snapshots", action="store_true", help="write the committed plan snapshots anew")
@@ -59,6 +61,8 @@ def pytest_unconfigure(config):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_programs_end_with_their_module():
-    """JAX keeps every compiled function: gigabytes over the whole suite."""
+    """JAX keeps every compiled function, gigabytes over the whole suite; and each module counts its own."""
+    compiled.KEPT.clear()
     yield
+    compiled.KEPT.clear()
     jax.clear_caches()

@@ -39,8 +39,7 @@ def predictor(
     def make() -> tuple[Plan, Callable[..., Any]]:
         graph = dataclasses.replace(plan, observed=observed, joints=joints)
         # The plan is kept too: while it lives, no other has its identity.
-        declared = graph.model.inputs, graph.model.randoms, graph.model.lets, graph.model.constraints
-        return plan, compiled("predict", (graph, declared, names, sizes), partial(predictions, graph, names, sizes))
+        return plan, compiled("predict", (graph, names, sizes), partial(predictions, graph, names, sizes))
 
     members = tuple(tuple(member.name for member in joint.members) for joint in joints)
     return kept.get((id(plan), members, names, observed, tuple(sorted(sizes.items()))), make)[1]

@@ -90,10 +90,11 @@ def compiled(what: str, structure: tuple[Any, ...], function: Callable[..., Any]
 def types_of(arguments: Any) -> tuple[Any, ...]:
     """The shapes and types of nested arrays, and how they are nested."""
     leaves, nesting = jax.tree.flatten(arguments)
-    return (
-        nesting,
-        *((np.shape(leaf), np.result_type(leaf).str, getattr(leaf, "weak_type", False)) for leaf in leaves),
-    )
+    return nesting, *((np.shape(leaf), _type(leaf), getattr(leaf, "weak_type", False)) for leaf in leaves)
+
+
+def _type(leaf: Any) -> str:
+    return str(leaf.dtype if hasattr(leaf, "dtype") else np.result_type(leaf))
 
 
 def _in_a_thread(lowered: jax.stages.Lowered) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ from ...factors.errors import DataError
 
 LARGEST = 2**29  # bytes in the folder
 SUFFIX = ".program"
-PACKAGE = pathlib.Path(__file__).parents[2]
+PACKAGE, ROOMS = pathlib.Path(__file__).parents[2], ("factors", "compiler", "engine", "models")
 
 _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
 
@@ -172,7 +172,7 @@ def _trim(folder: pathlib.Path) -> None:
 @functools.cache
 def _surroundings() -> str:
     """All that decides how programs are compiled, beside settings that may change in a process."""
-    files = sorted(PACKAGE.glob("*/**/*.py"))
+    files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
     ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     device = jax.devices()[0]
     words = jax.__version__, jax.lib.__version__, platform.platform(), _processor(), device.device_kind
@@ -191,4 +191,4 @@ def _processor() -> str:
 @functools.cache
 def _register_routines() -> None:
     """Lets JAX name the routines of LAPACK to XLA, which it does when it lowers one: a program read back calls them."""
-    jax.jit(jnp.linalg.cholesky).lower(jnp.eye(1))
+    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), float))
