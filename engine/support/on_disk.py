@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import os
 import pathlib
 import pickle
@@ -175,7 +176,8 @@ def _surroundings() -> str:
     files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
     ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     device = jax.devices()[0]
-    words = jax.__version__, jax.lib.__version__, platform.platform(), _processor(), device.device_kind
+    releases = jax.__version__, importlib.metadata.version("jaxlib")
+    words = *releases, platform.platform(), _processor(), device.device_kind
     return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
 
 
