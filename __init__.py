@@ -29,6 +29,7 @@ from .engine.infer import compile, explain, infer
 from .engine.load import load
 from .engine.posterior import Posterior
 from .engine.program import Program
+from .engine.support.on_disk import cache
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
@@ -73,11 +74,12 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot",
-    "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian", "gaussian_process",
-    "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load", "log", "log_density",
-    "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp", "negative_binomial",
-    "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit", "real", "simplex",
-    "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch", "truncated_gamma",
-    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "wishart",
+    "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
+    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
+    "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
+    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
+    "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
+    "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
+    "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
+    "wishart",
 ]  # fmt: skip

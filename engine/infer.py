@@ -56,9 +56,8 @@ def infer(
     three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
     names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
     every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
-    of some hundred inferences. The compiled program is kept with the model and freed with it: a second call with the
-    same shapes compiles nothing. A model keeps the 8 programs, and a program the 16 sets of shapes, that were used
-    last.
+    of some hundred inferences. A second call with the same shapes compiles nothing, nor does the same model declared
+    again, nor the next process (see `cv.cache`).
 
     Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
     without meaning, UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and

@@ -24,6 +24,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 held_annotations.install()
+from cavity.engine.support import compiled  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -62,6 +63,8 @@ def pytest_unconfigure(config):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_programs_end_with_their_module():
-    """JAX keeps every compiled function: gigabytes over the whole suite."""
+    """JAX keeps every compiled function, gigabytes over the whole suite; and each module counts its own."""
+    compiled.KEPT.clear()
     yield
+    compiled.KEPT.clear()
     jax.clear_caches()

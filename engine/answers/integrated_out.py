@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -14,6 +17,7 @@ from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..run.result import Outputs
+from ..support.compiled import compiled
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored
 from ..values.naturals import Naturals
@@ -23,13 +27,18 @@ from ..values.scope import Scope
 
 def recover(machine: Machine, outputs: Outputs, arrays: Arrays, number: str) -> dict[str, ExponentialFamily]:
     """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
+    read = {"key": outputs["key"], "beliefs": outputs["beliefs"], "messages": outputs["messages"][number]}
+    return compiled("integrated out", (machine, number), partial(_recovered, machine, number))(read, arrays)
+
+
+def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: Arrays) -> dict[str, ExponentialFamily]:
     block = machine.ep_blocks[number]
     assert isinstance(block, SiteBlock)
     scope = machine.scope(arrays)
     key = jax.random.wrap_key_data(jnp.asarray(outputs["key"]))
     prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
     naturals = {name: tuple(map(jnp.asarray, n)) for name, n in outputs["beliefs"].items()}
-    messages = jax.tree.map(jnp.asarray, outputs["messages"][number])
+    messages = jax.tree.map(jnp.asarray, outputs["messages"])
     beliefs = machine.flat(block, naturals)
     _, cavities, site = sites.read(block, prepared, beliefs, messages, scope)
     shape = [machine.sizes[plate.name] for plate in block.plates]

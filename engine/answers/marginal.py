@@ -16,12 +16,13 @@ from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ..distributions.cases import title
 from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
+from ..support.compiled import compiled
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
 # Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
-_mean = jax.jit(lambda family: family.mean())
-_variance = jax.jit(lambda family: family.variance())
+_mean = compiled("mean", (), lambda family: family.mean())
+_variance = compiled("variance", (), lambda family: family.variance())
 
 
 class Marginal:

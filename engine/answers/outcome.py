@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -26,6 +26,7 @@ from ..run.machine import Machine
 from ..run.result import Result
 from ..run.result_codes import diagnosis
 from ..run.trace import Trace
+from ..support.compiled import compiled
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
@@ -197,7 +198,9 @@ class Outcome(Inferred):
         }
         with jax.enable_x64(True):
             for joint in graph.joints:
-                members = member_families(joint, found[joint.variable.name], self._machine.sizes)
+                sizes = self._machine.sizes
+                of_members = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))
+                members = of_members(found[joint.variable.name])
                 found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
         return found
 

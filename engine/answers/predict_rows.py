@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from ...factors.families import Family
 from ...factors.roles import Process
 from ..data.missing_and_sparse import Arrays
 from ..support.cache import Recent
+from ..support.compiled import compiled
 from ..values import row_blocks as blocks
 from ..values.joint_beliefs import joint_sizes
 from ..values.plated import Placed
@@ -40,7 +42,7 @@ def predictor(
     def make() -> tuple[Plan, Forward]:
         graph = dataclasses.replace(plan, observed=observed, joints=joints)
         # The plan is kept too: while it lives, no other has its identity.
-        return plan, jax.jit(lambda data, found: predictions(graph, names, dict(sizes), data, found))
+        return plan, compiled("predict", (graph, names, sizes), partial(predictions, graph, names, sizes))
 
     members = tuple(tuple(member.name for member in joint.members) for joint in joints)
     return kept.get((id(plan), members, names, observed, tuple(sorted(sizes.items()))), make)[1]

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any, final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +20,7 @@ from ...factors.conditional import Conditional, inverted
 from ...factors.errors import UnsupportedError
 from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.families.matrices import outer
+from ...factors.records import fixed
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
 from .shown import Belief, Shown
@@ -43,8 +43,8 @@ class Compound(Shown):
     sources: tuple[Belief, ...]
     known: tuple[Numeric, ...]
     projection: ExponentialFamily
-    conditional: Conditional = eqx.field(static=True)
-    formulas: tuple[tuple[str, Tree], ...] = eqx.field(static=True)
+    conditional: Conditional = fixed()
+    formulas: tuple[tuple[str, Tree], ...] = fixed()
 
     # what a belief is asked ------------------------------------------------------------------------------------------
 

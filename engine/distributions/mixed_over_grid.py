@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +16,7 @@ from ...factors.conditionals.beliefs import below
 from ...factors.families import Family
 from ...factors.families.base import Levels
 from ...factors.quadrature import HALF_LOG_2PI
+from ...factors.records import fixed
 from .cases import Projected
 
 _BISECTIONS = 80
@@ -107,7 +107,7 @@ class OnGrid(Family):
     coordinates: Array
     weights: Array
     width: Numeric
-    kind: str = eqx.field(static=True)
+    kind: str = fixed()
 
     def _values(self) -> Array:
         return FROM_REAL[self.kind](self.coordinates)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import final
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from jaxtyping import PyTree
 from ...factors.arrays import Array, Key
 from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.quadrature import HALF_LOG_2PI
+from ...factors.records import fixed
 from ...factors.special import ndtr
 from .shown import Shown
 
@@ -31,7 +31,7 @@ class Tabulated(Shown):
 
     values: Array
     projection: PyTree  # a family, or none where no message needs one
-    origin: str = eqx.field(static=True)
+    origin: str = fixed()
 
     def stand_in(self) -> ExponentialFamily:
         return self.projection

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol, TypeVar
 
 import jax
@@ -76,17 +75,6 @@ def first_chunk(numbers: int) -> int:
 def next_chunk(sweeps: int, seconds: float) -> int:
     """Sweeps before the next cut, where so many took so long."""
     return int(np.clip(sweeps * SECONDS / max(seconds, 1e-6), FEWEST, 2**20))
-
-
-def compiled(lowered: jax.stages.Lowered) -> None:
-    """Compiles for the calls to come, in a thread that the interpreter waits for when it ends.
-
-    An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
-    """
-    pool = ThreadPoolExecutor(1)
-    waiting = pool.submit(lowered.compile)
-    pool.shutdown(wait=False)
-    waiting.result()
 
 
 def blank(form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:

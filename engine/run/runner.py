@@ -5,10 +5,9 @@ What is compiled does at most so many sweeps from a carry: see `chunks`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +17,10 @@ from jaxtyping import Bool, Int, PyTree, UInt32
 from ...factors.arrays import Array
 from ..options import Options, key_of
 from ..support.cache import Recent
+from ..support.compiled import program, types_of
 from .bound_plan import Data
 from .carry import Carry, Settings
-from .chunks import DONE, Done, blank, compiled, in_chunks, strong
+from .chunks import DONE, Done, blank, in_chunks, strong
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
@@ -34,6 +34,13 @@ BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for e
 Carries: TypeAlias = Carry | Done  # of all restarts, with one more axis in front
 KeyWords: TypeAlias = UInt32[Array, " 2"]  # of `options.key_of`
 Given: TypeAlias = tuple[Data, Data, KeyWords]  # stacked data, common data, key
+
+
+class Leaf(NamedTuple):
+    """Shape and type of an array."""
+
+    shape: tuple[int, ...]
+    type: str
 
 
 class Runner:
@@ -76,19 +83,25 @@ class Runner:
 
     def _run(self, given: Given, watcher: Progress, many: bool) -> Outputs:
         """The outputs, stacked where there are many."""
-        shapes = tuple(np.shape(array) for array in jax.tree.leaves(given))
-        chunk, empty = self._made.get((many, shapes), lambda: self._make(given, many))
-        return in_chunks(lambda *now: chunk(*given, *now), empty, sum(map(math.prod, shapes)), watcher)
+        chunk, empty = self._made.get((many, types_of(given)), lambda: self._make(given, many))
+        numbers = sum(np.size(array) for array in jax.tree.leaves(given))
+        return in_chunks(lambda *now: chunk(*given, *now), empty, numbers, watcher)
 
     def _make(self, given: Given, many: bool) -> tuple[Callable[..., tuple[Carries, Outputs]], Carries]:
         """The compiled chunk for arguments of these shapes, and a carry of zeros, which nobody reads."""
+        structure = self.machine, self.settings, self.options.restarts, many
+        made = program("run", structure, given, lambda: self._lowered(given, many))
+        return made.call, jax.tree.map(lambda leaf: np.zeros(*leaf), made.form, is_leaf=lambda leaf: type(leaf) is Leaf)
+
+    def _lowered(self, given: tuple[Any, Any, Any], many: bool) -> tuple[Any, Any]:
+        """The chunk, traced, and the form of a carry."""
         begin, chunk = partial(self._begin, trace=1 if many else None), partial(self._chunk, trace=1 if many else None)
         if many:
             begin, chunk = jax.vmap(begin, (0, None, None)), jax.vmap(chunk, (0, None, None, 0, None, None))
-        empty = blank(jax.eval_shape(begin, *given))
+        form = jax.tree.map(lambda leaf: Leaf(leaf.shape, leaf.dtype.str), jax.eval_shape(begin, *given))
         chunk = jax.jit(chunk, donate_argnums=3)  # each carry goes into the next: it may be a quarter of a gigabyte
-        compiled(chunk.lower(*given, empty, np.asarray(True), np.asarray(0, np.int32)))
-        return chunk, empty
+        empty = blank(jax.eval_shape(begin, *given))
+        return chunk.lower(*given, empty, np.asarray(True), np.asarray(0, np.int32)), form
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 

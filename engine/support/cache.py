@@ -30,6 +30,11 @@ class Recent(Generic[Made]):
                 del self._kept[next(iter(self._kept))]
         return made
 
+    def clear(self) -> None:
+        """Forgets all."""
+        with self._lock:
+            self._kept.clear()
+
     def __len__(self) -> int:
         return len(self._kept)
 

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from jaxtyping import Float, Num
 
 from ..arrays import Array, Key, Numeric
 from ..moments import Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
+from ..records import Record
 from .bijections import Bijection
 
 # Parameters without event axes may be Python's numbers; the plates of a family's parameters broadcast.
@@ -28,7 +28,7 @@ Moments: TypeAlias = Real | Sparse | Positive | Unit | Boolean | Category | Simp
 Levels: TypeAlias = Numeric | Sequence[float]
 
 
-class Family(eqx.Module):
+class Family(Record):
     """A distribution that a belief may have: what a user may ask of any of them."""
 
     @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""What is compiled is freed with its model, and a program keeps a bounded number of shapes."""
+"""A model is freed with what was made of it; compiled functions stay, a bounded number of those used last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from small_models import EARLY, SIZES, dice_model, mean_model, skills
 import cavity as cv
 from cavity.engine.infer import programs_of
 from cavity.engine.program import PROGRAMS, SHAPES
+from cavity.engine.support import compiled
 from cavity.engine.support.cache import Recent
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    compiled.KEPT.clear()
+    yield
+    compiled.KEPT.clear()
 
 
 @pytest.mark.parametrize(
@@ -28,7 +36,7 @@ def test_a_program_is_freed_with_its_model(build, data, sizes):
     (program,) = programs_of(model)
     ((machine, run),) = program._runs
     ((function, _),) = run._made
-    watched = [weakref.ref(thing) for thing in (model, program, program.plan, machine, run, function)]
+    watched = [weakref.ref(thing) for thing in (model, program, program.plan, machine, run)]
     del model, posterior, program, machine, run, function
     gc.collect()
     assert [thing() for thing in watched] == [None] * len(watched)
@@ -48,20 +56,34 @@ def test_a_program_keeps_the_shapes_used_last():
     program = cv.compile(dice_model(), ["x"])
     assert program._runs.most == program._plans.most == program.predictors.most == SHAPES
     program._runs.most = program._plans.most = 2  # the same with less to compile
-    functions = []
+    runners = []
     for rows in (1, 2, 3, 4):
         program({"x": np.zeros(rows, int)})
         ((_, run),) = list(program._runs)[-1:]
-        ((function, _),) = run._made
-        functions.append(weakref.ref(function))
-    del run, function
+        runners.append(weakref.ref(run))
+    del run
     gc.collect()
     assert len(program._runs) == len(program._plans) == 2
-    assert [function() is None for function in functions] == [True, True, False, False]
+    assert [runner() is None for runner in runners] == [True, True, False, False]
     program({"x": np.zeros(4, int)})  # still there
     assert program.traces == 4
-    program({"x": np.zeros(1, int)})  # forgotten, and compiled again
+    program({"x": np.zeros(1, int)})  # the program has forgotten it, the process has not
+    assert program.traces == 4
+    compiled.KEPT.clear()
+    program({"x": np.zeros(2, int)})  # forgotten by both, and compiled again
     assert program.traces == 5
+
+
+def test_the_process_keeps_the_compiled_functions_used_last(monkeypatch):
+    monkeypatch.setattr(compiled.KEPT, "most", 2)
+    kept = []
+    for rows in (1, 2, 3):
+        cv.compile(dice_model(), ["x"])({"x": np.zeros(rows, int)})
+        *_, latest = compiled.KEPT
+        kept.append(weakref.ref(latest.call))
+    del latest
+    gc.collect()
+    assert [function() is None for function in kept] == [True, False, False]
 
 
 def test_a_model_keeps_the_programs_used_last():

@@ -1,0 +1,196 @@
+"""Compiled programs in a folder of the user, so that the next process need not compile what this one has compiled.
+
+They are ours alone: JAX's own cache of compiled programs, which is one setting for all code of a process, is not
+touched; where a user has switched that on, this one rests (an executable that came out of it cannot be written down
+again). A file holds the executable and how its arguments and results are nested, behind a checksum; its name is made
+of the structure of the program, the shapes of its arguments, and all that decides how it is compiled (the releases of
+JAX and of this package to the last changed file, the processor, settings). One that cannot be read is compiled anew.
+The folder is CAVITY_CACHE, or `cavity` in the user's cache folder; CAVITY_CACHE=off keeps nothing. Only programs for
+processors are kept, which is what was tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import pickle
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import serialize_executable
+
+from ...factors.errors import DataError
+
+LARGEST = 2**29  # bytes in the folder
+SUFFIX = ".program"
+PACKAGE, ROOMS = pathlib.Path(__file__).parents[2], ("factors", "compiler", "engine", "models")
+
+_chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
+
+
+def cache(folder: str | os.PathLike[str] | None) -> None:
+    """Keeps compiled programs in `folder` from now on, or nowhere where that is None.
+
+    Without this call the folder is that of the environment variable CAVITY_CACHE ("off" for none), or else `cavity` in
+    the user's cache folder. It is made where it is not there, holds at most 512 MiB (what was used the longest ago goes
+    first), and may be deleted at any time. Whoever can write to it can run code as its reader: it must belong to the
+    user, else DataError. DataError where it cannot be made.
+    """
+    if folder is None:
+        _chosen[:] = [None]
+        return
+    path = pathlib.Path(folder).expanduser()
+    problem = _problem(path)
+    if problem:
+        raise DataError(
+            f"cv.cache({str(folder)!r}): {problem}. Compiled programs are code that later processes run. Give a folder "
+            "of your own, or None to keep nothing."
+        )
+    _chosen[:] = [path]
+
+
+def name_of(digest: bytes, types: tuple[Any, ...]) -> str:
+    """The name of a program in a process and on disk."""
+    settings = (
+        jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
+        jax.config.jax_default_prng_impl,  # type: ignore[attr-defined]
+        jax.config.jax_threefry_partitionable,  # type: ignore[attr-defined]
+    )
+    words = digest.hex(), repr(types), repr(settings), jax.default_backend(), _surroundings()
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+def read(name: str) -> tuple[Callable[..., Any], Any] | None:
+    """The compiled function kept under this name and the form beside it; None where there is none that can be read."""
+    path = _path(name)
+    if path is None:
+        return None
+    try:
+        content = path.read_bytes()
+        check, content = content[:32], content[32:]
+        if hashlib.sha256(content).digest() != check:
+            raise ValueError("not what was written")
+        executable, inside, outside, form = pickle.loads(content)
+        _register_routines()
+        found = serialize_executable.deserialize_and_load(executable, inside, outside)
+        os.utime(path)  # used now
+    except FileNotFoundError:
+        return None
+    except Exception:  # whatever is wrong with a file of a cache: it is made anew
+        forget(name)
+        return None
+    return found, form
+
+
+def forget(name: str) -> None:
+    """Deletes what is kept under this name."""
+    path = _path(name)
+    if path is not None:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def write(name: str, compiled: Any, form: Any) -> None:
+    """Keeps a compiled function and the form beside it; nothing where that cannot be done."""
+    path = _path(name)
+    if path is None:
+        return
+    with contextlib.suppress(
+        Exception
+    ):  # a full disk, an executable that has no text: the answer does not depend on it
+        content = pickle.dumps((*serialize_executable.serialize(compiled), form))
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(hashlib.sha256(content).digest() + content)
+        os.replace(file.name, path)  # at once: another process sees all of it or nothing
+        _trim(path.parent)
+
+
+def _path(name: str) -> pathlib.Path | None:
+    if jax.default_backend() != "cpu" or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
+        return None
+    folder = _folder()
+    return None if folder is None else folder / f"{name}{SUFFIX}"
+
+
+def _folder() -> pathlib.Path | None:
+    if _chosen:
+        return _chosen[0]
+    named = os.environ.get("CAVITY_CACHE", "")
+    if named.lower() in ("off", "0", "none"):
+        return None
+    path = pathlib.Path(named).expanduser() if named else _users_folder() / "cavity"
+    return path if _problem(path) is None else None
+
+
+def _users_folder() -> pathlib.Path:
+    """Where programs of this system keep what they can make again."""
+    home = pathlib.Path.home()
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches"
+    if sys.platform == "win32":
+        return pathlib.Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+
+
+@functools.lru_cache(maxsize=8)
+def _problem(path: pathlib.Path) -> str | None:
+    """Why a folder cannot hold programs; None when it can. It is made where it is not there."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = path.stat()
+    except OSError as problem:
+        return f"the folder cannot be made ({problem.strerror or problem})"
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+        return "the folder belongs to somebody else, or others may write to it"
+    return None if os.access(path, os.W_OK) else "the folder cannot be written to"
+
+
+def _trim(folder: pathlib.Path) -> None:
+    """Deletes what was used the longest ago, until the folder is small enough."""
+    files = []
+    for path in folder.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(OSError):  # another process may be first
+            status = path.stat()
+            files.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
+        if total <= LARGEST:
+            return
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+
+
+@functools.cache
+def _surroundings() -> str:
+    """All that decides how programs are compiled, beside settings that may change in a process."""
+    files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
+    ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    device = jax.devices()[0]
+    releases = jax.__version__, importlib.metadata.version("jaxlib")
+    words = *releases, platform.platform(), _processor(), device.device_kind
+    return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
+
+
+def _processor() -> str:
+    """What the processor can do: a program for one that can do more would crash."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        return "\n".join(sorted({line for line in lines if line.startswith(("flags", "model name", "Features"))}))
+    except OSError:
+        return platform.processor()
+
+
+@functools.cache
+def _register_routines() -> None:
+    """Lets JAX name the routines of LAPACK to XLA, which it does when it lowers one: a program read back calls them."""
+    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), float))

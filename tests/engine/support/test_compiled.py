@@ -1,0 +1,118 @@
+"""What was compiled is found again, by a model declared again and by the next process, never for another program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cavity as cv
+from cavity.engine.support import compiled, on_disk
+
+DATA = {"x": [0.5, 1.0, -1.0], "y": [1.0, 2.0, -1.5]}
+
+
+def line(prior=1.0):
+    m = cv.Model()
+    row = m.plate("row")
+    slope = m.random("slope", cv.gaussian(0.0, variance=prior))
+    m.random("y", cv.gaussian(slope * m.input("x", cv.real, row), precision=m.random("noise", cv.gamma(2.0, 1.0))), row)
+    return m
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    compiled.KEPT.clear()
+    yield
+    compiled.KEPT.clear()
+
+
+def test_a_model_declared_again_compiles_nothing_and_answers_the_same():
+    first, second = cv.compile(line(), ["y"]), cv.compile(line(), ["y"])
+    answers = first(DATA), second(DATA)
+    assert (first.traces, second.traces) == (1, 0)
+    assert answers[0].log_evidence == answers[1].log_evidence
+    for name in ("slope", "noise"):
+        assert answers[0][name].mean == answers[1][name].mean
+
+
+def test_another_constant_is_another_program():
+    narrow, wide = cv.infer(line(0.01), DATA), cv.infer(line(100.0), DATA)
+    assert abs(narrow["slope"].mean) < 0.2 < abs(wide["slope"].mean)
+
+
+def test_posteriors_of_models_that_share_a_program_know_their_own_model():
+    first, second = line(), line()
+    one, other = cv.infer(first, DATA), cv.infer(second, {**DATA, "y": [0.0, 0.0, 0.0]})
+    assert one.model is first
+    assert other.model is second
+    assert one["slope"].mean != other["slope"].mean
+
+
+PROGRAM = """
+import json, cavity as cv
+m = cv.Model()
+row = m.plate("row")
+slope, noise = m.random("slope", cv.gaussian(0.0, variance=1.0)), m.random("noise", cv.gamma(2.0, 1.0))
+m.random("y", cv.gaussian(slope * m.input("x", cv.real, row), precision=noise), row)
+program = cv.compile(m, ["y"])
+posterior = program({"x": [0.5, 1.0, -1.0], "y": [1.0, 2.0, -1.5]})
+print(json.dumps([program.traces, float(posterior["slope"].mean), float(posterior["noise"].variance)]))
+"""
+
+
+def in_a_process(folder):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION_CACHE")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**kept, "CAVITY_CACHE": str(folder)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_next_process_reads_what_this_one_compiled(tmp_path):
+    folder = tmp_path / "programs"
+    traces, *answers = in_a_process(folder)
+    assert traces == 1
+    assert in_a_process(folder) == [0, *answers]
+    for path in folder.glob("*.program"):
+        path.write_bytes(path.read_bytes()[:-7] + b"garbage")
+    assert in_a_process(folder) == [1, *answers]  # not what was written: compiled anew, and written again
+    assert in_a_process(folder) == [0, *answers]
+    assert in_a_process("off") == [1, *answers]
+
+
+def test_a_folder_of_others_is_refused(tmp_path):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    with pytest.raises(cv.DataError, match="others may write to it"):
+        cv.cache(open_to_all)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(cv.DataError, match="cannot be made"):
+        cv.cache(tmp_path / "file" / "folder")
+
+
+def test_the_folder_keeps_what_was_used_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(on_disk, "LARGEST", 250)
+    for age, name in enumerate("cab"):
+        path = tmp_path / f"{name}.program"
+        path.write_bytes(bytes(100))
+        os.utime(path, (1000 - age, 1000 - age))
+    (tmp_path / "of somebody else").write_bytes(bytes(1000))
+    on_disk._trim(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.program", "c.program", "of somebody else"]
+
+
+def test_what_cannot_be_compared_is_compiled_each_time():
+    class Strange:
+        pass
+
+    for factor in (2.0, 3.0):
+        scaled = compiled.compiled("scaled", (Strange(),), lambda x, factor=factor: factor * x)
+        assert scaled(np.ones(2)).tolist() == [factor, factor]
+    assert len(compiled.KEPT) == 0
