@@ -19,6 +19,8 @@ def while_loop(equation: Equation) -> Function:
     carried = [aval.shape for aval in equation.ins[second:]]
     condition = equation.program(params["cond_jaxpr"], [*equation.shapes[:first], *carried], first)
     body = equation.program(params["body_jaxpr"], [*equation.shapes[first:second], *carried], second - first)
+    if params["cond_jaxpr"].out_avals[0].shape:
+        return _loops(condition, body, first, second)
 
     def loop(*values: Any) -> Any:
         goes_on, turn, carry = condition.bind(values[:first]), body.bind(values[first:second]), values[second:]
@@ -27,6 +29,22 @@ def while_loop(equation: Equation) -> Function:
         return carry
 
     return loop
+
+
+def _loops(condition: Any, body: Any, first: int, second: int) -> Function:
+    """Loops side by side, until the last one ends: those that have ended stay as they are."""
+
+    def loop(*values: Any) -> Any:
+        goes_on, turn, carry = condition.bind(values[:first]), body.bind(values[first:second]), values[second:]
+        while np.any(going := goes_on(carry)[0]):
+            carry = [_chosen(going, new, old) for new, old in zip(turn(carry), carry, strict=True)]
+        return carry
+
+    return loop
+
+
+def _chosen(going: Any, new: Any, old: Any) -> Any:
+    return np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
 
 
 def scan(equation: Equation) -> Function:

@@ -131,16 +131,20 @@ class Graph:
         avals = tuple(variable.aval for variable in equation.invars)
         for aval in outs:
             type_of(aval)
-        rule, elementwise = rules.ELEMENTWISE.get(name), True
-        if rule is None:
-            rule, elementwise = rules.CONTROL.get(name) or rules.ARRAYS.get(name), False
-            if name not in rules.CONTROL:
-                ins = [self.full(value, aval) for value, aval in zip(ins, avals, strict=True)]
-        if rule is None:
+        elementwise, controls = name in rules.ELEMENTWISE, name in rules.CONTROL
+        if elementwise:
+            rule, held = rules.ELEMENTWISE[name], len(ins)
+        elif controls:
+            rule, count = rules.CONTROL[name]
+            held = len(ins) if (found := count(equation.params)) is None else found
+        elif name in rules.ARRAYS:
+            rule, held = rules.ARRAYS[name], 0
+        else:
             raise Unknown(f"the primitive {name}")
+        ins = ins[:held] + [self.full(*pair) for pair in zip(ins[held:], avals[held:], strict=True)]
         shapes = tuple(self.shapes[value] for value in ins)
         own = Equation(name, equation.params, avals, outs, shapes, self.program)
-        key = None if name in rules.CONTROL else _key(name, equation.params, ins)
+        key = None if controls else _key(name, equation.params, ins)
         shaped = [np.broadcast_shapes(*shapes)] if elementwise else [aval.shape for aval in outs]
         return self.add(key, lambda: rule(own), tuple(ins), shaped, not equation.primitive.multiple_results)
 

@@ -32,7 +32,12 @@ INLINED: dict[str, Callable[[Any], tuple[ClosedJaxpr, Sequence[int]]]] = {
     "random_gamma": control.drawn_from_gamma,
 }
 
-CONTROL: dict[str, Rule] = {"while": control.while_loop, "scan": control.scan, "cond": control.choice}
+# Rules, and how many of the inputs stay the same from turn to turn: those may be held smaller than they are.
+CONTROL: dict[str, tuple[Rule, Callable[[Any], int | None]]] = {
+    "while": (control.while_loop, lambda params: params["cond_nconsts"] + params["body_nconsts"]),
+    "scan": (control.scan, lambda params: params["num_consts"]),
+    "cond": (control.choice, lambda params: None),
+}
 
 ARRAYS: dict[str, Rule] = {
     "reshape": shapes.reshaped,
