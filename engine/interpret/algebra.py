@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from .equation import Equation, Function, Unknown, pick
 
+POTRF, GETRF = get_lapack_funcs(("potrf", "getrf"), dtype=np.float64)
+(TRSM,) = get_blas_funcs(("trsm",), dtype=np.float64)
 WIDEST = 64  # rows of a batch of matrices that are solved side by side, row by row
 
 
@@ -78,7 +80,7 @@ def cholesky(equation: Equation) -> Function:
     batch = equation.ins[0].shape[:-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factor, failed = lapack.dpotrf(a, lower=1, clean=1)
+        factor, failed = POTRF(a, lower=1, clean=1)
         return (np.full_like(factor, np.nan) if failed else factor,)
 
     _double(equation)
@@ -101,7 +103,7 @@ def triangular_solve(equation: Equation) -> Function:
     unit, batch, size = params["unit_diagonal"], matrix.shape[:-2], matrix.shape[-1]
 
     def one(a: Any, b: Any) -> tuple[Any, ...]:
-        return (blas.dtrsm(1.0, a, b, side=not left, lower=lower, trans_a=transposed, diag=unit),)
+        return (TRSM(1.0, a, b, side=not left, lower=lower, trans_a=transposed, diag=unit),)
 
     if math.prod(batch) <= 4 or size > WIDEST:
         each = every(batch, one)
@@ -138,7 +140,7 @@ def lu(equation: Equation) -> Function:
     rows = equation.ins[0].shape[-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factors, exchanges, _ = lapack.dgetrf(a)
+        factors, exchanges, _ = GETRF(a)
         order = np.arange(rows, dtype=np.int32)
         for i, j in enumerate(exchanges):
             order[i], order[j] = order[j], order[i]

@@ -12,6 +12,7 @@ from jax.extend.core import ClosedJaxpr
 
 from .equation import Equation, Function, type_of
 
+
 def while_loop(equation: Equation) -> Function:
     """Turns while a condition holds."""
     params = equation.params

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
@@ -33,6 +34,19 @@ class Interpreter:
         with np.errstate(all="ignore"):
             outputs = self._run(inputs)
         return [np.array(value, type) for value, type in zip(outputs, self._outs, strict=True)]
+
+
+def run_by_numpy(traced: Any) -> Callable[..., Any] | None:
+    """A traced function of trees of arrays as JAX would give it back compiled; None where NumPy cannot run it."""
+    try:
+        run = Interpreter(traced.jaxpr)
+    except Unknown:
+        return None
+
+    def call(*arguments: Any) -> Any:
+        return jax.tree.unflatten(traced.out_tree, jax.device_put(run(*jax.tree.leaves(arguments))))
+
+    return call
 
 
 def can_interpret(closed: ClosedJaxpr) -> str | None:
@@ -86,7 +100,9 @@ class Program:
         size, free = len(slots), []
         for place, step in enumerate(steps):
             ins = [slots[value] for value in step.ins]
-            free += [slots[value] for value in dict.fromkeys(step.ins) if last[value] == place and value not in graph.known]
+            free += [
+                slots[value] for value in dict.fromkeys(step.ins) if last[value] == place and value not in graph.known
+            ]
             for value in step.outs:
                 size += not free
                 slots[value] = free.pop() if free else size - 1
@@ -136,11 +152,11 @@ def _action(function: Function, ins: Sequence[int], outs: Sequence[int], single:
         return _many(function, ins, outs)
     (out,) = outs
     if len(ins) == 1:
-        return _unary(function, *ins, out)
+        return _unary(function, ins[0], out)
     if len(ins) == 2:
-        return _binary(function, *ins, out)
+        return _binary(function, ins[0], ins[1], out)
     if len(ins) == 3:
-        return _ternary(function, *ins, out)
+        return _ternary(function, ins[0], ins[1], ins[2], out)
 
     def action(slots: list[Any]) -> None:
         slots[out] = function(*[slots[place] for place in ins])

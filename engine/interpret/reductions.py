@@ -17,7 +17,7 @@ def along(ufunc: np.ufunc) -> Rule:
         if not axes:
             return lambda x: x
         axis: Any = axes[0] if len(axes) == 1 else axes
-        if type.kind == "b" or equation.ins[0].shape[axes[0]] and ufunc in (np.maximum, np.minimum):
+        if type.kind == "b" or (equation.ins[0].shape[axes[0]] and ufunc in (np.maximum, np.minimum)):
             return lambda x: ufunc.reduce(x, axis)
         if ufunc in (np.maximum, np.minimum):
             raise Unknown(f"{equation.name} of nothing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -80,21 +81,22 @@ def unstacked(equation: Equation) -> Function:
 def split(equation: Equation) -> Function:
     """Parts of given sizes along an axis."""
     before, ends = (slice(None),) * int(equation.params["axis"]), np.cumsum([0, *map(int, equation.params["sizes"])])
-    places = [(*before, slice(int(start), int(stop))) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    places = [(*before, slice(int(start), int(stop))) for start, stop in itertools.pairwise(ends)]
     return lambda x: tuple(x[place] for place in places)
 
 
 def padded(equation: Equation) -> Function:
     """An array with padding before, behind and between its elements; negative padding cuts off."""
-    config = [tuple(map(int, axis)) for axis in equation.params["padding_config"]]
-    shape, type, sizes = equation.outs[0].shape, equation.out_type, equation.ins[0].shape
+    shape, type = equation.outs[0].shape, equation.out_type
     target, source = [], []
-    for (low, _, inner), size, out in zip(config, sizes, shape, strict=True):
+    for axis, size, room in zip(equation.params["padding_config"], equation.ins[0].shape, shape, strict=True):
+        low, _, inner = map(int, axis)
         step = inner + 1
         first = max(0, -(low // step)) if low < 0 else 0  # the first element that is not cut off
-        stop = max(first, min(size, (out - low + step - 1) // step))
+        stop = max(first, min(size, (room - low + step - 1) // step))
         source.append(slice(first, stop))
-        target.append(slice(low + first * step, low + (stop - 1) * step + 1 if stop > first else low + first * step, step))
+        begin = low + first * step
+        target.append(slice(begin, begin + (stop - first) * step, step))
     there, here = tuple(target), tuple(source)
 
     def pad(x: Any, value: Any) -> Any:

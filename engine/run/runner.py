@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from ..interpret.interpreter import run_by_numpy
 from ..options import Options, key_of
 from ..support.recent import Recent
 from ..values.naturals import State
@@ -75,13 +76,16 @@ class Runner:
         return in_chunks(lambda *now: chunk(*given, *now), empty, sum(map(math.prod, shapes)), watcher)
 
     def _make(self, given: tuple[Any, Any, Any], many: bool) -> tuple[Any, Any]:
-        """The compiled chunk for arguments of these shapes, and a carry of zeros, which nobody reads."""
+        """The chunk for arguments of these shapes, ready to run, and a carry of zeros, which nobody reads."""
         begin, chunk = partial(self._begin, trace=1 if many else None), partial(self._chunk, trace=1 if many else None)
         if many:
             begin, chunk = jax.vmap(begin, (0, None, None)), jax.vmap(chunk, (0, None, None, 0, None, None))
         empty = blank(jax.eval_shape(begin, *given))
         chunk = jax.jit(chunk, donate_argnums=3)  # each carry goes into the next: it may be a quarter of a gigabyte
-        compiled(chunk.lower(*given, empty, np.asarray(True), np.asarray(0, np.int32)))
+        traced = chunk.trace(*given, empty, np.asarray(True), np.asarray(0, np.int32))
+        if self.options.execution == "interpret" and (interpreted := run_by_numpy(traced)):
+            return interpreted, empty
+        compiled(traced.lower())
         return chunk, empty
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
