@@ -153,6 +153,13 @@ def shifted(function: Function, kind: str) -> Rule:
     return rule
 
 
+def ones(equation: Equation) -> Function:
+    """The number of bits that are one."""
+    type = equation.type
+    bits = np.dtype(f"u{type.itemsize}")
+    return lambda x: np.bitwise_count(x.view(bits)).astype(type)
+
+
 def select(equation: Equation) -> Function:
     """One of several arrays, element by element."""
     if len(equation.ins) > 3:
@@ -162,6 +169,16 @@ def select(equation: Equation) -> Function:
     if not equation.shapes[0] and equation.shapes[1] == equation.shapes[2]:
         return lambda which, no, yes: yes if which else no
     return lambda which, no, yes: np.where(which, yes, no)
+
+
+def log_gamma(x: Any) -> Any:
+    """The logarithm of the Gamma function's absolute value: infinite at both ends."""
+    return np.where(x == -np.inf, np.inf, special.gammaln(x))[()]
+
+
+def digamma(x: Any) -> Any:
+    """Its derivative: no number at any of the poles."""
+    return np.where(x == 0, np.nan, special.digamma(x))[()]
 
 
 def in_order(function: Function) -> Rule:
@@ -240,7 +257,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "or": of(operator.or_),
     "xor": of(operator.xor),
     "not": of(operator.invert),
-    "population_count": lambda equation: lambda x: np.bitwise_count(x).astype(equation.out_type),
+    "population_count": ones,
     "shift_left": of(lambda x, by: np.left_shift(x, by)),
     "shift_right_logical": shifted(np.right_shift, "u"),
     "shift_right_arithmetic": shifted(np.right_shift, "i"),
@@ -248,8 +265,8 @@ ELEMENTWISE: dict[str, Rule] = {
     "erf": of(special.erf),
     "erfc": of(special.erfc),
     "erf_inv": of(special.erfinv),
-    "lgamma": of(special.gammaln),
-    "digamma": of(special.digamma),
+    "lgamma": of(log_gamma),
+    "digamma": of(digamma),
     "polygamma": of(special.polygamma),
     "zeta": of(special.zeta),
     "igamma": of(special.gammainc),

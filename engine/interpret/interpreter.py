@@ -25,7 +25,8 @@ class Interpreter:
     def __init__(self, closed: ClosedJaxpr) -> None:
         self._types = [type_of(aval) for aval in closed.in_avals]
         with np.errstate(all="ignore"):  # constants are computed here
-            self._run = Body(closed, [aval.shape for aval in closed.in_avals]).bind(())
+            self.program = Body(closed, [aval.shape for aval in closed.in_avals])
+        self._run = self.program.bind(())
         self._outs = [type_of(aval) for aval in closed.out_avals]
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
@@ -71,8 +72,8 @@ class Body:
         early, late = _apart(steps, moving)
         computed = {value for step in late for value in step.outs} | set(moving) | set(graph.known)
         shared = [value for value in _read(late, outputs) if value not in computed]
-        self._once = Program(graph, early, fixed, shared)
-        self._turn = Program(graph, late, [*shared, *moving], outputs)
+        self.once = Program(graph, early, fixed, shared)
+        self.turn = Program(graph, late, [*shared, *moving], outputs)
 
     def bind(self, constants: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         """The function of the other inputs."""
@@ -81,8 +82,8 @@ class Body:
         def turn(moving: Sequence[Any]) -> list[Any]:
             nonlocal shared
             if shared is None:  # not before the first turn: a loop may have none
-                shared = self._once(constants)
-            return self._turn([*shared, *moving])
+                shared = self.once(constants)
+            return self.turn([*shared, *moving])
 
         return turn
 
@@ -96,7 +97,7 @@ class Program:
         constants = [value for value in _read(steps, outputs) if value in graph.known]
         slots = {value: place for place, value in enumerate([*inputs, *constants])}
         self._rest: list[Any] = [graph.known[value] for value in constants]
-        self._actions: list[Action] = []
+        self.actions: list[Action] = []
         size, free = len(slots), []
         for place, step in enumerate(steps):
             ins = [slots[value] for value in step.ins]
@@ -107,14 +108,14 @@ class Program:
                 size += not free
                 slots[value] = free.pop() if free else size - 1
             free += [slots[value] for value in step.outs if value not in last]
-            self._actions.append(_action(step.make(), ins, [slots[value] for value in step.outs], step.single))
+            self.actions.append(_action(step.make(), ins, [slots[value] for value in step.outs], step.single))
         self._rest += [None] * (size - len(inputs) - len(constants))
         self._give = [slots[value] for value in outputs]
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs."""
         slots = [*inputs, *self._rest]
-        for action in self._actions:
+        for action in self.actions:
             action(slots)
         return [slots[place] for place in self._give]
 

@@ -111,7 +111,7 @@ def test_choices(agree):
     which = np.array([0, 1, 2, 1], np.int32)
     agree(lambda w, *cases: lax.select_n(w, *cases), which, *np.arange(12.0).reshape(3, 4))
     agree(lambda w, a, b: jnp.where(w, a, b), True, np.ones(3), np.zeros(3))
-    agree(lambda w, a, b: jnp.where(w, a, b), [True, False, True], 1.0, np.nan)
+    agree(lambda w, a, b: jnp.where(w, a, b), np.array([True, False, True]), 1.0, np.nan)
 
 
 def test_sorting_knows_the_total_order(agree):

@@ -92,17 +92,13 @@ def test_what_nobody_reads_is_not_computed():
 
     run = Interpreter(jax.make_jaxpr(function)(np.eye(2)))
     np.testing.assert_array_equal(run(np.eye(2))[0], np.eye(2) + 1.0)
-    outputs = []
-    graph = Graph(Body)
-    outputs = graph.inline(jax.make_jaxpr(function)(np.eye(2)), [graph.value((2, 2))])
-    assert len(graph.steps) > 1  # they are there, and dropped
-    assert outputs
+    assert len(run.program.turn.actions) == 1
 
 
 def test_division_by_zero_is_no_news(recwarn):
     run = Interpreter(jax.make_jaxpr(lambda x: (1.0 / x, jnp.log(x), x / x))(np.zeros(2)))
     inverse, logarithm, ratio = run(np.zeros(2))
-    assert np.all(np.isposinf(inverse)) and np.all(np.isneginf(logarithm)) and np.all(np.isnan(ratio))
+    np.testing.assert_array_equal([inverse, logarithm, ratio], np.outer([np.inf, -np.inf, np.nan], np.ones(2)))
     assert not recwarn.list
 
 
