@@ -1,6 +1,7 @@
-"""Random keys and bits, equal to JAX's (salmon2011parallel): threefry of two words and twenty rounds.
+"""Random keys and bits, equal to JAX's: threefry of two words and twenty rounds.
 
-An array of keys is an array of whole numbers of 64 bits: the key's first word is the high half.
+An array of keys is an array of whole numbers of 64 bits: the key's first word is the high half. Source:
+salmon2011parallel.
 """
 
 from __future__ import annotations
