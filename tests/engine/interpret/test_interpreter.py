@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from cavity.engine.interpret.elementwise import ELEMENTWISE
 from cavity.engine.interpret.graph import Graph
 from cavity.engine.interpret.interpreter import Body, Interpreter, can_interpret
 
@@ -77,8 +78,6 @@ def test_what_does_not_change_in_a_loop_is_computed_once():
     closed = jax.make_jaxpr(lambda x: lax.fori_loop(0, 5, lambda i, c: c + jnp.sin(x), 0.0))(1.0)
     run = Interpreter(closed)
     with pytest.MonkeyPatch.context() as patch:
-        from cavity.engine.interpret.elementwise import ELEMENTWISE
-
         patch.setitem(ELEMENTWISE, "sin", lambda equation: counted)
         (found,) = Interpreter(closed)(1.0)
     assert len(calls) == 1
