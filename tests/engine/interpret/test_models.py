@@ -135,6 +135,16 @@ def test_restarts_are_the_same_starts():
     np.testing.assert_allclose(own.restarts, other.restarts, rtol=1e-9)
 
 
+def test_a_batch_is_its_members():
+    """Mapped over data sets, loops run side by side until the last has ended."""
+    data = [{"winner": [0, 0, 1], "loser": [1, 2, 2]}, {"winner": [2, 2, 2], "loser": [0, 1, 0]}]
+    program = cv.compile(models.skills(), sizes={"player": 3}, execution="interpret")
+    for own, given in zip(program.batch(data), data, strict=True):
+        alone = program(given)
+        assert own.log_evidence == pytest.approx(alone.log_evidence, rel=1e-10)
+        np.testing.assert_allclose(own["skill"].mean, alone["skill"].mean, rtol=1e-9, atol=1e-12)
+
+
 def test_the_same_calls_give_the_same_bits():
     model, data = mixture()
     first, second = (cv.infer(model, data, execution="interpret", restarts=2) for _ in range(2))
