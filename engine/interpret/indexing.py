@@ -34,7 +34,7 @@ class Windows(NamedTuple):
                 shape = [1] * (len(places) + len(axes))
                 shape[own] = places[own]
                 index = index + np.arange(places[own]).reshape(shape)
-            if axis in axes and size > 1:
+            if axis in axes and size != 1:
                 shape = [1] * (len(places) + len(axes))
                 shape[len(places) + axes.index(axis)] = size
                 index = index + np.arange(size).reshape(shape)

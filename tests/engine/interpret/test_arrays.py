@@ -91,6 +91,8 @@ def test_scatter_that_replaces(agree):
 
     agree(function, A, np.array([1, 0]))
     agree(lambda a, i: a.at[i].set(True), np.zeros(3, bool), np.asarray(2))
+    mapped = jax.vmap(lambda a, i: jax.lax.dynamic_update_index_in_dim(a, a[0], i, 0))
+    agree(mapped, np.zeros((3, 2, 0)), np.array([0, 1, 1]))  # where nothing moves
 
 
 def test_reductions(agree):
