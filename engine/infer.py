@@ -37,6 +37,7 @@ def infer(
     progress: bool | None = None,
     accuracy: str = "default",
     integrate: Sequence[str] | str = (),
+    execution: str = "auto",
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -56,7 +57,10 @@ def infer(
     three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
     names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
     every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
-    of some hundred inferences. A second call with the same shapes compiles nothing, nor does the same model declared
+    of some hundred inferences. `execution="interpret"` has NumPy run the sweeps: nothing is compiled, so that the first
+    answer of a small problem comes at once, while large ones and many calls take many times longer; the answer is that
+    of the compiled program but for rounding, and a program that NumPy cannot run is compiled. "compile" makes machine
+    code, and so does "auto". A second call with the same shapes compiles nothing, nor does the same model declared
     again, nor the next process (see `cv.cache`).
 
     Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
@@ -64,7 +68,7 @@ def infer(
     UnsupportedError for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that
     did not converge: its beliefs are those of the last sound state.
     """
-    options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy)
+    options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
     program = _program(model, data, method, sizes, options)
     if integrate:
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
@@ -121,6 +125,7 @@ def compile(
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",
+    execution: str = "auto",
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
@@ -133,7 +138,7 @@ def compile(
         observed,
         method,
         sizes,
-        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy),
+        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution),
     )
 
 

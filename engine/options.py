@@ -28,12 +28,18 @@ class Options:
     trace_evidence: bool = True
     progress: bool | None = None
     accuracy: str = "default"
+    execution: str = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.accuracy, str) or self.accuracy not in ("default", "best"):
             raise ModelError(
                 f"accuracy= is 'default' or 'best'; found {self.accuracy!r}. 'best' treats jointly and exactly what is "
                 "affordable, also where a method was asked for."
+            )
+        if not isinstance(self.execution, str) or self.execution not in ("auto", "interpret", "compile"):
+            raise ModelError(
+                f"execution= is 'auto', 'interpret' or 'compile'; found {self.execution!r}. 'interpret' has NumPy "
+                "run the sweeps, which spares the compilation; 'compile' makes machine code, many times as fast."
             )
         for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
             number = getattr(self, name)

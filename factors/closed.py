@@ -8,7 +8,7 @@ variance to a Gaussian's. What is then still random is integrated by quadrature.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 from jaxtyping import PyTree
 
@@ -17,6 +17,7 @@ from .arrays import Array
 Known: TypeAlias = Any  # a value, or a belief of the family that was asked for
 
 
+@runtime_checkable
 class Formula(Protocol):
     """An argument whose values are not at hand yet: known, a belief, or an expression of such."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import PyTree
 
@@ -91,6 +91,7 @@ class Process(Role):
     mean: str = "mean"
 
 
+@runtime_checkable
 class HasRole(Protocol):
     """A factor, as far as its role is concerned."""
 
@@ -101,6 +102,7 @@ class HasRole(Protocol):
     def role(self) -> Role | None: ...
 
 
+@runtime_checkable
 class Applied(Protocol):
     """A factor and its arguments: a term, or a block of the compiler."""
 

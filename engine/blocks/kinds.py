@@ -8,7 +8,7 @@ stands in `scope.moments` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -74,6 +74,7 @@ KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, d
 }
 
 
+@runtime_checkable
 class WithInitial(Protocol):
     """What a block that is solved as a whole knows of the data: among it the messages that it begins with."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ FIRST = 64  # sweeps: a small problem is done before the first cut
 WORK = 2**21  # numbers in the data times sweeps of the first chunk, where that is less
 
 
+@runtime_checkable
 class Watched(Protocol):
     """What is seen of a carry between two chunks; of several runs side by side these are arrays."""
 

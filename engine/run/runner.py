@@ -88,12 +88,13 @@ class Runner:
         return in_chunks(lambda *now: chunk(*given, *now), empty, numbers, watcher)
 
     def _make(self, given: Given, many: bool) -> tuple[Callable[..., tuple[Carries, Outputs]], Carries]:
-        """The compiled chunk for arguments of these shapes, and a carry of zeros, which nobody reads."""
+        """The chunk for arguments of these shapes, ready to run, and a carry of zeros, which nobody reads."""
         structure = self.machine, self.settings, self.options.restarts, many
-        made = program("run", structure, given, lambda: self._lowered(given, many))
+        interpret = self.options.execution == "interpret"
+        made = program("run", structure, given, lambda: self._traced(given, many), interpret)
         return made.call, jax.tree.map(lambda leaf: np.zeros(*leaf), made.form, is_leaf=lambda leaf: type(leaf) is Leaf)
 
-    def _lowered(self, given: tuple[Any, Any, Any], many: bool) -> tuple[Any, Any]:
+    def _traced(self, given: Given, many: bool) -> tuple[jax.stages.Traced, Any]:
         """The chunk, traced, and the form of a carry."""
         begin, chunk = partial(self._begin, trace=1 if many else None), partial(self._chunk, trace=1 if many else None)
         if many:
@@ -101,7 +102,7 @@ class Runner:
         form = jax.tree.map(lambda leaf: Leaf(leaf.shape, leaf.dtype.str), jax.eval_shape(begin, *given))
         chunk = jax.jit(chunk, donate_argnums=3)  # each carry goes into the next: it may be a quarter of a gigabyte
         empty = blank(jax.eval_shape(begin, *given))
-        return chunk.lower(*given, empty, np.asarray(True), np.asarray(0, np.int32)), form
+        return chunk.trace(*given, empty, np.asarray(True), np.asarray(0, np.int32)), form
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 

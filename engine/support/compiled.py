@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ...compiler.structure import digest
+from ..interpret.interpreter import run_by_numpy
 from . import on_disk
 from .cache import Recent
 
@@ -29,28 +30,35 @@ class Program(NamedTuple):
 
 
 def program(
-    what: str, structure: tuple[Any, ...], arguments: Any, make: Callable[[], tuple[jax.stages.Lowered, Any]]
+    what: str,
+    structure: tuple[Any, ...],
+    arguments: Any,
+    make: Callable[[], tuple[jax.stages.Traced, Any]],
+    interpret: bool = False,
 ) -> Program:
-    """What `make` lowers, and the form beside it, compiled once for all of equal structure and shapes of arguments.
+    """What `make` traces, and the form beside it, compiled once for all of equal structure and shapes of arguments.
 
-    `what` says which function of the structure it is. What cannot be compared by structure is compiled each time.
+    `what` says which function of the structure it is. What cannot be compared by structure is compiled each time. To
+    `interpret` has NumPy run it where it can, and compiles nothing.
     """
 
     def compile() -> Program:
-        lowered, form = make()
-        return Program(_in_a_thread(lowered), form)
+        traced, form = make()
+        by_numpy = run_by_numpy(traced) if interpret else None
+        return Program(by_numpy or _in_a_thread(traced.lower()), form)
 
-    found = digest(what, *structure)
+    found = digest(what, interpret, *structure)
     if found is None:
         return compile()
     key = on_disk.name_of(found, types_of(arguments))
 
     def read_or_compile() -> Program:
-        kept = on_disk.read(key)
+        kept = None if interpret else on_disk.read(key)
         if kept is not None:
             return Program(_tried(kept[0], key, compile), kept[1])
         made = compile()
-        on_disk.write(key, made.call, made.form)
+        if not interpret:
+            on_disk.write(key, made.call, made.form)
         return made
 
     return KEPT.get(key, read_or_compile)
@@ -80,7 +88,7 @@ def compiled(what: str, structure: tuple[Any, ...], function: Callable[..., Any]
 
     def call(*arguments: Any) -> Any:
         def make() -> Program:
-            return program(what, structure, arguments, lambda: (jax.jit(function).lower(*arguments), None))
+            return program(what, structure, arguments, lambda: (jax.jit(function).trace(*arguments), None))
 
         return kept.get(types_of(arguments), make).call(*arguments)
 

@@ -24,6 +24,7 @@ FLOOR = 1e-10  # of a cavity's precision, relative to the belief's
 
 
 @runtime_checkable
+@runtime_checkable
 class HasValues(Protocol):
     """A cavity of a vector: mean and covariance."""
 

@@ -1,0 +1,1 @@
+"""Jaxprs run by NumPy: an answer before there is machine code."""

@@ -1,0 +1,178 @@
+"""A jaxpr flattened to steps over numbered values.
+
+Calls are put in place of their equation, constants are computed once, the same equation on the same values is one step.
+
+A value may be held smaller than it is, with axes of length one, or none, where it only repeats: NumPy broadcasts in
+arithmetic, so that a number that a jaxpr spreads over a plate costs as much as the number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
+
+from . import rules
+from .control import branch
+from .equation import Equation, Function, Shape, Unknown, is_key, pick, type_of
+from .random import packed
+from .shapes import spread
+
+LARGEST = 2**16  # elements of a constant that is computed before the run
+
+
+class Step(NamedTuple):
+    """A function of values that gives values; `single` where it returns one, not a tuple."""
+
+    make: Callable[[], Function]
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+    single: bool
+
+
+class Graph:
+    """Steps that compute values from inputs and constants."""
+
+    def __init__(self, program: Callable[..., Any]) -> None:
+        self.program = program  # what makes one of a jaxpr inside this one: the body of a loop
+        self.shapes: list[Shape] = []  # of the arrays that hold the values
+        self.known: dict[int, Any] = {}
+        self.steps: list[Step] = []
+        self._seen: dict[Any, tuple[int, ...]] = {}
+        self._constants: dict[Any, int] = {}
+
+    def value(self, shape: Shape) -> int:
+        """A new value."""
+        self.shapes.append(shape)
+        return len(self.shapes) - 1
+
+    def constant(self, value: Any) -> int:
+        """A known value."""
+        number = self.value(np.shape(value))
+        self.known[number] = value
+        return number
+
+    def full(self, value: int, aval: Any) -> int:
+        """The value held by an array of its own shape."""
+        if self.shapes[value] == aval.shape:
+            return value
+        repeat = spread(aval.shape, type_of(aval))
+        return self.add(("spread", aval.shape, value), lambda: repeat, (value,), (aval.shape,), True)[0]
+
+    def add(
+        self, key: Any, make: Callable[[], Function], ins: tuple[int, ...], shapes: Sequence[Shape], single: bool
+    ) -> tuple[int, ...]:
+        """The values of a step: those of an equal one, if there is one. A step without key has no equal."""
+        if key is not None and key in self._seen:
+            return self._seen[key]
+        outs = tuple(map(self.value, shapes))
+        if key is not None:
+            self._seen[key] = outs
+            if all(value in self.known for value in ins) and sum(map(math.prod, shapes)) <= LARGEST:
+                found = make()(*(self.known[value] for value in ins))
+                self.known.update(zip(outs, [found] if single else found, strict=True))
+                return outs
+        self.steps.append(Step(make, ins, outs, single))
+        return outs
+
+    def inline(self, closed: ClosedJaxpr, ins: Sequence[int]) -> list[int]:
+        """The values of a jaxpr's outputs."""
+        jaxpr = closed.jaxpr
+        values = {**dict(zip(jaxpr.constvars, map(self._held, closed.consts), strict=True))}
+        values.update(zip(jaxpr.invars, ins, strict=True))
+
+        def read(atom: Any) -> int:
+            return self._literal(atom) if isinstance(atom, Literal) else values[atom]
+
+        for equation in jaxpr.eqns:
+            outs = self._equation(equation, [read(atom) for atom in equation.invars])
+            values.update(zip(equation.outvars, outs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _held(self, constant: Any) -> int:
+        """A constant of a closed jaxpr, which keeps it alive and so its identity."""
+        if id(constant) not in self._constants:
+            array = packed(jax.random.key_data(constant)) if is_key(constant) else np.asarray(constant)
+            self._constants[id(constant)] = self.constant(array[()])
+        return self._constants[id(constant)]
+
+    def _literal(self, atom: Any) -> int:
+        value = np.asarray(atom.val, type_of(atom.aval))
+        key = value.dtype, value.shape, value.tobytes()
+        if key not in self._constants:
+            self._constants[key] = self.constant(value[()])
+        return self._constants[key]
+
+    def _equation(self, equation: Any, ins: list[int]) -> Sequence[int]:
+        name, params = equation.primitive.name, equation.params
+        if equation.effects:
+            raise Unknown(f"{name}, which has effects beside its result")
+        if name in rules.INLINED:
+            closed, places = rules.INLINED[name](equation)
+            return self.inline(closed, [ins[place] for place in places])
+        if name in rules.SAME or (name == "convert_element_type" and _same_type(equation)):
+            return ins
+        outs = tuple(variable.aval for variable in equation.outvars)
+        if name == "cond" and ins[0] in self.known:
+            return self.inline(branch(params, self.known[ins[0]]), ins[1:])
+        if name == "broadcast_in_dim":
+            return [self._broadcast(ins[0], params, outs[0])]
+        if name in rules.MOVES and not self.shapes[ins[0]]:
+            return [ins[0]] * len(outs)  # wherever a number that repeats is moved to, it is the same
+        return self._ruled(equation, ins, outs)
+
+    def _ruled(self, equation: Any, ins: list[int], outs: tuple[Any, ...]) -> Sequence[int]:
+        """The values of an equation that has a rule."""
+        name = equation.primitive.name
+        avals = tuple(variable.aval for variable in equation.invars)
+        for aval in outs:
+            type_of(aval)
+        elementwise, controls = name in rules.ELEMENTWISE, name in rules.CONTROL
+        if elementwise:
+            rule, held = rules.ELEMENTWISE[name], len(ins)
+        elif controls:
+            rule, count = rules.CONTROL[name]
+            held = len(ins) if (found := count(equation.params)) is None else found
+        elif name in rules.ARRAYS:
+            rule, held = rules.ARRAYS[name], 0
+        else:
+            raise Unknown(f"the primitive {name}")
+        ins = ins[:held] + [self.full(*pair) for pair in zip(ins[held:], avals[held:], strict=True)]
+        shapes = tuple(self.shapes[value] for value in ins)
+        own = Equation(name, equation.params, avals, outs, shapes, self.program)
+        key = None if controls else _key(name, equation.params, ins)
+        shaped = [np.broadcast_shapes(*shapes)] if elementwise else [aval.shape for aval in outs]
+        return self.add(key, lambda: rule(own), tuple(ins), shaped, not equation.primitive.multiple_results)
+
+    def _broadcast(self, value: int, params: Any, out: Any) -> int:
+        """The same array with its axes where NumPy's broadcasting looks for them."""
+        places = params["broadcast_dimensions"]
+        held = self.shapes[value]
+        axes = [1] * len(out.shape)
+        for place, size in zip(places[len(places) - len(held) :], held, strict=True):
+            axes[place] = size
+        while axes and axes[0] == 1:
+            axes.pop(0)
+        target = tuple(axes)
+        change = pick(held, target)
+        if change is None:
+            return value
+        return self.add(("pick", target, value), lambda: change, (value,), (target,), True)[0]
+
+
+def _same_type(equation: Any) -> bool:
+    return equation.invars[0].aval.dtype == equation.outvars[0].aval.dtype
+
+
+def _key(name: str, params: Any, ins: Sequence[int]) -> Any:
+    """What equal steps have in common; None where that cannot be told."""
+    key = name, tuple(params.items()), tuple(ins)
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key

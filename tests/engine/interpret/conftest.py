@@ -1,0 +1,30 @@
+"""What the tests of this room share: a function interpreted beside the same function compiled."""
+
+import jax
+import numpy as np
+import pytest
+
+from cavity.engine.interpret.interpreter import Interpreter
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def agree():
+    """Asserts that NumPy and XLA give a function's outputs the same form, and numbers that differ by rounding alone."""
+
+    def check(function, *arguments, tolerance=1e-14):
+        arguments = jax.tree.map(np.asarray, arguments)
+        found = Interpreter(jax.make_jaxpr(function)(*arguments))(*jax.tree.leaves(arguments))
+        wanted = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(*arguments))]
+        assert len(found) == len(wanted)
+        for own, other in zip(found, wanted, strict=True):
+            assert (own.dtype, own.shape) == (other.dtype, other.shape)
+            exact = other.dtype.kind != "f"
+            np.testing.assert_allclose(own, other, rtol=0.0 if exact else tolerance, atol=0.0 if exact else 1e-300)
+
+    return check
