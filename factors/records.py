@@ -21,6 +21,27 @@ class Record(abc.ABC):  # noqa: B024
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclasses.dataclass(frozen=True, eq=False)(cls)
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-        names = {kind: [f.name for f in fields if f.metadata.get("fixed", False) is kind] for kind in (False, True)}
-        jax.tree_util.register_dataclass(cls, data_fields=names[False], meta_fields=names[True])
+        _register(cls)
+
+
+def _register(cls: type) -> None:
+    """Tells JAX of a record. It puts in whatever it likes for arrays, so no constructor is called."""
+    fields = dataclasses.fields(cls)
+    arrays = tuple(f.name for f in fields if not f.metadata.get("fixed", False))
+    kept = tuple(f.name for f in fields if f.metadata.get("fixed", False))
+    keys = tuple(map(jax.tree_util.GetAttrKey, arrays))
+
+    def flat(record: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(record, name) for name in arrays), tuple(getattr(record, name) for name in kept)
+
+    def flat_with_keys(record: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        values, rest = flat(record)
+        return tuple(zip(keys, values, strict=True)), rest
+
+    def whole(rest: tuple[Any, ...], values: Any) -> Any:
+        made = object.__new__(cls)
+        made.__dict__.update(zip(arrays, values, strict=True))
+        made.__dict__.update(zip(kept, rest, strict=True))
+        return made
+
+    jax.tree_util.register_pytree_with_keys(cls, flat_with_keys, whole, flat)

@@ -71,7 +71,7 @@ class Cases(Shown):
             total = total + (weight * below(part, at)).sum(-1 - event)
         return total
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         level = np.asarray(level, float)
         with jax.enable_x64(True):
             shape = self.mean().shape
@@ -133,7 +133,7 @@ class Projected(Shown):
         """Cov x of a vector."""
         return self.own.covariance()
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         return self.own.quantile(level)
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:

@@ -87,7 +87,7 @@ class Compound(Shown):
         """P(X <= x), by element, at a value shaped plates + event (more leading axes allowed)."""
         return self._at(lambda single, at: single._below(at), jnp.asarray(x, float))
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         if self.conditional.below is None:
             raise UnsupportedError(f"{self.title} has no quantiles: use those of draws, `sample(key, shape)`.")
         with jax.enable_x64(True):

@@ -65,7 +65,7 @@ class CountTable(Family):
         """P(X <= x) at values shaped plates (more leading axes allowed)."""
         return jnp.sum(jnp.where(self.values() <= jnp.asarray(x)[..., None], self._probabilities(), 0.0), axis=-1)
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         with jax.enable_x64(True):
             up_to, values = (np.asarray(a) for a in (jnp.cumsum(self._probabilities(), -1), self.values()))
         level = np.asarray(level, float)

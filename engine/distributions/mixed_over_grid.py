@@ -77,7 +77,7 @@ class GridMixture(Family):
         index = jnp.reshape(chosen, (1, *shape, *(1,) * (draws.ndim - 1 - len(shape))))
         return jnp.take_along_axis(draws, index, axis=0)[0]
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """By bisection of the mixed distribution function."""
         components: PyTree = self.components
         level = np.asarray(level, float)
@@ -133,7 +133,7 @@ class OnGrid(Family):
         smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=-1, b=self.weights)
         return smooth - HALF_LOG_2PI - jnp.log(self.width) - LOG_SLOPE[self.kind](u)
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """By bisection of the smoothed distribution function."""
         import scipy.special
 

@@ -41,7 +41,7 @@ class Completed(Family):
         values = self.value if predicted.kind in ("boolean", "category") else jnp.asarray(self.value, float)
         return jax.tree.map(self._pick, predicted.moments_at(values, *size), predicted.moments())
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         predicted = self.predicted.quantile(level)
         return np.where(self.missing, predicted, np.broadcast_to(np.asarray(self.value), predicted.shape))
 

@@ -42,7 +42,7 @@ class Tabulated(Shown):
     def variance(self) -> Array:
         return self.projection.variance()
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         with jax.enable_x64(True):
             scores = jax.scipy.special.ndtri(jnp.asarray(level, float))
             return np.asarray(self._at(scores.reshape(scores.shape + (1,) * len(self.plates))))

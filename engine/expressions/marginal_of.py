@@ -165,7 +165,7 @@ def _of_alone(reader: Reader, parts: Parts, key: NumberKey, atom: Expr) -> Array
     variable = _variable(atom, reader)
     assert variable is not None
     family = reader.run.families[variable.name]
-    quantiles = np.moveaxis(family.quantile(scipy.special.ndtr(SCORES)), 0, -1)
+    quantiles = np.moveaxis(np.asarray(family.quantile(scipy.special.ndtr(SCORES))), 0, -1)
     table = reader.flat(element_at(atom, Placed(Tabulated(quantiles, None, ""), variable.plates), reader.run.scope))
     expr, data = reader.node.expression, _data(reader, parts)
 

@@ -36,9 +36,9 @@ from ..values.naturals import Fixed, Naturals, State, add
 from ..values.row_blocks import Rows, rows_of
 from ..values.scope import Scope
 
-Data: TypeAlias = dict[str, PyTree[Array]]  # by name, as scopes look it up: arrays, sparse pages, precisions on plates
-Moments: TypeAlias = dict[str, PyTree[Array]]  # by variable: a tuple of `factors/moments.py`
-Messages: TypeAlias = dict[str, PyTree[Array]]  # by number of a block, in the form of its kind
+Data: TypeAlias = dict[str, PyTree]  # by name, as scopes look it up: arrays, sparse pages, precisions on plates
+Moments: TypeAlias = dict[str, PyTree]  # by variable: a tuple of `factors/moments.py`
+Messages: TypeAlias = dict[str, PyTree]  # by number of a block, in the form of its kind
 Energy: TypeAlias = Callable[[Scope], Float[Array, ""]]  # of moments that the scope holds
 Known: TypeAlias = dict[EnergyBlock, tuple[Float[Array, ""], Moments]]  # energies, and the moments that they hold at
 
@@ -137,7 +137,7 @@ class BoundPlan:
         """Latent variables of which some entries are given."""
         return tuple(name for name in self.graph.partly if name in self.graph.latent)
 
-    def prepare_block(self, block: Block, scope: Scope, key: Key) -> PyTree[Array]:
+    def prepare_block(self, block: Block, scope: Scope, key: Key) -> PyTree:
         """One EP block's data in schedule order."""
         return KINDS[type(block)].prepare(block, scope, key, self.apart)
 
@@ -176,7 +176,7 @@ class BoundPlan:
         shape = self.plates_shape(name)
         return tuple(n.reshape((*shape, *n.shape[1:])) for n in naturals)
 
-    def moments_of(self, name: str, naturals: tuple[Array, ...]) -> PyTree[Array]:
+    def moments_of(self, name: str, naturals: tuple[Array, ...]) -> PyTree:
         """The moments of a belief; one inverse where all elements have the same precision."""
         family = family_of(self.graph.latent[name])
         if name not in self.shared:
@@ -197,7 +197,7 @@ class BoundPlan:
         blocks: tuple[EnergyBlock, ...],
         scope: Scope,
         moments: Moments,
-        here: PyTree[Array],
+        here: PyTree,
         others: Sequence[Energy] = (),
         energies: Known | None = None,
     ) -> tuple[Array, ...]:
@@ -207,7 +207,7 @@ class BoundPlan:
         """
         whole = [block for block in blocks if block not in scope.rows]
 
-        def energy(own: PyTree[Array]) -> Float[Array, ""]:
+        def energy(own: PyTree) -> Float[Array, ""]:
             inside = scope.with_moments({**moments, name: own})
             zero = jnp.zeros(())
             return sum((block_energy(block, inside) for block in whole), zero) + sum(

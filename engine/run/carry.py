@@ -33,7 +33,7 @@ class Swept(NamedTuple):
     """What a sweep makes of a state x."""
 
     y: Float[jax.Array, " size"]
-    rest: PyTree[Array]
+    rest: PyTree
     residual: Float[Array, ""]  # largest change of a belief, in its standard deviations
     parts: Parts  # of x
     begun: Bool[Array, ""]  # whether the beliefs of x are proper
@@ -42,7 +42,7 @@ class Swept(NamedTuple):
 
 
 # sweep(x, rest, step, whether it is the first), and the start made narrower so many times
-Sweeper: TypeAlias = Callable[[Float[jax.Array, " size"], PyTree[Array], Float[Array, ""], Bool[Array, ""]], Swept]
+Sweeper: TypeAlias = Callable[[Float[jax.Array, " size"], PyTree, Float[Array, ""], Bool[Array, ""]], Swept]
 Starter: TypeAlias = Callable[[Int[Array, ""]], Float[Array, " size"]]
 
 
@@ -84,7 +84,7 @@ class Sound(NamedTuple):
     """The last start that was found sound: what a run returns."""
 
     x: Float[jax.Array, " size"]
-    rest: PyTree[Array]  # parts of the state that no sweep reads
+    rest: PyTree  # parts of the state that no sweep reads
     parts: Parts
     found: Bool[Array, ""]  # whether there was one
 
@@ -119,18 +119,18 @@ class Carry(NamedTuple):
     evidences: Float[jax.Array, " trace"]
 
     @property
-    def iteration(self) -> Int[Array, ""]:
+    def iteration(self) -> Int[Array, "..."]:
         """Number of sweeps."""
         return self.tally.iteration
 
     @property
-    def residual(self) -> Float[Array, ""]:
+    def residual(self) -> Float[Array, "..."]:
         """That of the last sweep that did not fail."""
         return self.good.residual
 
 
 def begin(
-    x: Float[jax.Array, " size"], rest: PyTree[Array], floored: Counts, parts: Parts, settings: Settings, code: int
+    x: Float[jax.Array, " size"], rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int
 ) -> Carry:
     """The carry before the first sweep, with the result code of a run that goes on."""
     inf, zero, false = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32), jnp.asarray(False)

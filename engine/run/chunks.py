@@ -83,6 +83,6 @@ def blank(form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
 
 
-def strong(tree: PyTree[Array]) -> PyTree[jax.Array]:
+def strong(tree: PyTree) -> PyTree[jax.Array]:
     """The same arrays with types that do not give way, as those from outside have: one compilation for both."""
     return jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), tree)

@@ -84,6 +84,6 @@ def _counted(carry: Carry, swept: Swept, judged: Judgement, narrow: Bool[Array, 
     )
 
 
-def _either(condition: Bool[Array, ""], one: PyTree[Array], other: PyTree[Array]) -> PyTree[Array]:
+def _either(condition: Bool[Array, ""], one: PyTree, other: PyTree) -> PyTree:
     """One of two states of the same form."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)

@@ -139,9 +139,10 @@ class Runner:
         """Sweeps up to number `limit`, from the start or from the carry: the next carry, and the outputs so far."""
         self.on_trace()
 
-        def one(lane: Lane, carry: Carry) -> tuple[Carries, Ended]:
+        def one(lane: Lane, carry: Carries) -> tuple[Carries, Ended]:
             if self.machine.direct:
                 return DONE, direct(self.machine, self._settings(trace), {**data, **values}, lane.key)
+            assert isinstance(carry, Carry)
             # A run that has not got away from its start may begin again from a narrower one, in a later chunk too.
             young = fresh | (carry.tally.accepted <= 1)
             task = Sweeping(self.machine, self._settings(trace), {**data, **values}, lane, young)
@@ -151,7 +152,7 @@ class Runner:
         carries, outputs = self._over_restarts(one, self._lanes(key), carry)
         return strong(carries), self._best(outputs, key)
 
-    def _over_restarts(self, function: Callable[..., PyTree[Array]], *stacked: PyTree[Array]) -> PyTree[Array]:
+    def _over_restarts(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Restarts side by side; a single one without the cost of mapping.
 
         A mapped loop computes both sides of every choice.

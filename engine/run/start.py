@@ -132,7 +132,7 @@ def _sides(machine: BoundPlan, name: str, lane: Lane, key: Key) -> Float[Array, 
     return jnp.where(lane.moved, random, lane.side)
 
 
-def _elsewhere(machine: BoundPlan, name: str, moments: PyTree[Array], scope: Scope, key: Key) -> PyTree[Array]:
+def _elsewhere(machine: BoundPlan, name: str, moments: PyTree, scope: Scope, key: Key) -> PyTree:
     """Other moments of a selector for the first sweep."""
     selector = machine.graph.latent[name]
     on_plate = any(gate.selector is selector and gate.axis for block in machine.energies for gate in block.gates)

@@ -20,7 +20,7 @@ from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Gather, Input, Plate, inside, parents
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Numeric
 from .plated import Placed
 
 LARGE = 1 << 21  # numbers that a factor may hold at once; one with more is cut into blocks
@@ -39,9 +39,9 @@ class Rows(NamedTuple):
     def number(self) -> int:
         return -(-self.total // self.size)
 
-    def window(self, number: Array) -> Window:
+    def window(self, number: Numeric) -> Window:
         """One block; `number` may be traced."""
-        fresh = number * self.size
+        fresh = jnp.asarray(number) * self.size
         return Window(self, jnp.minimum(fresh, self.total - self.size), fresh)
 
 

@@ -40,7 +40,7 @@ class Family(Record):
         """Var x by element, shaped as the mean."""
 
     @abc.abstractmethod
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """The smallest x with P(X <= x) >= level, by element: NumPy, shaped levels + mean; not under jit.
 
         Raises UnsupportedError where the values have no order or the distribution function no closed form.

@@ -126,7 +126,7 @@ class Bernoulli(DiscreteFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """False is below true: shaped as the levels, then plates, of booleans."""
         import scipy.special  # here: it takes a third of a second to import
 

@@ -135,7 +135,7 @@ class Beta(TwoMomentFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         import scipy.special  # here: it takes a third of a second to import
 
         a_minus_one, b_minus_one = host(*self.naturals())

@@ -103,7 +103,7 @@ class Categorical(DiscreteFamily):
         solved = jnp.where(excluded, 0.0, centred / jnp.where(excluded, 1.0, probability))
         return (solved - jnp.mean(solved, axis=-1, keepdims=True),)
 
-    def log_density(self, value: Array) -> Array:
+    def log_density(self, value: Numeric) -> Array:
         chosen = jnp.asarray(value)[..., None] == jnp.arange(self.logits.shape[-1])
         return jnp.sum(jnp.where(chosen, self._log_probability(), 0.0), axis=-1)
 
@@ -133,7 +133,7 @@ class Categorical(DiscreteFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         raise UnsupportedError(
             "Asked for a quantile of a category: its classes have no order, so none is below another. "
             "Use the probabilities, `mean()`."

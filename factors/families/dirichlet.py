@@ -121,7 +121,7 @@ class Dirichlet(ExponentialFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """The quantile of each coordinate (its marginal is a Beta), shaped as the levels, then plates + (K,)."""
         import scipy.special  # here: it takes a third of a second to import
 

@@ -149,7 +149,7 @@ class Gamma(DivisorFamily):
         shape, heavy = self.shape, jnp.exp(-self.moments().log)
         return jnp.where(shape > 1.0, self.rate / jnp.where(shape > 1.0, shape - 1.0, 1.0), heavy)
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         import scipy.special  # here: it takes a third of a second to import
 
         negative_rate, shape_minus_one = host(*self.naturals())

@@ -137,7 +137,7 @@ class Gaussian(TwoMomentFamily, GaussianFamily):
     def jittered(self, key: Key) -> Self:
         return self.moved(finite(self.sample(key)))
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         import scipy.special  # here: it takes a third of a second to import
 
         linear, quadratic = host(*self.naturals())

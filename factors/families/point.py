@@ -26,7 +26,7 @@ class Point(Family):
     def variance(self) -> Array:
         return jnp.zeros(jnp.shape(self.value))
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         value = np.asarray(self.value)
         return np.broadcast_to(value, np.broadcast_shapes(levels(level, value.ndim).shape, value.shape))
 

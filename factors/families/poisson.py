@@ -123,7 +123,7 @@ class Poisson(ExponentialFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         import scipy.special  # here: it takes a third of a second to import
 
         rate = np.exp(host(self.log_rate)[0])

@@ -178,7 +178,7 @@ class SpikeAndSlab(GaussianFamily):
     def jittered(self, key: Key) -> Self:
         return self.moved(finite(Gaussian(self.precision_mean, self.negative_half_precision).sample(key)))
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """Zero for all levels that the mass there covers."""
         import scipy.special  # here: it takes a third of a second to import
 

@@ -146,7 +146,7 @@ class VectorGaussian(GaussianFamily):
     def jittered(self, key: Key) -> Self:
         return self.moved(finite(self.sample(key)))
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """The quantile of each coordinate, shaped as the levels, then plates + (D,)."""
         import scipy.special  # here: it takes a third of a second to import
 

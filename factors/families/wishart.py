@@ -154,7 +154,7 @@ class Wishart(ExponentialFamily):
     def sharpened(self, times: Numeric) -> Self:
         return self
 
-    def quantile(self, level: Levels) -> np.ndarray:
+    def quantile(self, level: Levels) -> np.ndarray | np.floating:
         raise UnsupportedError(
             "Asked for a quantile of a Wishart: the off-diagonal elements have no closed distribution function. "
             "Use quantiles of draws, `sample(key, shape)`."

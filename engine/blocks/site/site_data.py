@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -133,7 +133,7 @@ def _directions(
     ]
 
 
-def all_apart(block: SiteBlock, inputs: Mapping[str, np.ndarray]) -> bool:
+def all_apart(block: SiteBlock, inputs: Mapping[str, Any]) -> bool:
     """True when the index data show that no instance meets one element in two of its terms."""
     for first, second in itertools.combinations(block.form.terms, 2):
         if first.variable is not second.variable:
