@@ -127,7 +127,10 @@ class Program:
         return self.posterior(machine, arrays, binding, result)
 
     def posterior(self, machine: Machine, arrays: Data, binding: Binding, result: Result) -> Posterior:
-        """The posterior of one run of the program."""
+        """The posterior of one run of the program, from what ran and what it left.
+
+        `machine` and `arrays` are what the run was of, `binding` its data, and `result` its outputs.
+        """
         return Posterior(self.request, machine, arrays, binding, result, self.predictors)
 
     def bind(self, data: Mapping[str, Any]) -> Binding:

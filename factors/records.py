@@ -11,7 +11,7 @@ import jax
 
 def fixed() -> Any:
     """A field that is no array: part of what a record is, which functions are compiled for."""
-    return dataclasses.field(metadata={"fixed": True})
+    return dataclasses.field(metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(fixed,))
@@ -27,8 +27,8 @@ class Record(abc.ABC):  # noqa: B024
 def _register(cls: type) -> None:
     """Tells JAX of a record. It puts in whatever it likes for arrays, so no constructor is called."""
     fields = dataclasses.fields(cls)
-    arrays = tuple(f.name for f in fields if not f.metadata.get("fixed", False))
-    kept = tuple(f.name for f in fields if f.metadata.get("fixed", False))
+    arrays = tuple(f.name for f in fields if not f.metadata.get("static", False))
+    kept = tuple(f.name for f in fields if f.metadata.get("static", False))
     keys = tuple(map(jax.tree_util.GetAttrKey, arrays))
 
     def flat(record: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -11,8 +11,8 @@ def mixture(components: int, dimension: int) -> cv.Model:
     `components` is the number of values of z, `dimension` the length of each x. Priors: weights ~ Dirichlet(1), mean_k
     ~ N(0, 10 I), precision_k ~ Wishart with E = I and dimension + 2 degrees of freedom. Random: `weights`, `mean`
     (component, dimension), `precision` (component, dimension, dimension), `z` (n), `x` (n, dimension), which is usually
-    observed. Components that the data do not need keep their priors. Infer with `restarts=`. Returns the model. Source:
-    attias2000variational.
+    observed. Components that the data do not need keep their priors. Infer with `restarts=`. Returns the model.
+    Source: attias2000variational.
     """
     m = cv.Model("mixture")
     k, n = m.plate("component", components), m.plate("n")

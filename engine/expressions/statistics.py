@@ -11,14 +11,15 @@ from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
 from ...factors.arrays import Array
 from ...factors.domains import Domain
-from ...factors.families import Bernoulli, Beta, Categorical, Family, Gamma, Gaussian
+from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
+from ...factors.moments import POINT_VARIANCE, Boolean, Category
 from ...factors.special import ndtr
 from ..distributions.belief_points import diverges
 from . import clouds
 from .clouds import Cloud, NumberKey
 from .parts import Data, IsKnown, evaluated, key_of
+from .transformed import matching
 
-TINY = 1e-200  # the variance of what is certain
 Statistics = Array | tuple[Array, Array]
 
 
@@ -97,7 +98,9 @@ def _above_zero(cloud: Cloud, margin: Callable[[dict[NumberKey, Array]], Array])
     inside = values.weights / jnp.maximum(jnp.sum(values.weights, axis=2, keepdims=True), 1e-300)
     mean = jnp.sum(inside * margins, axis=2, keepdims=True)
     variance = jnp.sum(inside * (margins - mean) ** 2, axis=2)
-    p = jnp.where(variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, TINY))))
+    p = jnp.where(
+        variance <= 0.0, mean[..., 0] > 0.0, ndtr(mean[..., 0] / jnp.sqrt(jnp.maximum(variance, POINT_VARIANCE)))
+    )
     return jnp.sum(jnp.sum(values.weights, axis=2) * p, axis=1)
 
 
@@ -106,15 +109,10 @@ def family_with(domain: Domain, found: Statistics) -> Family:
     if domain.is_discrete:
         assert not isinstance(found, tuple)
         if domain.is_category:
-            return Categorical(jnp.log(jnp.maximum(found, 0.0)))
-        p = jnp.clip(found, 0.0, 1.0)
-        return Bernoulli(jnp.log(p) - jnp.log1p(-p))
+            return FOR_DOMAIN["category"].from_moments(Category(jnp.maximum(found, 0.0)))
+        return FOR_DOMAIN["boolean"].from_moments(Boolean(jnp.clip(found, 0.0, 1.0)))
     mean, variance = found
-    variance = jnp.maximum(variance, TINY)
-    if domain.is_positive:
-        shape = mean**2 / variance
-        return Gamma.from_parameters(shape=shape, rate=shape / mean)
-    if domain.is_unit:
-        total = mean * (1.0 - mean) / variance - 1.0
-        return Beta.from_parameters(a=mean * total, b=(1.0 - mean) * total)
-    return Gaussian.from_parameters(mean=mean, variance=variance)
+    variance = jnp.maximum(variance, POINT_VARIANCE)
+    # The mean and the variance of a count, or of a number that may be zero, decide no member of its own family.
+    kind = domain.kind if issubclass(FOR_DOMAIN[domain.kind], TwoMomentFamily) else "real"
+    return matching(kind, mean, variance)

@@ -60,17 +60,17 @@ class Runner:
         self.on_trace = on_trace
         self._made: Recent[tuple[Callable[..., tuple[Carries, Outputs]], Carries]] = Recent(BATCHES)
 
-    def __call__(self, data: Data, seed: int, progress: bool | None) -> Result:
+    def __call__(self, data: Data, seed: object, progress: bool | None) -> Result:
         """One inference. Raises ModelError for a seed out of range."""
         with Progress(progress) as watcher:
             outputs = self._run(({}, data, key_of(seed)), watcher, many=False)
         return Result(outputs, self.settings)
 
-    def many(self, data: Data, seed: int) -> Outputs:
+    def many(self, data: Data, seed: object) -> Outputs:
         """Inferences with stacked data: the outputs, stacked."""
         return self.many_values({}, data, seed)
 
-    def many_values(self, data: Data, values: Data, seed: int) -> Outputs:
+    def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
         """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
         with Progress(False) as watcher:
             outputs = self._run((values, data, key_of(seed)), watcher, many=True)

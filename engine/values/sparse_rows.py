@@ -6,7 +6,6 @@ need no other program.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -16,21 +15,20 @@ import numpy as np
 
 from ...factors.arrays import Array
 from ...factors.errors import DataError
+from ...factors.records import Record, fixed
 from .plated import Placed, Plates
 from .row_blocks import Rows, Window, joined
 
 LARGEST = 1 << 28  # numbers of the dense matrix that stands for a sparse one where it cannot be cut
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Pages:
+class Pages(Record):
     """`values[p, i]` stands at `places[p, i]`, row * columns + column, of block p; padding stands behind its end."""
 
     values: Array
     places: Array
-    rows: Rows = dataclasses.field(metadata={"static": True})
-    columns: int = dataclasses.field(metadata={"static": True})
+    rows: Rows = fixed()
+    columns: int = fixed()
 
     @property
     def size(self) -> int:

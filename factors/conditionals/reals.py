@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import betainc
 
-from ..arrays import Array, Key
+from ..arrays import Array, Key, Numeric
 from ..conditional import Table
 from ..quadrature import HALF_LOG_2PI, truncation
 from ..special import log_ndtr, ndtr
@@ -100,7 +100,8 @@ def _above_share(start: Array, at: Array, end: Array) -> Array:
     return jnp.expm1(log_ndtr(-at) - tail) / jnp.expm1(log_ndtr(-end) - tail)
 
 
-def _truncated_below(x: Array, mean: Array, precision: Array, low: Array, high: Array) -> Array:
+def _truncated_below(x: Array, mean: Numeric, precision: Numeric, low: Numeric, high: Numeric) -> Array:
+    mean, low, high = map(jnp.asarray, (mean, low, high))
     sd = 1.0 / jnp.sqrt(precision)
     a, b = (low - mean) / sd, (high - mean) / sd
     z = jnp.clip((x - mean) / sd, a, b)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Argument, Array
 from ..factor import Link, Site, register
 from ..moments import Real, Simplex
 from ..quadrature import HALF_LOG_2PI
@@ -67,7 +67,7 @@ def _interval(own: Array, mean: Array, sd: Array) -> _Interval:
     return _Interval(ends[0], ends[1], level)
 
 
-def choice_site(out: Array, mean: Array, variance: Array) -> Site:
+def choice_site(out: Argument, mean: Array, variance: Array) -> Site:
     """The site of "class `out` has the largest utility" for independent scores s_k ~ N(mean_k, variance_k).
 
     `out` (...) holds class numbers, `mean` and `variance` (..., K) the cavities. Returns the log evidence (...) and by
@@ -98,7 +98,7 @@ def choice_site(out: Array, mean: Array, variance: Array) -> Site:
 
 
 @jax.custom_jvp
-def log_choice(out: Array, mean: Array, variance: Array) -> Array:
+def log_choice(out: Argument, mean: Array, variance: Array) -> Array:
     """log Z_out for classes on the last axis of `mean` and `variance`; without variance the log probability of `out`.
 
     Its derivatives are those of the site: no node of the quadrature is kept.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import jax.numpy as jnp
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 
 from ....compiler.blocks.slots import Branch, Slot, SlotsBlock
 from ....compiler.language.atoms import atom_key
@@ -194,7 +194,7 @@ class Formula:
 
     def __call__(
         self, function: Callable[..., Array], exprs: list[Expr], values: tuple[Array, ...] | None, lift: int
-    ) -> Float[Array, "..."]:
+    ) -> Shaped[Array, "..."]:
         """`function` of the expressions' values, at all instances; `lift` is the number of node axes."""
         keys, slots = self.arguments(exprs)
         arrays = [self._lifted(self.arrays[key], lift) for key in keys]

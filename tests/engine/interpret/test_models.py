@@ -166,7 +166,7 @@ def test_the_same_calls_give_the_same_bits():
 
 def test_nothing_is_compiled(monkeypatch):
     """The chunk never reaches XLA."""
-    monkeypatch.setattr("cavity.engine.run.runner.compiled", lambda lowered: pytest.fail("compiled"))
+    monkeypatch.setattr("cavity.engine.support.compiled._in_a_thread", lambda lowered: pytest.fail("compiled"))
     model, data = mixture()
     assert cv.infer(model, data, execution="interpret").converged
     with pytest.raises(pytest.fail.Exception, match="compiled"):
