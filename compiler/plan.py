@@ -11,7 +11,7 @@ from .language.model import Model, check_graph
 from .language.values import UserValue
 from .methods import resolve
 from .passes.absorb import absorb
-from .passes.choose import choose
+from .passes.choose_operators import choose
 from .passes.given import given as given_priors
 from .passes.intervals import intervals
 from .passes.join import join

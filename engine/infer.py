@@ -130,8 +130,9 @@ def compile(
     """A program for `model` with the variables named in `observed` given.
 
     `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
-    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress` and `accuracy` are those of `infer`.
-    Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
+    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy` and `execution` are those of
+    `infer`. Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as
+    `infer`.
     """
     return Program(
         the_model(model),

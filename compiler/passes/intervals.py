@@ -12,7 +12,7 @@ from ..graph import Draft
 from ..language.atoms import MINUS_ONE, atom_key, product
 from ..language.nodes import Constant, Expr
 from ..rules.logic import TRUE
-from .choose import ZERO
+from .choose_operators import ZERO
 
 
 def intervals(draft: Draft) -> Draft:

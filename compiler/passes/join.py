@@ -30,7 +30,7 @@ from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, ap
 from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
-from .choose import ZERO
+from .choose_operators import ZERO
 
 DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
 CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions

@@ -20,7 +20,7 @@ from ...compiler.language.nodes import Input
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
 from ..data.missing_and_sparse import Arrays
-from ..run.evidence import evidence_parts
+from ..run.log_evidence import evidence_parts
 from ..run.machine import Machine
 from ..run.start import prepare
 from ..values.sparse_rows import Pages

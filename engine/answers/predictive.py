@@ -16,7 +16,7 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.blocks.base import Gate
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, parents
-from ...compiler.passes.choose import index_gates
+from ...compiler.passes.choose_operators import index_gates
 from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain, Switch, Term

@@ -15,7 +15,7 @@ from ..values.naturals import Naturals, State
 from . import controller
 from .bound_plan import Data
 from .carry import Carry, Counts, Parts, Settings, Swept, begin
-from .evidence import evidence_parts, part_names
+from .log_evidence import evidence_parts, part_names
 from .machine import Machine
 from .result import Ended
 from .result_codes import CONTRADICTION, DIVERGED, RUNNING

@@ -22,7 +22,7 @@ from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
 from .computed_once import computed_once
 from .damping import trust_in
-from .evidence import evidence_parts
+from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
 

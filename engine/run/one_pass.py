@@ -9,7 +9,7 @@ from ..blocks.kinds import KINDS
 from ..values.naturals import all_finite, subtract
 from .bound_plan import Data
 from .carry import Settings
-from .evidence import evidence_parts
+from .log_evidence import evidence_parts
 from .machine import Machine
 from .result import Ended
 from .result_codes import CONTRADICTION, CONVERGED, DIVERGED
