@@ -81,6 +81,7 @@ def test_the_reference_cases_are_known(traced, name):
     assert can_interpret(traced(model, data, sizes=case.get("sizes"), **runner.METHODS[case["method"]])) is None
 
 
+@pytest.mark.slow  # half a minute of tracing; the reference cases are walked by default
 @pytest.mark.parametrize("name", coverage.CONSTRUCTS)
 def test_the_constructs_of_the_coverage_table_are_known(traced, name):
     construct = coverage.CONSTRUCTS[name]
