@@ -1,6 +1,7 @@
 """The package ships what the repository holds, and importing it is cheap and leaves no traces."""
 
 import ast
+import re
 import runpy
 import subprocess
 import sys
@@ -48,6 +49,13 @@ def test_no_folder_of_tests_passes_for_a_library():
     searched = [path for path in map(Path, sys.path) if path.is_relative_to(ROOT / "tests")]
     inside = [path for folder in searched for path in folder.iterdir() if path.is_dir()]
     assert [path for path in inside if path.name != "__pycache__"] == []
+
+
+def test_no_test_is_imported_by_another():
+    """Which of them was collected before it depends on the number of workers; what two need stands in `common`."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        imported = re.findall(r"^\s*(?:from|import) (test_\w+)", path.read_text(), re.MULTILINE)
+        assert imported == [], path
 
 
 def test_import_leaves_jax_in_its_default_precision():

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from histories import history_rates
 from scipy import stats
-from scipy.special import beta as beta_function
 from scipy.special import gammaln
 
 from cavity.factors.errors import DataError, ModelError
@@ -23,13 +23,6 @@ def from_histories(numbers, rows):
     """The left-ordered matrix with so many columns of each history 2^rows - 1, .., 1."""
     columns = list(itertools.product((1, 0), repeat=rows))[:-1]
     return np.repeat(np.array(columns), numbers, axis=0).T
-
-
-def history_rates(prior, rows):
-    """Numbers of columns of each history are independent Poisson variables; these are their means."""
-    ones = np.array([sum(column) for column in list(itertools.product((1, 0), repeat=rows))[:-1]])
-    c = prior.concentration
-    return prior.mass * c * beta_function(ones, rows - ones + c)
 
 
 @pytest.mark.parametrize("mass", [0.4, 3.0])

@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 import pytest
+from histories import history_rates
 from scipy import stats
-from test_buffet_prior import history_rates
 
 from cavity.factors.errors import DataError, UnsupportedError
 from cavity.models.buffet import (

@@ -6,7 +6,7 @@ from oracle import dense_evidence
 from scipy.integrate import quad
 from scipy.special import gammaln, logsumexp
 from scipy.stats import norm
-from test_em import case, chain_of_depths
+from small_trees import case, chain_of_depths
 
 import cavity as cv
 from cavity.models.trees.em import em_times, exponents
