@@ -34,10 +34,10 @@ from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior
 from .run.bound_plan import Data
-from .run.carry import Settings
+from .run.control.carry import Settings
+from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
 from .run.result import Outputs, Result
-from .run.result_codes import CONVERGED
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
 from .support.cache import Recent

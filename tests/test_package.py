@@ -58,6 +58,15 @@ def test_no_test_is_imported_by_another():
         assert imported == [], path
 
 
+ROOMIEST = 20  # modules of a folder: of more, a reader does not know where to begin
+
+
+def test_no_folder_holds_more_than_a_reader_takes_in():
+    for folder in [ROOT / room for room in ROOMS] + [path for room in ROOMS for path in (ROOT / room).rglob("*/")]:
+        modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+        assert len(modules) <= ROOMIEST, folder
+
+
 def test_import_leaves_jax_in_its_default_precision():
     assert run("import cavity, jax; print(jax.config.jax_enable_x64)").strip() == "False"
 

@@ -1,4 +1,4 @@
-"""What `engine/run/computed_once.py` saves: the time of a sweep of a mixture; the numbers of 0003-settle.md.
+"""What `engine/support/computed_once.py` saves: the time of a sweep of a mixture; the numbers of 0003-settle.md.
 
 Run from a checkout: OPENBLAS_NUM_THREADS=1 python docs/decisions/measure_settle.py
 """

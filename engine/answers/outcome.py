@@ -22,9 +22,9 @@ from ..expressions.after import Run
 from ..expressions.cavities import Cavities
 from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, marginal, remark_on
 from ..options import Request
+from ..run.diagnosis import diagnosis
 from ..run.machine import Machine
 from ..run.result import Result
-from ..run.result_codes import diagnosis
 from ..run.trace import Trace
 from ..support.compiled import compiled
 from ..values.first_beliefs import family_of

@@ -21,7 +21,7 @@ from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..program import Program
-from ..run.carry import Settings
+from ..run.control.carry import Settings
 from ..run.machine import Machine
 from ..run.result import Outputs, Result
 from ..run.trace import Trace

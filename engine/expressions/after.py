@@ -15,9 +15,9 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ..blocks.kinds import KINDS
+from ..run.control.result_codes import CONVERGED
 from ..run.machine import Machine
 from ..run.result import Outputs
-from ..run.result_codes import CONVERGED
 from ..values.naturals import Naturals
 from ..values.scope import Scope
 from .cavities import Cavities

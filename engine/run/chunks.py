@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Int, PyTree
 
 from ...factors.arrays import Array, Numeric
-from .result_codes import CONVERGED, RUNNING
+from .control.result_codes import CONVERGED, RUNNING
 
 SECONDS = 0.5  # of a chunk, and so about how long an interrupt waits
 FEWEST = 4  # sweeps, so that what every chunk prepares anew stays a small part

@@ -12,13 +12,13 @@ from jaxtyping import Bool, Float, Int
 
 from ...factors.arrays import Array
 from ..values.naturals import Naturals, State
-from . import controller
 from .bound_plan import Data
-from .carry import Carry, Counts, Parts, Settings, Swept, begin
+from .control import controller
+from .control.carry import Carry, Counts, Parts, Settings, Swept, begin
+from .control.result_codes import CONTRADICTION, DIVERGED, RUNNING
 from .log_evidence import evidence_parts, part_names
 from .machine import Machine
 from .result import Ended
-from .result_codes import CONTRADICTION, DIVERGED, RUNNING
 from .start import Lane, narrower, prepare, start
 
 HISTORY = 2**25  # numbers that acceleration may keep: 256 MiB

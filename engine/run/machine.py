@@ -17,11 +17,11 @@ from ...factors.arrays import Array
 from ...factors.moments import Vector
 from ..blocks.inner_product_elements import messages_in_turn
 from ..blocks.kinds import KINDS
+from ..support.computed_once import computed_once
 from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
-from .computed_once import computed_once
-from .damping import trust_in
+from .control.damping import trust_in
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance

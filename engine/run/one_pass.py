@@ -8,11 +8,11 @@ from ...factors.arrays import Key
 from ..blocks.kinds import KINDS
 from ..values.naturals import all_finite, subtract
 from .bound_plan import Data
-from .carry import Settings
+from .control.carry import Settings
+from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED
 from .log_evidence import evidence_parts
 from .machine import Machine
 from .result import Ended
-from .result_codes import CONTRADICTION, CONVERGED, DIVERGED
 from .start import prepare
 
 

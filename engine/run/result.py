@@ -12,7 +12,7 @@ from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ..values.naturals import Naturals
 from .bound_plan import Messages
-from .carry import Counts, Parts, Settings
+from .control.carry import Counts, Parts, Settings
 
 
 class Ended(TypedDict):

@@ -19,14 +19,14 @@ from ..options import Options, key_of
 from ..support.cache import Recent
 from ..support.compiled import program, types_of
 from .bound_plan import Data
-from .carry import Carry, Settings
 from .chunks import DONE, Done, blank, in_chunks, strong
+from .control.carry import Carry, Settings
+from .control.result_codes import preferred
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
 from .progress import Progress
 from .result import Ended, Outputs, Result
-from .result_codes import preferred
 from .start import Lane
 
 BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for each set of shapes

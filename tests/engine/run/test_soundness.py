@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import cavity as cv
-from cavity.engine.run.result_codes import preferred
+from cavity.engine.run.control.result_codes import preferred
 
 
 def vague_rate():

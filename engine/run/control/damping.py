@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int
 
-from ...factors.arrays import Array
+from ....factors.arrays import Array
 from .carry import Pace
 from .judging import Judgement
 

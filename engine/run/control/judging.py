@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ...factors.arrays import Array
+from ....factors.arrays import Array
+from ...support.computed_once import computed_once
 from .carry import Carry, Parts, Settings, Swept
-from .computed_once import computed_once
 
 PATIENCE = 25  # sweeps without a better residual
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int, PyTree
 
-from ...factors.arrays import Array
+from ....factors.arrays import Array
 
 SMALLEST_RIDGE = 1e-12
 

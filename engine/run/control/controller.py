@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Int, PyTree
 
-from ...factors.arrays import Array
+from ....factors.arrays import Array
 from .carry import Best, Carry, Good, Settings, Sound, Starter, Sweeper, Swept, Tally
 from .damping import SMALLEST_STEP, damped, undamped
 from .judging import Judgement, judge

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ...factors.arrays import Array
+from ....factors.arrays import Array
 from .carry import SMALLEST_RIDGE, Carry, History, Settings, Swept
 from .judging import Judgement
 
