@@ -57,11 +57,12 @@ def infer(
     three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
     names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
     every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
-    of some hundred inferences. `execution="interpret"` has NumPy run the sweeps: nothing is compiled, so that the first
-    answer of a small problem comes at once, while large ones and many calls take many times longer; the answer is that
-    of the compiled program but for rounding, and a program that NumPy cannot run is compiled. "compile" makes machine
-    code, and so does "auto". A second call with the same shapes compiles nothing, nor does the same model declared
-    again, nor the next process (see `cv.cache`).
+    of some hundred inferences. `execution` says who runs the sweeps: "interpret" is NumPy, so that nothing is compiled
+    and the first answer of a small problem comes at once; "compile" makes machine code of them, which takes seconds and
+    then is many times as fast; "auto" has NumPy run what is expected to take it less time than compiling, until all
+    calls together have taken as long as that. It counts, it never looks at a clock. The answer is the same but for
+    rounding. A program that NumPy cannot run is compiled. What was compiled is kept for calls with the same shapes, for
+    the same model declared again, and for the next process (see `cv.cache`).
 
     Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
     without meaning, UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and
@@ -125,14 +126,14 @@ def compile(
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",
-    execution: str = "auto",
+    execution: str = "compile",
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
     `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
     `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy` and `execution` are those of
-    `infer`. Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as
-    `infer`.
+    `infer`, but that the first data are enough to compile it where nothing else is asked for. Returns a `Program`.
+    Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
     return Program(
         the_model(model),

@@ -40,10 +40,12 @@ class AnyPosterior(Inferred):
     def summary(self) -> str:
         """A table of the marginals: name, family, shape, and mean and sd of the first elements; a text to print.
 
-        The line below it has the log evidence and the diagnosis, and after `trust()` its verdict.
+        The lines below it have the log evidence and the diagnosis, after `trust()` its verdict, and who ran the sweeps
+        and how long that took.
         """
         verdict = [] if self._verdict is None else [f"Trust: {self._verdict.verdict}"]
-        return summary(self, self.log_evidence, [self.diagnosis, *verdict])
+        timing = [] if self.timing is None else [str(self.timing)]
+        return summary(self, self.log_evidence, [self.diagnosis, *verdict, *timing])
 
     def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.

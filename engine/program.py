@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, SupportsIndex, overload
@@ -80,6 +81,7 @@ class Program:
         self.options = options or Options()
         self.request = Request(model, self.observed, method, self.sizes, self.options)
         self.traces = 0
+        self._planning = 0.0  # seconds since the last run
         self._plans: Recent[Plan] = Recent(SHAPES)
         self._runs: Recent[tuple[Machine, Runner]] = Recent(SHAPES)
         self.predictors: Predictors = Recent(SHAPES)
@@ -90,9 +92,14 @@ class Program:
     def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Plan:
         key = missing, given, tuple(sorted(sizes.items()))
         accuracy = self.options.accuracy
-        return self._plans.get(
-            key, lambda: make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
-        )
+
+        def make() -> Plan:
+            began = time.monotonic()
+            plan = make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
+            self._planning += time.monotonic() - began
+            return plan
+
+        return self._plans.get(key, make)
 
     def _sizes_so_far(self) -> dict[str, int]:
         """The sizes of plates that are known before any data."""
@@ -122,7 +129,8 @@ class Program:
         with jax.enable_x64(True):
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs))
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
-            result = run(arrays, seed, self.options.progress)
+            planning, self._planning = self._planning, 0.0
+            result = run(arrays, seed, self.options.progress, planning)
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
 

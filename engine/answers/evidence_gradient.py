@@ -19,7 +19,6 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
-from ..data.missing_and_sparse import Arrays
 from ..run.log_evidence import evidence_parts
 from ..run.machine import Machine
 from ..run.start import prepare
@@ -37,7 +36,8 @@ def gradient(posterior: Outcome, names: tuple[str, ...]) -> dict[str, np.ndarray
     _check(posterior, names)
     arrays, outputs = posterior.arrays, posterior.result.outputs
     with jax.enable_x64(True):
-        function = _compiled(posterior)
+        machine = posterior.machine
+        function = machine.function("evidence gradient", (), jax.grad(_evidence(machine)))
         chosen = {name: np.asarray(arrays[name], float) for name in names}
         rest = {name: array for name, array in arrays.items() if name not in chosen}
         found = function(chosen, rest, outputs["beliefs"], outputs["messages"], outputs["key"])
@@ -74,15 +74,6 @@ def _check(posterior: Outcome, names: tuple[str, ...]) -> None:
     floored = [name for name, count in posterior.floored.items() if count]
     if floored and not np.isfinite(posterior.log_evidence):
         raise UnsupportedError(f"The log evidence is not finite (factor '{floored[0]}'), so it has no gradient.")
-
-
-def _compiled(posterior: Outcome) -> Callable[..., Arrays]:
-    """The gradient function, compiled once for a machine."""
-    machine = posterior.machine
-    cache = machine.__dict__.setdefault("_evidence_gradients", {})  # beside the machine's own cached properties
-    if "function" not in cache:
-        cache["function"] = jax.jit(jax.grad(_evidence(machine)))
-    return cache["function"]
 
 
 def _evidence(machine: Machine) -> Callable[..., Array]:

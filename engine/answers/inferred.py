@@ -21,6 +21,7 @@ from ..distributions.partly_observed import Completed
 from ..distributions.shown import Shown
 from ..options import Request
 from ..run.machine import Machine
+from ..run.progress import Timing
 from ..run.trace import Trace
 from .marginal import Marginal
 
@@ -71,6 +72,11 @@ class Inferred(Mapping[str, Marginal]):
     @abstractmethod
     def evidence(self) -> dict[str, float]:
         """log evidence by factor: the parts sum to the total."""
+
+    @property
+    @abstractmethod
+    def timing(self) -> Timing | None:
+        """Who ran the sweeps, and the seconds of each stage; None where the inference was one of many."""
 
     @property
     def converged(self) -> bool:

@@ -17,7 +17,6 @@ from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..run.result import Outputs
-from ..support.compiled import compiled
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored
 from ..values.naturals import Naturals
@@ -28,7 +27,7 @@ from ..values.scope import Scope
 def recover(machine: Machine, outputs: Outputs, arrays: Arrays, number: str) -> dict[str, ExponentialFamily]:
     """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
     read = {"key": outputs["key"], "beliefs": outputs["beliefs"], "messages": outputs["messages"][number]}
-    return compiled("integrated out", (machine, number), partial(_recovered, machine, number))(read, arrays)
+    return machine.function("integrated out", (number,), partial(_recovered, machine, number))(read, arrays)
 
 
 def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: Arrays) -> dict[str, ExponentialFamily]:

@@ -24,9 +24,9 @@ from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, m
 from ..options import Request
 from ..run.diagnosis import diagnosis
 from ..run.machine import Machine
+from ..run.progress import Timing
 from ..run.result import Result
 from ..run.trace import Trace
-from ..support.compiled import compiled
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
@@ -107,7 +107,13 @@ class Outcome(Inferred):
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
-        return explain_plan(self.graph, self.evidence, self.floored) + "\n" + self.diagnosis
+        timing = "" if self.timing is None else f"\n{self.timing}"
+        return explain_plan(self.graph, self.evidence, self.floored) + "\n" + self.diagnosis + timing
+
+    @property
+    def timing(self) -> Timing | None:
+        """Who ran the sweeps, and the seconds of each stage; None for one of a batch, or read from a file."""
+        return self.result.timing
 
     # marginals --------------------------------------------------------------------------------------------------------
 
@@ -198,9 +204,8 @@ class Outcome(Inferred):
         }
         with jax.enable_x64(True):
             for joint in graph.joints:
-                sizes = self._machine.sizes
-                of_members = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))
-                members = of_members(found[joint.variable.name])
+                of_joint = partial(member_families, joint, sizes=self._machine.sizes)
+                members = self._machine.function("members", (joint,), of_joint)(found[joint.variable.name])
                 found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
         return found
 

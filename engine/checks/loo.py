@@ -198,8 +198,7 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
     def every(data, beliefs):
         return jax.lax.map(lambda i: one(i, data, beliefs), jnp.arange(int(np.prod(shape))), batch_size=BATCH)
 
-    compiled = machine.__dict__.setdefault("_without_each", {})  # beside the machine's own cached properties
-    function = compiled.setdefault(node.name, jax.jit(every))
+    function = machine.function("without each", (block, node), every)
     return np.asarray(function(posterior.arrays, beliefs)).reshape(shape)
 
 

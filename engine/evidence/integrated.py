@@ -120,6 +120,11 @@ class Integrated(AnyPosterior):
         return "converged" if codes == {"converged"} else sorted(codes - {"converged"})[0]
 
     @property
+    def timing(self) -> None:
+        """None: there were many runs. That of the first is `plain.timing`."""
+        return None
+
+    @property
     def diagnosis(self) -> str:
         """One sentence on how the integration went."""
         size, heaviest = len(self.weights), float(self.weights.max())

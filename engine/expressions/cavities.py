@@ -7,7 +7,7 @@ VMP knows it: exact where nothing else ties them.
 from __future__ import annotations
 
 import dataclasses
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypedDict
 
 import jax
@@ -78,7 +78,7 @@ class Cavities:
             end = EndOfRun(
                 beliefs=self.outputs["beliefs"], messages=self.outputs["messages"], key=jnp.asarray(self.outputs["key"])
             )
-            find = jax.jit(lambda end, arrays: _cavities(self.machine, block, numbers, end, arrays))
+            find = self.machine.function("cavities", (block,), partial(_cavities, self.machine, block, numbers))
             self._found[block] = find(end, self.arrays)
         return self._found[block]
 

@@ -50,6 +50,11 @@ class Saved(Mapping[str, Marginal]):
     baseline: Mapping[Part, Naturals] | str
 
     @property
+    def timing(self) -> None:
+        """None: nothing was run."""
+        return None
+
+    @property
     def converged(self) -> bool:
         """True when the estimated distance from the fixed point is below the tolerance."""
         return self.code == "converged"

@@ -21,6 +21,7 @@ from .control import branch
 from .equation import Equation, Function, Shape, Unknown, is_key, pick, type_of
 from .random import packed
 from .shapes import spread
+from .work import of_step
 
 LARGEST = 2**16  # elements of a constant that is computed before the run
 
@@ -32,6 +33,7 @@ class Step(NamedTuple):
     ins: tuple[int, ...]
     outs: tuple[int, ...]
     single: bool
+    work: float
 
 
 class Graph:
@@ -76,7 +78,8 @@ class Graph:
                 found = make()(*(self.known[value] for value in ins))
                 self.known.update(zip(outs, [found] if single else found, strict=True))
                 return outs
-        self.steps.append(Step(make, ins, outs, single))
+        work = of_step(key[0] if key else "", [self.shapes[value] for value in ins], shapes)
+        self.steps.append(Step(make, ins, outs, single, work))
         return outs
 
     def inline(self, closed: ClosedJaxpr, ins: Sequence[int]) -> list[int]:

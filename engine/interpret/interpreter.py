@@ -7,6 +7,7 @@ no array outlives its use for long. Of a loop's body, what depends on nothing th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,17 +16,21 @@ from jax.extend.core import ClosedJaxpr
 
 from .equation import Function, Shape, Unknown, type_of
 from .graph import Graph, Step
+from .work import Meter
 
 Action = Callable[[list[Any]], None]
 
 
 class Interpreter:
-    """A jaxpr as a function of arrays, run by NumPy. Raises Unknown, which says why, for one that it cannot run."""
+    """A jaxpr as a function of arrays, run by NumPy. Raises Unknown, which says why, for one that it cannot run.
 
-    def __init__(self, closed: ClosedJaxpr) -> None:
+    A call raises Spent where it would do more work than `meter` allows.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, meter: Meter | None = None) -> None:
         self._types = [type_of(aval) for aval in closed.in_avals]
         with np.errstate(all="ignore"):  # constants are computed here
-            self.program = Body(closed, [aval.shape for aval in closed.in_avals])
+            self.program = Body(meter or Meter(), closed, [aval.shape for aval in closed.in_avals])
         self._run = self.program.bind(())
         self._outs = [type_of(aval) for aval in closed.out_avals]
 
@@ -37,17 +42,16 @@ class Interpreter:
         return [np.array(value, type) for value, type in zip(outputs, self._outs, strict=True)]
 
 
-def run_by_numpy(traced: Any) -> Callable[..., Any] | None:
-    """A traced function of trees of arrays as JAX would give it back compiled; None where NumPy cannot run it."""
-    try:
-        run = Interpreter(traced.jaxpr)
-    except Unknown:
-        return None
+class ByNumpy:
+    """A traced function of nested arrays, which gives what JAX would give back compiled. Raises as `Interpreter`."""
 
-    def call(*arguments: Any) -> Any:
-        return jax.tree.unflatten(traced.out_tree, jax.device_put(run(*jax.tree.leaves(arguments))))
+    def __init__(self, traced: jax.stages.Traced, meter: Meter | None = None) -> None:
+        self.meter = meter
+        self._run = Interpreter(traced.jaxpr, meter)
+        self._nesting = traced.out_tree
 
-    return call
+    def __call__(self, *arguments: Any) -> Any:
+        return jax.tree.unflatten(self._nesting, jax.device_put(self._run(*jax.tree.leaves(arguments))))
 
 
 def can_interpret(closed: ClosedJaxpr) -> str | None:
@@ -62,8 +66,8 @@ def can_interpret(closed: ClosedJaxpr) -> str | None:
 class Body:
     """A jaxpr that is run many times, the first `constants` inputs staying as they are."""
 
-    def __init__(self, closed: ClosedJaxpr, shapes: Sequence[Shape], constants: int = 0) -> None:
-        graph = Graph(Body)
+    def __init__(self, meter: Meter, closed: ClosedJaxpr, shapes: Sequence[Shape], constants: int = 0) -> None:
+        graph = Graph(partial(Body, meter))
         inputs = [graph.value(shape) for shape in shapes]
         found = graph.inline(closed, inputs)
         outputs = [graph.full(value, aval) for value, aval in zip(found, closed.out_avals, strict=True)]
@@ -72,8 +76,8 @@ class Body:
         early, late = _apart(steps, moving)
         computed = {value for step in late for value in step.outs} | set(moving) | set(graph.known)
         shared = [value for value in _read(late, outputs) if value not in computed]
-        self.once = Program(graph, early, fixed, shared)
-        self.turn = Program(graph, late, [*shared, *moving], outputs)
+        self.once = Steps(meter, graph, early, fixed, shared)
+        self.turn = Steps(meter, graph, late, [*shared, *moving], outputs)
 
     def bind(self, constants: Sequence[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         """The function of the other inputs."""
@@ -88,10 +92,13 @@ class Body:
         return turn
 
 
-class Program:
+class Steps:
     """The outputs of some steps as a function of their inputs."""
 
-    def __init__(self, graph: Graph, steps: Sequence[Step], inputs: Sequence[int], outputs: Sequence[int]) -> None:
+    def __init__(
+        self, meter: Meter, graph: Graph, steps: Sequence[Step], inputs: Sequence[int], outputs: Sequence[int]
+    ) -> None:
+        self._meter, self._work = meter, sum(step.work for step in steps)
         last = {value: place for place, step in enumerate(steps) for value in step.ins}
         last.update(dict.fromkeys(outputs, len(steps)))
         constants = [value for value in _read(steps, outputs) if value in graph.known]
@@ -114,6 +121,7 @@ class Program:
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs."""
+        self._meter.spend(self._work)
         slots = [*inputs, *self._rest]
         for action in self.actions:
             action(slots)

@@ -50,11 +50,18 @@ _Out = TypeVar("_Out")  # a pytree of arrays
 Advance = Callable[[_Carry, Bool[Array, ""], Int[Array, ""]], tuple[_Carry, _Out]]
 
 
-def in_chunks(advance: Advance[_Carry, _Out], carry: _Carry, numbers: int, watch: Callable[[Watched], None]) -> _Out:
+def in_chunks(
+    advance: Advance[_Carry, _Out],
+    carry: _Carry,
+    numbers: int,
+    watch: Callable[[Watched], None],
+    steady: bool = False,
+) -> _Out:
     """The outputs of a run.
 
     `advance(carry, fresh, limit)` returns the next carry and the outputs so far, and starts anew where `fresh`;
-    `numbers` is how many there are in the data; `watch` sees every carry.
+    `numbers` is how many there are in the data; `watch` sees every carry. The chunks of a `steady` run are all of one
+    length, those of others last about as long as an interrupt may wait.
     """
     sweeps, limit, fresh = first_chunk(numbers), 0, True
     while True:
@@ -65,7 +72,8 @@ def in_chunks(advance: Advance[_Carry, _Out], carry: _Carry, numbers: int, watch
         watch(carry)
         if not running:
             return jax.block_until_ready(outputs)
-        sweeps = next_chunk(sweeps, time.monotonic() - began)
+        if not steady:
+            sweeps = next_chunk(sweeps, time.monotonic() - began)
 
 
 def first_chunk(numbers: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import jax
@@ -17,6 +17,8 @@ from ...factors.arrays import Array
 from ...factors.moments import Vector
 from ..blocks.inner_product_elements import messages_in_turn
 from ..blocks.kinds import KINDS
+from ..support.cache import Recent
+from ..support.compiled import Call, compiled
 from ..support.computed_once import computed_once
 from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
 from ..values.scope import Scope
@@ -25,6 +27,8 @@ from .control.damping import trust_in
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
+
+FUNCTIONS = 64  # that a machine keeps beside its run
 
 
 @dataclasses.dataclass
@@ -67,6 +71,14 @@ class Machine(BoundPlan):
         touched = [name for block in blocks for name in self.message_names(block)]
         alone = len(touched) == len(set(touched))
         return not self.moving and alone and all(KINDS[type(block)].solve is not None for block in blocks)
+
+    def function(self, what: str, of: tuple[Hashable, ...], own: Call) -> Call:
+        """`own`, a function of nested arrays that this machine and `of` decide, made ready at most once."""
+        return self._functions.get((what, *of), lambda: compiled(what, (self, *of), own))
+
+    @cached_property
+    def _functions(self) -> Recent[Call]:
+        return Recent(FUNCTIONS)
 
     # one sweep --------------------------------------------------------------------------------------------------------
 

@@ -1,31 +1,75 @@
-"""A progress line for long runs: shown on a terminal, nowhere else."""
+"""The stages of an inference: how long each took, and a progress line for long ones, on a terminal, nowhere else."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from .chunks import Watched
 
+PATIENCE = 1.0  # seconds before anything is shown
+
+
+class Timing(NamedTuple):
+    """Who ran the sweeps of an inference, and the seconds of its stages: none for what was kept from an earlier one."""
+
+    interpreted: bool
+    plan: float
+    trace: float
+    ready: float  # until there was machine code, or closures
+    run: float
+
+    def __str__(self) -> str:
+        return (
+            f"Run by {'NumPy' if self.interpreted else 'machine code'}: planned in {self.plan:.2g} s, "
+            f"traced in {self.trace:.2g} s, made ready in {self.ready:.2g} s, swept in {self.run:.2g} s."
+        )
+
 
 class Progress:
-    """Watches a run from outside, between chunks of sweeps: no callback inside the compiled loop."""
+    """Watches an inference from outside, between stages and chunks of sweeps: no callback inside the compiled loop."""
 
     def __init__(self, progress: bool | None) -> None:
         """`progress` says whether to show anything; None: when standard error is a terminal."""
         self.wanted = sys.stderr.isatty() if progress is None else progress
         self.started = time.monotonic()
         self.shown = False
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measures a stage before the sweeps, and shows what it is called where it is long."""
+        began, shows = time.monotonic(), threading.Timer(PATIENCE, self._write, [f"{name} ..."])
+        shows.daemon = True
+        if self.wanted:
+            shows.start()
+        try:
+            yield
+        finally:
+            shows.cancel()
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
+
+    def timing(self, interpreted: bool, plan: float) -> Timing:
+        """The stages so far."""
+        trace, ready = (self.seconds.get(name, 0.0) for name in ("tracing", "compiling"))
+        return Timing(interpreted, plan, trace, ready, time.monotonic() - self.started - trace - ready)
 
     def __call__(self, carry: Watched) -> None:
         """Prints the line once the run takes over a second."""
         seconds = time.monotonic() - self.started
-        if not self.wanted or seconds < 1.0:
+        if not self.wanted or seconds < PATIENCE:
             return
         iteration, residual = int(np.max(np.asarray(carry.iteration))), float(np.max(np.asarray(carry.residual)))
-        sys.stderr.write(f"\rcavity: sweep {iteration}, largest change {residual:.1e} sd, {seconds:.0f} s ")
+        self._write(f"sweep {iteration}, largest change {residual:.1e} sd, {seconds:.0f} s")
+
+    def _write(self, words: str) -> None:
+        sys.stderr.write(f"\rcavity: {words} ")
         sys.stderr.flush()
         self.shown = True
 

@@ -13,6 +13,7 @@ from ...factors.errors import UnsupportedError
 from ..values.naturals import Naturals
 from .bound_plan import Messages
 from .control.carry import Counts, Parts, Settings
+from .progress import Timing
 
 
 class Ended(TypedDict):
@@ -48,6 +49,7 @@ class Result:
 
     outputs: Outputs
     settings: Settings
+    timing: Timing | None = None  # of an inference on its own
 
     def number(self, name: str) -> float | int | bool:
         """A scalar output, by its name in `Outputs`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,10 @@ import numpy as np
 from jaxtyping import Bool, Int, PyTree, UInt32
 
 from ...factors.arrays import Array
+from ..interpret.interpreter import ByNumpy
 from ..options import Options, key_of
 from ..support.cache import Recent
-from ..support.compiled import program, types_of
+from ..support.compiled import Function, function, types_of
 from .bound_plan import Data
 from .chunks import DONE, Done, blank, in_chunks, strong
 from .control.carry import Carry, Settings
@@ -34,13 +35,15 @@ BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for e
 Carries: TypeAlias = Carry | Done  # of all restarts, with one more axis in front
 KeyWords: TypeAlias = UInt32[Array, " 2"]  # of `options.key_of`
 Given: TypeAlias = tuple[Data, Data, KeyWords]  # stacked data, common data, key
+Chunk: TypeAlias = Callable[..., tuple[Carries, Outputs]]
 
 
-class Leaf(NamedTuple):
-    """Shape and type of an array."""
+class Made(NamedTuple):
+    """The chunk for data of given shapes, a carry of zeros, which nobody reads, and how many numbers the data have."""
 
-    shape: tuple[int, ...]
-    type: str
+    function: Function
+    empty: Carries
+    numbers: int
 
 
 class Runner:
@@ -58,13 +61,13 @@ class Runner:
             options.max_iterations,
         )
         self.on_trace = on_trace
-        self._made: Recent[tuple[Callable[..., tuple[Carries, Outputs]], Carries]] = Recent(BATCHES)
+        self._made: Recent[Made] = Recent(BATCHES)
 
-    def __call__(self, data: Data, seed: object, progress: bool | None) -> Result:
-        """One inference. Raises ModelError for a seed out of range."""
+    def __call__(self, data: Data, seed: object, progress: bool | None, planning: float = 0.0) -> Result:
+        """One inference, the plan of which took so many seconds. Raises ModelError for a seed out of range."""
         with Progress(progress) as watcher:
-            outputs = self._run(({}, data, key_of(seed)), watcher, many=False)
-        return Result(outputs, self.settings)
+            outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False)
+        return Result(outputs, self.settings, watcher.timing(interpreted, planning))
 
     def many(self, data: Data, seed: object) -> Outputs:
         """Inferences with stacked data: the outputs, stacked."""
@@ -73,7 +76,7 @@ class Runner:
     def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
         """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
         with Progress(False) as watcher:
-            outputs = self._run((values, data, key_of(seed)), watcher, many=True)
+            outputs, _ = self._run((values, data, key_of(seed)), watcher, many=True)
         return jax.tree.map(np.asarray, outputs)
 
     def form(self, data: Data) -> PyTree[jax.ShapeDtypeStruct]:
@@ -81,28 +84,33 @@ class Runner:
         given = {}, data, key_of(0)
         return jax.eval_shape(self._chunk, *given, jax.eval_shape(self._begin, *given), True, 0)[1]
 
-    def _run(self, given: Given, watcher: Progress, many: bool) -> Outputs:
-        """The outputs, stacked where there are many."""
-        chunk, empty = self._made.get((many, types_of(given)), lambda: self._make(given, many))
-        numbers = sum(np.size(array) for array in jax.tree.leaves(given))
-        return in_chunks(lambda *now: chunk(*given, *now), empty, numbers, watcher)
+    def _run(self, given: Given, watcher: Progress, many: bool) -> tuple[Outputs, bool]:
+        """The outputs, stacked where there are many, and whether NumPy computed them."""
+        made = self._made.get((many, types_of(given)), lambda: self._make(given, watcher, many))
 
-    def _make(self, given: Given, many: bool) -> tuple[Callable[..., tuple[Carries, Outputs]], Carries]:
-        """The chunk for arguments of these shapes, ready to run, and a carry of zeros, which nobody reads."""
+        def task(chunk: Chunk) -> Outputs:
+            # What is counted to choose who runs it must not depend on a clock.
+            steady = isinstance(chunk, ByNumpy)
+            return in_chunks(lambda *now: chunk(*given, *now), made.empty, made.numbers, watcher, steady)
+
+        return made.function.run(task, watcher.stage), made.function.interpreted
+
+    def _make(self, given: Given, watcher: Progress, many: bool) -> Made:
+        """The chunk for arguments of these shapes."""
         structure = self.machine, self.settings, self.options.restarts, many
-        interpret = self.options.execution == "interpret"
-        made = program("run", structure, given, lambda: self._traced(given, many), interpret)
-        return made.call, jax.tree.map(lambda leaf: np.zeros(*leaf), made.form, is_leaf=lambda leaf: type(leaf) is Leaf)
+        trace, execution = partial(self._traced, given, many), self.options.execution
+        made = function("run", structure, given, trace, execution, watcher.stage)
+        numbers = sum(np.size(array) for array in jax.tree.leaves(given))
+        return Made(made, blank(made.form), numbers)
 
-    def _traced(self, given: Given, many: bool) -> tuple[jax.stages.Traced, Any]:
+    def _traced(self, given: Given, many: bool) -> tuple[jax.stages.Traced, PyTree[jax.ShapeDtypeStruct]]:
         """The chunk, traced, and the form of a carry."""
         begin, chunk = partial(self._begin, trace=1 if many else None), partial(self._chunk, trace=1 if many else None)
         if many:
             begin, chunk = jax.vmap(begin, (0, None, None)), jax.vmap(chunk, (0, None, None, 0, None, None))
-        form = jax.tree.map(lambda leaf: Leaf(leaf.shape, leaf.dtype.str), jax.eval_shape(begin, *given))
+        form = jax.eval_shape(begin, *given)
         chunk = jax.jit(chunk, donate_argnums=3)  # each carry goes into the next: it may be a quarter of a gigabyte
-        empty = blank(jax.eval_shape(begin, *given))
-        return chunk.trace(*given, empty, np.asarray(True), np.asarray(0, np.int32)), form
+        return chunk.trace(*given, blank(form), np.asarray(True), np.asarray(0, np.int32)), form
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 

@@ -1,96 +1,179 @@
-"""What was compiled, kept for all models of the process, and on disk for the next: see `on_disk`.
+"""Functions of nested arrays, run by NumPy while that is cheap and as machine code from then on; kept for all models.
 
-A program belongs to a structure (`compiler/structure.py`) and to the shapes of its arguments, so that a model that is
-declared again compiles nothing. The plan and the model that it was made of are not kept with it.
+A function belongs to a structure (`compiler/structure.py`) and to the shapes of its arguments, so that a model that is
+declared again traces and compiles nothing. The plan and the model that it was made of are not kept with it.
+
+Who runs it is decided by counting (`interpret/work.py`), never by a clock: the same calls, in the same order, are run
+by the same on every machine. A function that NumPy is expected to run for longer than compiling takes is compiled at
+once; others when all their calls together have cost as much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from ...compiler.structure import digest
-from ..interpret.interpreter import run_by_numpy
+from ..interpret.equation import Unknown
+from ..interpret.interpreter import ByNumpy
+from ..interpret.work import Meter, Spent, expected
 from . import on_disk
 from .cache import Recent
 
-KEPT: Recent[Program] = Recent(64)  # those used last, each some megabytes of machine code
+COMPILING = 1000.0  # microseconds that one equation takes to compile
 SHAPES = 16  # of arguments, that one function is kept for
 
-
-class Program(NamedTuple):
-    """A compiled function, and the form of what its maker wants to know without tracing it again."""
-
-    call: Callable[..., Any]
-    form: Any = None
+Call = Callable[..., Any]
+Trace = Callable[[], tuple[jax.stages.Traced, Any]]
+Out = TypeVar("Out")
+Stage = Callable[[str], AbstractContextManager[Any]]  # around what goes by a name: "tracing", "compiling"
 
 
-def program(
+class Function:
+    """A function of arrays of given shapes; `form` is what its maker wants to know without tracing it again.
+
+    `by_numpy` runs it until it has worked enough; `compile` makes what runs it then, or from the start without that.
+    """
+
+    def __init__(self, form: Any, by_numpy: ByNumpy | None, compile: Callable[[], Call]) -> None:
+        self.form, self._by_numpy, self._compile = form, by_numpy, compile
+        if by_numpy is None:
+            _ = self._compiled
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether NumPy runs it."""
+        return self._by_numpy is not None
+
+    @cached_property
+    def _compiled(self) -> Call:
+        call = self._compile()
+        del self._compile  # and with it what was traced
+        return call
+
+    def run(self, task: Callable[[Call], Out], stage: Stage = nullcontext) -> Out:
+        """What `task` makes of the function: where NumPy has worked enough, all of it once more."""
+        by_numpy = self._by_numpy
+        if by_numpy is not None:
+            try:
+                return task(by_numpy)
+            except Spent:
+                self._by_numpy = None
+                with stage("compiling"):
+                    _ = self._compiled
+        return task(self._compiled)
+
+
+KEPT: Recent[Function] = Recent(64)  # those used last, each up to some megabytes of machine code
+
+
+def function(
     what: str,
     structure: tuple[Any, ...],
     arguments: Any,
-    make: Callable[[], tuple[jax.stages.Traced, Any]],
-    interpret: bool = False,
-) -> Program:
-    """What `make` traces, and the form beside it, compiled once for all of equal structure and shapes of arguments.
+    trace: Trace,
+    execution: str = "auto",
+    stage: Stage = nullcontext,
+) -> Function:
+    """What `trace` traces, made once for all of equal structure and shapes of arguments.
 
-    `what` says which function of the structure it is. What cannot be compared by structure is compiled each time. To
-    `interpret` has NumPy run it where it can, and compiles nothing.
+    `what` says which function of the structure it is. What cannot be compared by structure is made each time.
+    `execution` is "interpret" (compiled only where NumPy cannot run it), "compile" or "auto"; `stage` is told what is
+    being done.
     """
-
-    def compile() -> Program:
-        traced, form = make()
-        by_numpy = run_by_numpy(traced) if interpret else None
-        return Program(by_numpy or _in_a_thread(traced.lower()), form)
-
-    found = digest(what, interpret, *structure)
+    found = digest(what, *structure)
     if found is None:
-        return compile()
-    key = on_disk.name_of(found, types_of(arguments))
-
-    def read_or_compile() -> Program:
-        kept = None if interpret else on_disk.read(key)
-        if kept is not None:
-            return Program(_tried(kept[0], key, compile), kept[1])
-        made = compile()
-        if not interpret:
-            on_disk.write(key, made.call, made.form)
-        return made
-
-    return KEPT.get(key, read_or_compile)
+        return _made(None, trace, execution, stage)
+    types = types_of(arguments)
+    key = execution, found, types, on_disk.settings()
+    return KEPT.get(key, lambda: _made(on_disk.name_of(found, types), trace, execution, stage))
 
 
-def _tried(call: Callable[..., Any], key: str, compile: Callable[[], Program]) -> Callable[..., Any]:
-    """A function read from disk; where its first call fails it is forgotten there, and compiled after all."""
-    sound: list[Callable[..., Any]] = []
+def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Function:
+    """A function that is kept on disk under this name where it is compiled.
 
-    def first(*arguments: Any) -> Any:
+    There the small ones, which "auto" has NumPy run first, go by another name: what runs first must not depend on what
+    earlier processes compiled.
+    """
+    small_name = name and f"{name}-small"
+    for own in {"interpret": (), "auto": (name,), "compile": (name, small_name)}[execution]:
+        found = _read(own, lambda: trace()[0].lower())
+        if found is not None:
+            return Function(found.form, None, lambda found=found: found.call)
+    with stage("tracing"):
+        traced, form = trace()
+    equations, work = expected(traced.jaxpr)
+    price = COMPILING * equations
+    small = work < price
+
+    def compile() -> Call:
+        own = small_name if small else name
+        found = _read(own, traced.lower)
+        if found is not None:
+            return found.call
+        call = _in_a_thread(traced.lower())
+        if own is not None:
+            on_disk.write(own, call, form)
+        return call
+
+    meters = {"interpret": Meter(), "auto": Meter(price) if small else None, "compile": None}
+    meter = meters[execution]
+    with stage("compiling"):
+        return Function(form, None if meter is None else _by_numpy(traced, meter), compile)
+
+
+def _by_numpy(traced: jax.stages.Traced, meter: Meter) -> ByNumpy | None:
+    """None where NumPy cannot run it."""
+    try:
+        return ByNumpy(traced, meter)
+    except Unknown:
+        return None
+
+
+class _Found(NamedTuple):
+    """What is on disk: a compiled function, and its form."""
+
+    call: Call
+    form: Any
+
+
+def _read(name: str | None, lower: Callable[[], jax.stages.Lowered]) -> _Found | None:
+    """What is on disk under this name. Where its first call fails it is forgotten there, and compiled after all."""
+    kept = None if name is None else on_disk.read(name)
+    if name is None or kept is None:
+        return None
+    call, form = kept
+    sound: list[Call] = []
+
+    def tried(*arguments: Any) -> Any:
         if not sound:
             try:
                 outputs = jax.block_until_ready(call(*arguments))
                 sound.append(call)
                 return outputs
             except jax.errors.JaxRuntimeError:
-                on_disk.forget(key)
-                sound.append(compile().call)
+                on_disk.forget(name)
+                sound.append(_in_a_thread(lower()))
         return sound[0](*arguments)
 
-    return first
+    return _Found(tried, form)
 
 
-def compiled(what: str, structure: tuple[Any, ...], function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` of nested arrays, compiled at its first call with arguments of new shapes (see `program`)."""
-    kept: Recent[Program] = Recent(SHAPES)
+def compiled(what: str, structure: tuple[Any, ...], own: Call) -> Call:
+    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`."""
+    kept: Recent[Function] = Recent(SHAPES)
 
     def call(*arguments: Any) -> Any:
-        def make() -> Program:
-            return program(what, structure, arguments, lambda: (jax.jit(function).trace(*arguments), None))
+        def make() -> Function:
+            return function(what, structure, arguments, lambda: (jax.jit(own).trace(*arguments), None))
 
-        return kept.get(types_of(arguments), make).call(*arguments)
+        return kept.get(types_of(arguments), make).run(lambda run: run(*arguments))
 
     return call
 
@@ -101,11 +184,11 @@ def types_of(arguments: Any) -> tuple[Any, ...]:
     return nesting, *((np.shape(leaf), _type(leaf), getattr(leaf, "weak_type", False)) for leaf in leaves)
 
 
-def _type(leaf: Any) -> str:
-    return str(leaf.dtype if hasattr(leaf, "dtype") else np.result_type(leaf))
+def _type(leaf: Any) -> Any:
+    return leaf.dtype if hasattr(leaf, "dtype") else np.result_type(leaf)
 
 
-def _in_a_thread(lowered: jax.stages.Lowered) -> Callable[..., Any]:
+def _in_a_thread(lowered: jax.stages.Lowered) -> Call:
     """Compiles in a thread that the interpreter waits for when it ends.
 
     An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.

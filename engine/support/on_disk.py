@@ -58,14 +58,19 @@ def cache(folder: str | os.PathLike[str] | None) -> None:
     _chosen[:] = [path]
 
 
-def name_of(digest: bytes, types: tuple[Any, ...]) -> str:
-    """The name of a program in a process and on disk."""
-    settings = (
+def settings() -> tuple[Any, ...]:
+    """Settings of JAX that decide what a program computes, and may change in a process."""
+    return (
         jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
         jax.config.jax_default_prng_impl,  # type: ignore[attr-defined]
         jax.config.jax_threefry_partitionable,  # type: ignore[attr-defined]
+        jax.default_backend(),
     )
-    words = digest.hex(), repr(types), repr(settings), jax.default_backend(), _surroundings()
+
+
+def name_of(digest: bytes, types: tuple[Any, ...]) -> str:
+    """The name of a program on disk."""
+    words = digest.hex(), repr(types), repr(settings()), _surroundings()
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 

@@ -35,7 +35,7 @@ def test_a_program_is_freed_with_its_model(build, data, sizes):
     posterior.summary(), [marginal.mean for marginal in posterior.values()]
     (program,) = programs_of(model)
     ((machine, run),) = program._runs
-    ((function, _),) = run._made
+    ((function, *_),) = run._made
     watched = [weakref.ref(thing) for thing in (model, program, program.plan, machine, run)]
     del model, posterior, program, machine, run, function
     gc.collect()
@@ -80,7 +80,7 @@ def test_the_process_keeps_the_compiled_functions_used_last(monkeypatch):
     for rows in (1, 2, 3):
         cv.compile(dice_model(), ["x"])({"x": np.zeros(rows, int)})
         *_, latest = compiled.KEPT
-        kept.append(weakref.ref(latest.call))
+        kept.append(weakref.ref(latest._compiled))
     del latest
     gc.collect()
     assert [function() is None for function in kept] == [True, False, False]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cavity as cv
+from cavity.engine.interpret.work import Expected
 from cavity.engine.support import compiled, on_disk
 
 DATA = {"x": [0.5, 1.0, -1.0], "y": [1.0, 2.0, -1.5]}
@@ -106,6 +107,47 @@ def test_the_folder_keeps_what_was_used_last(tmp_path, monkeypatch):
     (tmp_path / "of somebody else").write_bytes(bytes(1000))
     on_disk._trim(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.program", "c.program", "of somebody else"]
+
+
+def kept():
+    (function,) = [each for each in compiled.KEPT if each.form is not None]  # the run: others have no form
+    return function
+
+
+def test_small_programs_are_run_by_numpy_until_that_has_taken_as_long_as_compiling(monkeypatch):
+    """The same calls are run by the same, and a run is never half the one and half the other."""
+
+    def calls():
+        compiled.KEPT.clear()
+        model, found = line(), []
+        for _ in range(5):
+            posterior = cv.infer(model, DATA)
+            found.append((kept().interpreted, posterior.log_evidence, float(posterior["slope"].mean)))
+        return found
+
+    assert all(interpreted for interpreted, *_ in calls())
+    work = kept()._by_numpy.meter.done / 5
+    monkeypatch.setattr(compiled, "expected", lambda traced: Expected(1, 0.0))
+    monkeypatch.setattr(compiled, "COMPILING", 2.5 * work)
+    first = calls()
+    assert [interpreted for interpreted, *_ in first] == [True, True, False, False, False]
+    assert first[2] == first[3] == first[4]
+    assert calls() == first
+    for posterior in first:
+        assert posterior[1:] == pytest.approx(first[0][1:], rel=1e-9)
+    monkeypatch.setattr(compiled, "COMPILING", 0.5 * work)
+    assert calls()[0] == (False, *first[2][1:])  # from its start, after half of it was done by NumPy
+
+
+def test_what_takes_longer_than_compiling_is_compiled_at_once():
+    m = cv.Model()
+    row, slope = m.plate("row"), m.random("slope", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.bernoulli(cv.probit(slope * m.input("x", cv.real, row))), row)
+    x = np.linspace(-1.0, 1.0, 100_000)
+    for rows, interpreted in ((100, True), (100_000, False)):
+        compiled.KEPT.clear()
+        posterior = cv.infer(m, {"x": x[:rows], "y": x[:rows] > 0})
+        assert posterior.timing.interpreted == kept().interpreted == interpreted
 
 
 def test_what_cannot_be_compared_is_compiled_each_time():
