@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from functools import cached_property
 from types import EllipsisType
@@ -16,13 +17,20 @@ from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ..distributions.cases import title
 from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
-from ..support.compiled import compiled
+from ..support.compiled import Call, compiled
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
 # Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
 _mean = compiled("mean", (), lambda family: family.mean())
 _variance = compiled("variance", (), lambda family: family.variance())
+
+_log_density = compiled("log density", (), lambda family, x: family.log_density(x))
+
+
+@functools.lru_cache(maxsize=64)
+def _sample(shape: tuple[int, ...]) -> Call:
+    return compiled("sample", (shape,), lambda family, key: family.sample(jax.random.wrap_key_data(key), shape))
 
 
 class Marginal:
@@ -123,7 +131,7 @@ class Marginal:
         how many along each axis, () for one. Raises ModelError for a key or a shape that is none.
         """
         stream, sizes = random_key(key), shape_of_draws(shape)
-        return self._array(lambda: self.distribution.sample(stream, sizes))
+        return self._array(lambda: _sample(sizes)(self.distribution, jax.random.key_data(stream)))
 
     def log_density(self, x: ArrayLike) -> np.ndarray:
         """log q(x), element by element over the plates.
@@ -135,7 +143,7 @@ class Marginal:
         if not hasattr(self.distribution, "log_density"):
             raise UnsupportedError(f"{self.name!r} is observed: a point has no density. Compare with its `.mean`.")
         values = np.array(numbers(x, "log_density()"))
-        return self._array(lambda: self.distribution.log_density(values))  # type: ignore[attr-defined]
+        return self._array(lambda: _log_density(self.distribution, values))
 
     @staticmethod
     def _array(function: Callable[[], Numeric]) -> np.ndarray:

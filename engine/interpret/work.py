@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from . import rules
 from .equation import Shape
@@ -18,7 +18,7 @@ SWEEPS, ROUNDS = 20, 5  # turns that are expected of an outer loop, and of one i
 SPECIAL = {
     *("exp", "exp2", "log", "log1p", "expm1", "pow", "sin", "cos", "tan", "tanh", "logistic", "erf", "erfc", "erf_inv"),
     *("lgamma", "digamma", "igamma", "igammac", "regularized_incomplete_beta", "bessel_i0e", "bessel_i1e"),
-    *("random_bits", "sort", "gather", "scatter", "scatter-add"),
+    *("random_bits", "random_gamma", "sort", "gather", "scatter", "scatter-add"),
 }
 ALGEBRA = {"dot_general", "cholesky", "triangular_solve", "lu", "eigh", "svd", "qr"}
 
@@ -66,7 +66,7 @@ def expected(closed: ClosedJaxpr, rounds: int = SWEEPS) -> Expected:
         for part in _inside(equation):
             found = expected(part, inner)
             equations, work = equations + found.equations, work + turns * found.work
-        if name not in rules.INLINED and name != "broadcast_in_dim":
+        if name in SPECIAL or (name not in rules.INLINED and name != "broadcast_in_dim"):
             shapes = [[variable.aval.shape for variable in side] for side in (equation.invars, equation.outvars)]
             work += of_step(name, *shapes)
         equations += 1
@@ -75,7 +75,9 @@ def expected(closed: ClosedJaxpr, rounds: int = SWEEPS) -> Expected:
 
 def _inside(equation: Any) -> list[ClosedJaxpr]:
     """The jaxprs inside an equation."""
-    if equation.primitive.name in rules.INLINED:
-        return [rules.INLINED[equation.primitive.name](equation)[0]]
     found = [part for value in equation.params.values() for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in found if isinstance(part, ClosedJaxpr)]
+    return [
+        part if isinstance(part, ClosedJaxpr) else ClosedJaxpr(part, ())
+        for part in found
+        if isinstance(part, (ClosedJaxpr, Jaxpr))
+    ]

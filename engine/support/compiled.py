@@ -87,10 +87,10 @@ def function(
     `execution` is "interpret" (compiled only where NumPy cannot run it), "compile" or "auto"; `stage` is told what is
     being done.
     """
-    found = digest(what, *structure)
+    types = types_of(arguments)
+    found = digest(what, _made_of(types[0]), *structure)
     if found is None:
         return _made(None, trace, execution, stage)
-    types = types_of(arguments)
     key = execution, found, types, on_disk.settings()
     return KEPT.get(key, lambda: _made(on_disk.name_of(found, types), trace, execution, stage))
 
@@ -182,6 +182,11 @@ def types_of(arguments: Any) -> tuple[Any, ...]:
     """The shapes and types of nested arrays, and how they are nested."""
     leaves, nesting = jax.tree.flatten(arguments)
     return nesting, *((np.shape(leaf), _type(leaf), getattr(leaf, "weak_type", False)) for leaf in leaves)
+
+
+def _made_of(nesting: Any) -> tuple[Any, ...]:
+    """How arrays are nested, with what containers hold beside them: two may be written alike and not be alike."""
+    return nesting.node_data(), *map(_made_of, nesting.children())
 
 
 def _type(leaf: Any) -> Any:
