@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from ...compiler.structure import digest
-from ..interpret.interpreter import run_by_numpy
 from . import on_disk
 from .cache import Recent
 
@@ -44,7 +43,11 @@ def program(
 
     def compile() -> Program:
         traced, form = make()
-        by_numpy = run_by_numpy(traced) if interpret else None
+        by_numpy = None
+        if interpret:
+            from ..interpret.interpreter import run_by_numpy  # here: the interpreter loads much of SciPy
+
+            by_numpy = run_by_numpy(traced)
         return Program(by_numpy or _in_a_thread(traced.lower()), form)
 
     found = digest(what, interpret, *structure)
