@@ -3,6 +3,9 @@
 Declare a model as a factor graph in a small language, call `infer()`, read posterior marginals.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from .compiler.language.functions import (
     all,
     any,
@@ -21,15 +24,6 @@ from .compiler.language.functions import (
 )
 from .compiler.language.model import Model
 from .compiler.methods import ncvmp, power
-from .engine.answers.marginal import Marginal
-from .engine.density.log_density import LogDensity, log_density
-from .engine.evidence.gradient import evidence_gradient
-from .engine.evidence.learn import Learned, learn
-from .engine.infer import compile, explain, infer
-from .engine.load import load
-from .engine.posterior import Posterior
-from .engine.program import Program
-from .engine.support.on_disk import cache
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
@@ -83,3 +77,47 @@ __all__ = [
     "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
     "wishart",
 ]  # fmt: skip
+
+# What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
+if TYPE_CHECKING:
+    from .engine.answers.marginal import Marginal
+    from .engine.density.log_density import LogDensity, log_density
+    from .engine.evidence.gradient import evidence_gradient
+    from .engine.evidence.learn import Learned, learn
+    from .engine.infer import compile, explain, infer
+    from .engine.load import load
+    from .engine.posterior import Posterior
+    from .engine.program import Program
+    from .engine.support.on_disk import cache
+else:
+
+    def __getattr__(name):
+        if name == "models":
+            return importlib.import_module(".models", __name__)
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(_LATER[name], __name__), name)
+        globals()[name] = found  # from now on an attribute like any other
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *_LATER, "models"})
+
+
+# Where the names of the engine are, made by docs/make_front_door.py: begin
+_LATER = {
+    "Learned": ".engine.evidence.learn",
+    "LogDensity": ".engine.density.log_density",
+    "Marginal": ".engine.answers.marginal",
+    "Posterior": ".engine.posterior",
+    "Program": ".engine.program",
+    "cache": ".engine.support.on_disk",
+    "compile": ".engine.infer",
+    "evidence_gradient": ".engine.evidence.gradient",
+    "explain": ".engine.infer",
+    "infer": ".engine.infer",
+    "learn": ".engine.evidence.learn",
+    "load": ".engine.load",
+    "log_density": ".engine.density.log_density",
+}
+# Where the names of the engine are: end

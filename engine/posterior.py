@@ -1,4 +1,7 @@
-"""The posterior: what inference left, and the questions that a user asks of it, each answered in a room below."""
+"""The posterior: what inference left, and the questions that a user asks of it, each answered in a room below.
+
+Checks, pictures and files are loaded by the question: few programs ask, and they load much of SciPy.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,14 @@ from .answers.next_prior import Beliefs, Contribution
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
-from .checks.loo import LeaveOneOut, leave_one_out
-from .checks.nuts import Check, check
-from .checks.trust import Trust, trust
-from .files.save import save
-from .plots.posterior import plot_posterior
 from .support.asked_arguments import UserData, named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from .checks.loo import LeaveOneOut
+    from .checks.nuts import Check
+    from .checks.trust import Trust
 
 Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
 
@@ -54,6 +56,8 @@ class AnyPosterior(Inferred):
         seed=. Needs the extra `mcmc`. Returns a `Check`. Raises ModelError for another sampler or counts below one,
         UnsupportedError without NumPyro or for a model without a smooth joint density. Source: hoffman2014nuts.
         """
+        from .checks.nuts import check
+
         return check(self, against, **options)
 
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
@@ -72,6 +76,8 @@ class AnyPosterior(Inferred):
         Needs the extra `plot`. Returns a matplotlib Figure. Raises DataError for an observed variable, KeyError for an
         unknown one, UnsupportedError where matplotlib is not installed.
         """
+        from .plots.posterior import plot_posterior
+
         return plot_posterior(self, names)
 
 
@@ -133,6 +139,8 @@ class Posterior(Outcome, AnyPosterior):
 
         The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
         """
+        from .files.save import save
+
         save(self, path)
 
     def trust(self, *, seed: int = 0) -> Trust:
@@ -142,6 +150,8 @@ class Posterior(Outcome, AnyPosterior):
         on. Returns a `Trust`; what cannot be compared is "unchecked", with the reason. Source: vehtari2024psis,
         yao2018yes.
         """
+        from .checks.trust import trust
+
         self._verdict = trust(self, self, seed=seed)
         return self._verdict
 
@@ -151,6 +161,8 @@ class Posterior(Outcome, AnyPosterior):
         Nothing is fitted again. Returns a `LeaveOneOut`; its `unavailable` has the reasons of variables without.
         Source: opper2000gaussian, vehtari2016loo.
         """
+        from .checks.loo import leave_one_out
+
         return leave_one_out(self)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:

@@ -36,6 +36,36 @@ def test_import_does_not_load(heavy):
     assert run(f"import sys, cavity; print({heavy!r} in sys.modules)").strip() == "False"
 
 
+# What each costs, in modules beyond those of JAX. The first has the language and the vocabulary, the second the engine.
+MOST = {"import cavity": 240, "import cavity; cavity.infer": 450}
+NEEDLESS = {
+    "cavity.engine.checks.nuts", "cavity.engine.plots.figure", "cavity.models", "concurrent.futures.process",
+    "jax.experimental.pallas", "jax.extend", "jax.scipy.stats", "networkx", "numba", "pandas", "scipy",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", MOST)
+def test_import_loads_little_beyond_jax(code):
+    added = run(f"import sys, jax; old = set(sys.modules); {code}; print(*sorted(set(sys.modules) - old))").split()
+    assert [name for name in added if name in NEEDLESS] == []
+    assert "cavity" in added
+    assert len(added) <= MOST[code]
+
+
+def test_import_loads_no_engine():
+    assert run("import sys, cavity; print('cavity.engine' in sys.modules)").strip() == "False"
+
+
+def test_the_front_door_loads_what_is_asked_for():
+    code = "import sys, cavity as cv; print('models' in dir(cv), cv.models.skills().name, cv.infer is cv.infer)"
+    assert run(code).split() == ["True", "skills", "True"]
+    assert set(cavity.__all__) <= set(dir(cavity))
+    for name in cavity.__all__:
+        assert getattr(cavity, name) is vars(cavity)[name]
+    with pytest.raises(AttributeError, match="module 'cavity' has no attribute 'infr'"):
+        cavity.infr
+
+
 def test_the_front_door_offers_every_builder_of_the_vocabulary():
     door = runpy.run_path(str(ROOT / "docs" / "make_front_door.py"))
     assert door["renewed"]() == (ROOT / "__init__.py").read_text(), "run python docs/make_front_door.py"

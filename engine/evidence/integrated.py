@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -15,8 +15,6 @@ from ...compiler.explain import explain_plan
 from ...factors.families import Family, Point
 from ..answers.marginal import Marginal
 from ..answers.refused import refused, refused_property
-from ..checks.loo import LeaveOneOut, mixed_leave_one_out
-from ..checks.trust import Trust, trust
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
@@ -28,6 +26,10 @@ from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from .grid import Grid
+
+if TYPE_CHECKING:
+    from ..checks.loo import LeaveOneOut
+    from ..checks.trust import Trust
 
 _MIXED = "an integrated posterior is a mixture over a grid: `posterior.plain` has the beliefs before the integration."
 
@@ -198,6 +200,8 @@ class Integrated(AnyPosterior):
 
         The factors whose skewness is told are those at the heaviest point of the grid. `seed` decides the draws.
         """
+        from ..checks.trust import trust
+
         self._verdict = trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed)
         return self._verdict
 
@@ -207,6 +211,8 @@ class Integrated(AnyPosterior):
         A point of weight w keeps w / p(y_i | others, point) of it without y_i, so that the densities combine as a
         weighted harmonic mean.
         """
+        from ..checks.loo import mixed_leave_one_out
+
         return mixed_leave_one_out(self.conditionals, self.weights)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:

@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Int
 
 from ...compiler.algebra.known import latent_names
@@ -164,6 +163,8 @@ def _of_alone(reader: Reader, parts: Parts, key: NumberKey, atom: Expr) -> Array
     """The table of a function of one number from that of the number: by element the values at the `SCORES`."""
     variable = _variable(atom, reader)
     assert variable is not None
+    import scipy.special  # here: it takes a third of a second to import
+
     family = reader.run.families[variable.name]
     quantiles = np.moveaxis(np.asarray(family.quantile(scipy.special.ndtr(SCORES))), 0, -1)
     table = reader.flat(element_at(atom, Placed(Tabulated(quantiles, None, ""), variable.plates), reader.run.scope))

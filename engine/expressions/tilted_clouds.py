@@ -6,6 +6,7 @@ more than those of single variables.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -13,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Bool, Float, Int
 
 from ...compiler.blocks.site import SiteBlock
@@ -51,8 +51,14 @@ class Levels:
     """Those of the quantiles of a truncated number, dense in both tails, and the logarithms of their weights."""
 
     def __init__(self, number: int) -> None:
-        spaced = np.linspace(-6.0, 6.0, number)
-        self.at, self.log_shares = np.asarray(scipy.special.ndtr(spaced)), -0.5 * spaced**2
+        self.scores = np.linspace(-6.0, 6.0, number)
+        self.log_shares = -0.5 * self.scores**2
+
+    @functools.cached_property
+    def at(self) -> Float[np.ndarray, " level"]:
+        import scipy.special  # here: it takes a third of a second to import
+
+        return np.asarray(scipy.special.ndtr(self.scores))
 
 
 FOR_MOMENTS, FOR_SHAPES = Levels(49), Levels(385)
@@ -223,6 +229,8 @@ def _cases(
     states: dict[int, int],
 ) -> Cloud:
     """The cases of one branch: `shape` is that of instances and states; the last axis is that of a truncation."""
+    import scipy.special
+
     lift = len(branch.slots)
 
     def lifted(array: Array) -> Array:

@@ -15,7 +15,6 @@ import numpy as np
 from jaxtyping import Bool, Int, PyTree, UInt32
 
 from ...factors.arrays import Array
-from ..interpret.interpreter import ByNumpy
 from ..options import Options, key_of
 from ..support.cache import Recent
 from ..support.compiled import Function, function, types_of
@@ -90,7 +89,7 @@ class Runner:
 
         def task(chunk: Chunk) -> Outputs:
             # What is counted to choose who runs it must not depend on a clock.
-            steady = isinstance(chunk, ByNumpy)
+            steady = made.function.interpreted
             return in_chunks(lambda *now: chunk(*given, *now), made.empty, made.numbers, watcher, steady)
 
         return made.function.run(task, watcher.stage), made.function.interpreted

@@ -14,17 +14,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from ...compiler.structure import digest
 from ..interpret.equation import Unknown
-from ..interpret.interpreter import ByNumpy
 from ..interpret.work import Meter, Spent, expected
 from . import on_disk
 from .cache import Recent
+
+if TYPE_CHECKING:
+    from ..interpret.interpreter import ByNumpy
 
 COMPILING = 1000.0  # microseconds that one equation takes to compile
 SHAPES = 16  # of arguments, that one function is kept for
@@ -130,6 +132,8 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
 
 def _by_numpy(traced: jax.stages.Traced, meter: Meter) -> ByNumpy | None:
     """None where NumPy cannot run it."""
+    from ..interpret.interpreter import ByNumpy  # here: it loads much of SciPy
+
     try:
         return ByNumpy(traced, meter)
     except Unknown:

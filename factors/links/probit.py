@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from ..arrays import Array
 from ..factor import Link, Site, register
 from ..moments import Real, Unit
 from ..quadrature import gaussian_expectation, tilted_site
@@ -34,6 +35,10 @@ def probit_site(out, mean, variance, power=1.0, noise=1.0) -> Site:
     return noisy._replace(ratio=(noise + variance * noisy.ratio) / total)
 
 
+def _value(argument: Array) -> Array:
+    return jax.scipy.stats.norm.cdf(argument)  # JAX loads these distributions when they are first named
+
+
 def _moments(argument: Real, bound: str = "quadrature") -> Unit:
     return Unit(
         gaussian_expectation(log_ndtr, argument.mean, argument.variance),
@@ -44,7 +49,7 @@ def _moments(argument: Real, bound: str = "quadrature") -> Unit:
 register(
     Link(
         "probit",
-        value=jax.scipy.stats.norm.cdf,
+        value=_value,
         moments=_moments,
         bounds={"quadrature": "quadrature"},
         chance=probit_site,
