@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import jax
 import numpy as np
@@ -21,9 +21,10 @@ from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
 from ..compiler.language.model import Model
-from ..compiler.language.nodes import Expr
+from ..compiler.language.nodes import Expr, Plate
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
+from ..compiler.structure import digest
 from ..factors.errors import DataError
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
@@ -37,6 +38,7 @@ from .run.bound_plan import Data
 from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
+from .run.padded import PaddedRunner, padded_machine, padded_plates
 from .run.result import Outputs, Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -45,6 +47,8 @@ from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread
 from .values.scope import Scope
+
+Runs: TypeAlias = Runner | PaddedRunner
 
 PROGRAMS = 8  # that a model keeps, by what is observed and by options
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
@@ -81,7 +85,8 @@ class Program:
         self.request = Request(model, self.observed, method, self.sizes, self.options)
         self.traces = 0
         self._plans: Recent[Plan] = Recent(SHAPES)
-        self._runs: Recent[tuple[Machine, Runner]] = Recent(SHAPES)
+        self._runs: Recent[tuple[Machine, Runs]] = Recent(SHAPES)
+        self._padded: Recent[Runner] = Recent(SHAPES)
         self.predictors: Predictors = Recent(SHAPES)
         self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
@@ -192,7 +197,7 @@ class Program:
 
     def machine_and_runner(
         self, binding: Binding, inputs: Mapping[str, Any], given: frozenset[Part] = frozenset()
-    ) -> tuple[Machine, Runner]:
+    ) -> tuple[Machine, Runs]:
         """What runs data of these shapes, made at most once.
 
         `binding` has the shapes, `inputs` the input arrays (of many data sets at once, stacked), and `given` are the
@@ -205,11 +210,20 @@ class Program:
         apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
 
-        def make() -> tuple[Machine, Runner]:
+        def make() -> tuple[Machine, Runs]:
             machine = Machine(plan, dict(binding.sizes), apart)
-            return machine, Runner(machine, self.options, self._count)
+            padded = padded_plates(plan, binding.sizes, self.sizes, inputs)
+            return machine, self._shared(machine, padded) or Runner(machine, self.options, self._count)
 
         return self._runs.get(signature, make)
+
+    def _shared(self, machine: Machine, plates: tuple[Plate, ...]) -> PaddedRunner | None:
+        """What runs data of about as many rows too; None where no plate is padded, or plans cannot be compared."""
+        larger = padded_machine(machine, plates)
+        key = digest(larger) if plates else None
+        if key is None:
+            return None
+        return PaddedRunner(self._padded.get(key, lambda: Runner(larger, self.options, self._count)), machine)
 
     def _count(self) -> None:
         self.traces += 1
