@@ -1,4 +1,4 @@
-"""Plates that may have rows beside those of the data: where rows meet in sums alone, one of weight zero changes nothing.
+"""Plates that may be padded: where rows meet in sums alone, another one of weight zero changes nothing.
 
 A program for a few sizes then serves all (`engine/run/padded.py`). `explain` prints why another plate is compiled for
 each of its sizes.

@@ -21,7 +21,7 @@ from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
 from ..compiler.language.model import Model
-from ..compiler.language.nodes import Expr, Plate
+from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..compiler.structure import digest
@@ -38,7 +38,7 @@ from .run.bound_plan import Data
 from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
-from .run.padded import PaddedRunner, padded_machine, padded_plates
+from .run.padded import PaddedRunner, padded_plates, with_larger
 from .run.result import Outputs, Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -212,16 +212,17 @@ class Program:
 
         def make() -> tuple[Machine, Runs]:
             machine = Machine(plan, dict(binding.sizes), apart)
-            padded = padded_plates(plan, binding.sizes, self.sizes, inputs)
-            return machine, self._shared(machine, padded) or Runner(machine, self.options, self._count)
+            if plates := padded_plates(plan, binding.sizes, self.sizes, inputs):
+                machine = with_larger(machine, plates)
+            return machine, self._shared(machine) or Runner(machine, self.options, self._count)
 
         return self._runs.get(signature, make)
 
-    def _shared(self, machine: Machine, plates: tuple[Plate, ...]) -> PaddedRunner | None:
+    def _shared(self, machine: Machine) -> PaddedRunner | None:
         """What runs data of about as many rows too; None where no plate is padded, or plans cannot be compared."""
-        larger = padded_machine(machine, plates)
-        key = digest(larger) if plates else None
-        if key is None:
+        larger = machine.larger
+        key = None if larger is None else digest(larger)
+        if larger is None or key is None:
             return None
         return PaddedRunner(self._padded.get(key, lambda: Runner(larger, self.options, self._count)), machine)
 

@@ -51,8 +51,7 @@ _OF_SEVERAL = (re.compile(r"(.+) prior \d+"), re.compile("joint of (.+)"))
 
 
 def clash(names: Collection[str], plates: Collection[str] = ()) -> tuple[str, str] | None:
-    """One of these names that is the key of what belongs to another, or to a plate, and that; None where there is none.
-    """
+    """One of these names that is the key of what belongs to another, or to a plate, and the name of that, or None."""
     own = {part(name): name for name in names for part in _OF_ONE} | {number_in(name): name for name in plates}
     for name in names:
         if name in own:

@@ -198,7 +198,8 @@ class Outcome(Inferred):
         }
         with jax.enable_x64(True):
             for joint in graph.joints:
-                sizes = self._machine.sizes
+                plates = {plate.name for member in joint.members for plate in member.plates}
+                sizes = {name: self._machine.sizes[name] for name in sorted(plates)}
                 of_members = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))
                 members = of_members(found[joint.variable.name])
                 found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}

@@ -41,7 +41,9 @@ class _Run:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Machine(BoundPlan):
-    """The functions of a plan for given plate sizes."""
+    """The functions of a plan for given plate sizes; `larger` are those for padded plates, where these run the data."""
+
+    larger: Machine | None = None
 
     @cached_property
     def transient(self) -> tuple[str, ...]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
-from ...compiler.blocks.base import Block
 from ...compiler.data.keys import is_present, number_in
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
@@ -21,14 +21,16 @@ from ...compiler.growing import one_size, open_plates
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array
 from ..values.few_sizes import padded_sizes
-from ..values.instances import count, room
+from ..values.instances import count, padded_room, room
 from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import rows_of
-from .bound_plan import Data
+from .bound_plan import BoundPlan, Data
 from .control.carry import Settings
 from .machine import Machine
 from .result import Outputs, Result
 from .runner import Runner
+
+Shape: TypeAlias = tuple[int, ...]
 
 MOST = 2**17  # instances of a factor: of more a run takes longer than to compile it
 
@@ -50,18 +52,96 @@ def padded_plates(
     return () if cut or max((count(block, larger) for block in plan.blocks), default=0) > MOST else plates
 
 
-def padded_machine(machine: Machine, plates: tuple[Plate, ...]) -> Machine:
-    """The machine for all data of about as many rows."""
+def with_larger(machine: Machine, plates: tuple[Plate, ...]) -> Machine:
+    """The machine, with that for all data of about as many rows."""
     sizes = padded_sizes(plates, machine.sizes)
     graph = dataclasses.replace(machine.graph, sizes={**(machine.graph.sizes or {}), **sizes})
-    return Machine(graph, sizes, machine.apart, plates)
+    return dataclasses.replace(machine, larger=Machine(graph, sizes, machine.apart, plates))
+
+
+class Padding:
+    """What is between a machine for the data and one for more rows: padded arguments, and cut answers."""
+
+    def __init__(self, machine: BoundPlan, larger: BoundPlan) -> None:
+        self.machine, self.larger, self.plates = machine, larger, larger.padded
+
+    def data(self, data: Data, lead: int = 0) -> Data:
+        """The data with padded rows, and how many rows count; `lead` is the number of axes before the plates."""
+        stacked = np.shape(jax.tree.leaves(data)[0])[:lead]
+        numbers = {number_in(p.name): np.full(stacked, self.machine.sizes[p.name], np.int32) for p in self.plates}
+        return {**self.rows(data, lead), **numbers}
+
+    def rows(self, data: Data, lead: int = 0) -> Data:
+        """The data with padded rows."""
+        found = dict(data)
+        for name, plates in self._over.items():
+            for axis, plate in enumerate(plates):
+                if name in data and plate in set(self.plates):
+                    found[name] = _longer(found[name], lead + axis, self.larger.sizes[plate.name])
+        return found
+
+    @cached_property
+    def _over(self) -> dict[str, tuple[Plate, ...]]:
+        """The plates of what may be in the data, by name."""
+        model = self.machine.graph.model
+        nodes = {**model.inputs, **model.randoms, **model.lets}
+        return {key: node.plates for name, node in nodes.items() for key in (name, is_present(name))}
+
+    def cut(self, outputs: Outputs, lead: int = 0) -> Outputs:
+        """The outputs without the messages of padded rows."""
+        messages = dict(outputs["messages"])
+        for number, (own, larger) in self._shapes.items():
+
+            def first(leaf: Array, own: Shape = own, larger: Shape = larger) -> Array:
+                before, event = np.shape(leaf)[:lead], np.shape(leaf)[lead + 2 :]
+                within = np.asarray(leaf).reshape((*before, *larger, *event))
+                return within[(slice(None),) * lead + tuple(map(slice, own))].reshape((*before, own[0], -1, *event))
+
+            messages[number] = jax.tree.map(first, messages[number])
+        return {**outputs, "messages": messages}
+
+    def grown(self, number: str, messages: PyTree) -> PyTree:
+        """The messages of block `number`, with uniform ones for padded rows."""
+        if number not in self._shapes:
+            return messages
+        own, larger = self._shapes[number]
+
+        def more(leaf: Array) -> Array:
+            event = np.shape(leaf)[2:]
+            wanted = [(0, there - here) for here, there in zip(own, larger, strict=True)]
+            within = np.asarray(leaf).reshape((*own, *event))
+            return np.pad(within, wanted + [(0, 0)] * len(event)).reshape((larger[0], -1, *event))
+
+        return jax.tree.map(more, messages)
+
+    def first_rows(self, name: str, values: PyTree) -> PyTree:
+        """The values of a variable without those of padded rows."""
+        model = self.machine.graph.model
+        plates = {**model.randoms, **model.lets}[name].plates
+        rows = tuple(slice(self.machine.sizes[plate.name]) for plate in plates)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], values)
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[Shape, Shape]]:
+        """Batches and width of the messages of a block by its number, without and with padding.
+
+        The width of a single batch is that of each plate, in turn.
+        """
+        found: dict[str, tuple[Shape, Shape]] = {}
+        for number, block in self.machine.ep_blocks.items():
+            if set(block.plates) & set(self.plates):
+                own = room(block, self.machine.sizes)
+                larger = padded_room(block, self.larger.sizes, self.plates)
+                by_plate = [(1, *(m.sizes[p.name] for p in block.plates)) for m in (self.machine, self.larger)]
+                found[number] = (by_plate[0], by_plate[1]) if own is None else (own, larger)
+        return found
 
 
 class PaddedRunner:
-    """A runner for the data of one machine, by that of a padded one."""
+    """A runner for the data of one machine, by that of a larger one: see `Runner` for what it does."""
 
     def __init__(self, runner: Runner, machine: Machine) -> None:
-        self.runner, self.machine = runner, machine
+        self.runner, self.padding = runner, Padding(machine, runner.machine)
 
     @property
     def settings(self) -> Settings:
@@ -69,68 +149,22 @@ class PaddedRunner:
         return self.runner.settings
 
     def __call__(self, data: Data, seed: object, progress: bool | None) -> Result:
-        """As `Runner`."""
-        return self._result(self.runner(self._padded(data, 0), seed, progress))
+        """One inference."""
+        result = self.runner(self.padding.data(data), seed, progress)
+        return Result(self.padding.cut(result.outputs), result.settings)
 
     def many(self, data: Data, seed: object) -> Outputs:
-        """As `Runner`."""
-        return self._cut(self.runner.many(self._padded(data, 1), seed), 1)
+        """Inferences with stacked data: the outputs, stacked."""
+        return self.padding.cut(self.runner.many(self.padding.data(data, 1), seed), 1)
 
     def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
-        """As `Runner`."""
-        return self._cut(self.runner.many_values(self._padded(data, 0), self._extended(values, 1), seed), 1)
-
-    def _result(self, result: Result) -> Result:
-        return Result(self._cut(result.outputs, 0), result.settings)
-
-    def _padded(self, data: Data, lead: int) -> Data:
-        """The data with padded rows, and how many count; `lead` is the number of axes before the plates."""
-        stacked = () if lead == 0 else np.shape(jax.tree.leaves(data)[0])[:1]
-        numbers = {
-            number_in(plate.name): np.full(stacked, self.machine.sizes[plate.name], np.int32) for plate in self._plates
-        }
-        return {**self._extended(data, lead), **numbers}
-
-    def _extended(self, data: Data, lead: int) -> Data:
-        found = dict(data)
-        for name, plates in self._over.items():
-            for axis, plate in enumerate(plates):
-                if name in data and plate in set(self._plates):
-                    found[name] = extended(found[name], lead + axis, self.runner.machine.sizes[plate.name])
-        return found
-
-    @property
-    def _plates(self) -> tuple[Plate, ...]:
-        return self.runner.machine.padded
-
-    @cached_property
-    def _over(self) -> dict[str, tuple[Plate, ...]]:
-        """The plates of all that is in the data, by name."""
-        model = self.machine.graph.model
-        nodes = {**model.inputs, **model.randoms, **model.lets}
-        return {key: node.plates for name, node in nodes.items() for key in (name, is_present(name))}
-
-    def _cut(self, outputs: Outputs, lead: int) -> Outputs:
-        """The outputs without the messages of padded rows."""
-        messages = dict(outputs["messages"])
-        for number, block in self.machine.ep_blocks.items():
-            if set(block.plates) & set(self._plates):
-                cut = partial(self._messages, block=block, lead=lead)
-                messages[number] = jax.tree.map(cut, messages[number])
-        return {**outputs, "messages": messages}
-
-    def _messages(self, leaf: Array, block: Block, lead: int) -> np.ndarray:
-        """The messages of a block: those of the batches that it has, or of the instances in their order."""
-        array, begin = np.asarray(leaf), (slice(None),) * lead
-        if (shape := room(block, self.machine.sizes)) is not None:
-            return array[(*begin, slice(shape.batches), slice(shape.width))]
-        own, larger = ([m.sizes[p.name] for p in block.plates] for m in (self.machine, self.runner.machine))
-        event = array.shape[lead + 2 :]
-        rows = array.reshape((*array.shape[: lead + 1], *larger, *event))[(*begin, slice(None), *map(slice, own))]
-        return rows.reshape((*array.shape[: lead + 1], -1, *event))
+        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
+        outputs = self.runner.many_values(self.padding.data(data), self.padding.rows(values, 1), seed)
+        return self.padding.cut(outputs, 1)
 
 
-def extended(array: np.ndarray, axis: int, size: int) -> np.ndarray:
+def _longer(array: Array, axis: int, size: int) -> np.ndarray:
     """An array with its last row along an axis repeated until there are `size`."""
+    array = np.asarray(array)
     last = np.take(array, [-1], axis=axis)
     return np.concatenate([array, np.repeat(last, size - array.shape[axis], axis=axis)], axis=axis)

@@ -20,11 +20,9 @@ from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key
 from .evaluate import value
 from .few_sizes import fewest
-from .padding import Room, among_padded, numbers_of_rows, padded_plates, shuffled
+from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
 from .plated import Placed, spread
-from .row_blocks import Rows
 from .scope import Scope
-
 
 _EACH, _FEWEST, _MOST = 400, 8, 32  # instances of a batch, and batches
 
@@ -129,51 +127,39 @@ def _padded_layout(block: Block, scope: Scope, key: Key) -> ScheduleLayout:
     How many count is known inside the program alone.
     """
     coupled, groups = _coupled(block, scope.sizes)
-    shape = padded_room(block, scope.sizes, scope.padded)
+    room, width = padded_room(block, scope.sizes, scope.padded)
     plates = tuple(plate for plate in block.plates if plate is not block.over)
     numbers = numbers_of_rows(plates, scope)
     counted = math.prod(numbers)
     number = jnp.clip(counted // _EACH, jnp.minimum(_FEWEST, counted), _MOST)
-    width = -(-counted // number)
-    batch, column = jnp.arange(shape.batches)[:, None], jnp.arange(shape.width)
-    place = batch * width + column
-    present = (column < width) & (place < counted)
+    each = -(-counted // number)
+    column = jnp.arange(width // coupled)
+    place = jnp.arange(room)[:, None] * each + column
+    present = (column < each) & (place < counted)
     order = shuffled(key, groups, counted)[jnp.where(present, place, 0)]
     order = among_padded(order, numbers, [scope.sizes[plate.name] for plate in plates])
     order = jnp.where(present, order, groups - 1)[..., None] * coupled + jnp.arange(coupled)
     present = jnp.broadcast_to(present[..., None], order.shape)
-    whole = shape.batches, shape.width * coupled
-    return ScheduleLayout(order.reshape(whole).astype(jnp.int32), present.reshape(whole))
+    return ScheduleLayout(order.reshape(room, width).astype(jnp.int32), present.reshape(room, width))
 
 
-def padded_room(block: Block, sizes: Mapping[str, int], padded: tuple[Plate, ...]) -> Room:
-    """The batches, and groups of instances of each, that any number of rows needs for which plates have these sizes."""
-    _, groups = _coupled(block, sizes)
+def padded_room(block: Block, sizes: Mapping[str, int], padded: tuple[Plate, ...]) -> tuple[int, int]:
+    """Batches, and instances of each, that are enough for all numbers of rows that are padded to these sizes."""
+    coupled, groups = _coupled(block, sizes)
     within = [sizes[plate.name] for plate in block.plates if plate in set(padded)]
     least = groups // math.prod(within) * math.prod(map(fewest, within))
-    ends = [end for end in range(_EACH - 1, groups, _EACH) if least <= end <= _EACH * (_MOST + 1)]  # then one batch more
-    return Room(batches(groups, True), max(-(-end // batches(end, True)) for end in [groups, *ends]))
+    # Batches grow with the number of groups, until there is one more of them.
+    ends = [end for end in range(_EACH - 1, min(groups, _EACH * (_MOST + 1)), _EACH) if end >= least]
+    return batches(groups, True), max(-(-end // batches(end, True)) for end in [groups, *ends]) * coupled
 
 
-def room(block: Block, sizes: Mapping[str, int]) -> Room | None:
-    """The batches, and instances of each, of a block without padding; None where all are one batch in their order."""
-    coupled, groups = _coupled(block, sizes)
+def room(block: Block, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+    """Batches, and instances of each, that a block has; None where all are one batch in their order."""
     if one_to_one(block, block.elements):
         return None
+    coupled, groups = _coupled(block, sizes)
     number = batches(groups, True)
-    return Room(number, -(-groups // number) * coupled)
-
-
-def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:
-    """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
-    blocks = -(-rows.number // 32)
-    number = -(-rows.number // blocks)
-    padding = jnp.full(number * blocks - rows.number, rows.number)
-    window = rows.window(jnp.concatenate([jax.random.permutation(key, rows.number), padding]))
-    row = window.first[:, None] + jnp.arange(rows.size)
-    present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
-    order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
-    return ScheduleLayout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
+    return number, -(-groups // number) * coupled
 
 
 def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:

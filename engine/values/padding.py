@@ -7,7 +7,6 @@ Padded rows repeat the last one, so that whatever is computed of them is as lega
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,13 +20,6 @@ from .plated import Placed
 from .scope import Scope
 
 WORDS = 2**32 - 1  # the largest of 32 bits
-
-
-class Room(NamedTuple):
-    """Batches, and instances of each, that a schedule has room for."""
-
-    batches: int
-    width: int
 
 
 def padded_plates(block: Block, scope: Scope) -> tuple[Plate, ...]:
