@@ -28,9 +28,8 @@ def open_plates(plan: Plan) -> list[Plate]:
 
 def one_size(plan: Plan, plate: Plate) -> str:
     """Why a program serves one size of a plate only; empty where it may serve more."""
-    beliefs = [plan.latent[name] for name in plan.latent]
     members = [member for joint in plan.joints for member in joint.members]
-    if living := [variable.name for variable in (*members, *beliefs) if plate in variable.plates]:
+    if living := [variable.name for variable in (*members, *plan.latent.values()) if plate in variable.plates]:
         return f"{living[0]} has a belief for each element"
     for owner, node in _nodes(plan):
         if _sees_all(node, plate):

@@ -17,6 +17,7 @@ from ..compiler.blocks.slots import SlotsBlock
 from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings, bind_many
 from ..compiler.data.same_element import check_apart
+from ..compiler.data.sparse_matrices import is_sparse
 from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
@@ -208,11 +209,12 @@ class Program:
             if isinstance(block, SlotsBlock):
                 check_apart(block, {**binding.observed, **inputs})
         apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
-        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
+        sparse = frozenset(name for name, array in inputs.items() if is_sparse(array))
+        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given, sparse)
 
         def make() -> tuple[Machine, Runs]:
             machine = Machine(plan, dict(binding.sizes), apart)
-            if plates := padded_plates(plan, binding.sizes, self.sizes, inputs):
+            if plates := padded_plates(plan, binding.sizes, self.sizes, sparse):
                 machine = with_larger(machine, plates)
             return machine, self._shared(machine) or Runner(machine, self.options, self._count)
 

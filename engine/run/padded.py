@@ -6,16 +6,15 @@ Everything outside a run, from the checks of data to predictions and files, sees
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from ...compiler.data.keys import is_present, number_in
-from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
 from ...compiler.growing import one_size, open_plates
 from ...compiler.language.nodes import Plate
@@ -36,17 +35,18 @@ MOST = 2**17  # instances of a factor: of more a run takes longer than to compil
 
 
 def padded_plates(
-    plan: Plan, sizes: Mapping[str, int], fixed: Mapping[str, int], inputs: Mapping[str, Any]
+    plan: Plan, sizes: Mapping[str, int], fixed: Mapping[str, int], sparse: Collection[str]
 ) -> tuple[Plate, ...]:
     """The plates to pad for data of these sizes: none where the run would be another with more rows.
 
-    `fixed` are the sizes that were asked for, which stay as they are.
+    `fixed` are the sizes that were asked for, which stay as they are, and `sparse` names inputs that are laid out for
+    their number of rows.
     """
     if not jax.config.jax_threefry_partitionable:  # pyright: ignore
         return ()  # random orders depend on the number of rows
     plates = tuple(p for p in open_plates(plan) if p.name not in fixed and not one_size(plan, p))
-    sparse = {p for name, node in plan.model.inputs.items() if is_sparse(inputs[name]) for p in node.plates}
-    plates = tuple(plate for plate in plates if plate not in sparse)
+    paged = {plate for name in sparse for plate in plan.model.inputs[name].plates}
+    plates = tuple(plate for plate in plates if plate not in paged)
     larger = padded_sizes(plates, sizes)
     cut = rows_of(plan, {**larger, **joint_sizes(plan)})
     return () if cut or max((count(block, larger) for block in plan.blocks), default=0) > MOST else plates
