@@ -299,7 +299,8 @@ def test_a_prior_from_earlier_data_meets_padded_data():
 def test_plates_of_beliefs_chains_and_sums_are_not_padded_and_explain_says_why():
     m = cv.Model("several")
     day, row, part = m.plate("day"), m.plate("row"), m.plate("part")
-    level = m.random("level", cv.markov(cv.gaussian(0.0, variance=1.0), lambda last: cv.gaussian(last, variance=1.0), day))
+    first = cv.gaussian(0.0, variance=1.0)
+    level = m.chain("level", over=day, first=first, then=lambda last: cv.gaussian(last, variance=1.0))
     share = m.input("share", cv.real, plates=(row, part))
     slope = m.random("slope", cv.gaussian(0.0, variance=1.0))
     m.random("y", cv.gaussian(slope * cv.sum(share, over=part), variance=1.0), plates=row)
