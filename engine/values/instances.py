@@ -130,7 +130,7 @@ def _padded_layout(block: Block, scope: Scope, key: Key) -> ScheduleLayout:
     room, width = padded_room(block, scope.sizes, scope.padded)
     plates = tuple(plate for plate in block.plates if plate is not block.over)
     numbers = numbers_of_rows(plates, scope)
-    counted = math.prod(numbers)
+    counted = jnp.prod(jnp.stack([jnp.asarray(number) for number in numbers]))
     number = jnp.clip(counted // _EACH, jnp.minimum(_FEWEST, counted), _MOST)
     each = -(-counted // number)
     column = jnp.arange(width // coupled)
@@ -160,6 +160,18 @@ def room(block: Block, sizes: Mapping[str, int]) -> tuple[int, int] | None:
     coupled, groups = _coupled(block, sizes)
     number = batches(groups, True)
     return number, -(-groups // number) * coupled
+
+
+def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:
+    """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
+    blocks = -(-rows.number // 32)
+    number = -(-rows.number // blocks)
+    padding = jnp.full(number * blocks - rows.number, rows.number)
+    window = rows.window(jnp.concatenate([jax.random.permutation(key, rows.number), padding]))
+    row = window.first[:, None] + jnp.arange(rows.size)
+    present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
+    order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
+    return ScheduleLayout(order.reshape(number, -1).astype(jnp.int32), present.reshape(number, -1), blocks)
 
 
 def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:
