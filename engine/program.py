@@ -1,4 +1,4 @@
-"""A compiled program: bound to a plan, jitted once for each set of shapes, called with data as often as one likes."""
+"""A compiled program: bound to a plan, jitted once for a set of shapes, called with data as often as one likes."""
 
 from __future__ import annotations
 
@@ -57,6 +57,8 @@ SHAPES = 16  # that a program keeps, each some megabytes of machine code
 
 class Program:
     """A model compiled for a set of observed names: `program(data)` infers, and recompiles only for new shapes.
+
+    Not for a few rows more, where these meet in sums alone: `explain` says which plates are compiled for each size.
 
     `model`, the names `observed`, `method` and the plate `sizes` are those of `cv.compile`, `options` the others.
     `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells. Raises

@@ -115,6 +115,27 @@ def witnesses():
     return m
 
 
+def features():
+    """An inner product written as a sum, whose messages are contractions of the data."""
+    m = cv.Model("features")
+    feature, row = m.plate("feature", 3), m.plate("row")
+    x = m.input("x", cv.real, plates=(row, feature))
+    weight = m.random("weight", cv.gaussian(0.0, variance=1.0), plates=feature)
+    noise = m.random("noise", cv.gamma(2.0, 2.0))
+    m.random("y", cv.gaussian(cv.sum(weight * x, over=feature), precision=noise), plates=row)
+    return m
+
+
+def grid():
+    """Two padded plates of one factor, the first of a given order."""
+    m = cv.Model("grid")
+    rater, row = m.plate("rater"), m.plate("row")
+    x = m.input("x", cv.real, plates=(rater, row))
+    slope, bias = (m.random(name, cv.gaussian(0.0, variance=4.0)) for name in ("slope", "bias"))
+    m.random("y", cv.bernoulli(cv.probit(slope * x + bias)), plates=(rater, row))
+    return m
+
+
 def of(n, kind):
     """Data of n rows."""
     rng = np.random.default_rng(n)
@@ -133,6 +154,8 @@ def of(n, kind):
         "game": {"winner": rng.integers(0, 2, n), "loser": rng.integers(2, 4, n)},
         "dice": {"x": rng.integers(0, 3, n)},
         "vectors": {"x": rng.normal(size=(n, 2)), "y": rng.integers(0, 3, n)},
+        "features": {"y": y, "x": rng.normal(size=(n, 3))},
+        "grid": {"y": rng.normal(size=(3, n)) > 0, "x": rng.normal(size=(3, n))},
         "witness": {"y": y > 0, "right": rng.uniform(0.6, 0.9, n), "wrong": rng.uniform(0.1, 0.4, n)},
     }
     return data[kind]
@@ -156,6 +179,8 @@ CASES = {
     "skills": (skills, "game", "game", {"sizes": {"player": 4}}),
     "student": (student, "alone", "row", {"method": "ep"}),
     "regimes": (regimes, "alone", "row", {"restarts": 2}),
+    "features": (features, "features", "row", {"method": "vmp"}),
+    "grid": (grid, "grid", "row", {}),
     "witnesses": (witnesses, "witness", "row", {"method": "ep"}),
 }
 
@@ -166,7 +191,8 @@ def both(name, n, **more):
     options = {**FAST, **options, **more}
     sizes = options.pop("sizes", {})
     data = of(n, kind)
-    return [cv.infer(build(), data, sizes={**sizes, **own}, **options) for own in ({}, {plate: n})]
+    raters = {"rater": 3} if kind == "grid" else {}
+    return [cv.infer(build(), data, sizes={**sizes, **own}, **options) for own in ({}, {plate: n, **raters})]
 
 
 def check_same(padded, plain):
