@@ -10,6 +10,7 @@ from .blocks.energy import EnergyBlock
 from .blocks.site import SiteBlock
 from .discrete.loops import loopy, short_loops
 from .graph import Plan
+from .growing import one_size, open_plates
 from .language.nodes import Expr, applies
 from .language.operations import NOT
 
@@ -46,6 +47,9 @@ def explain_plan(
             f"short loops: {'; '.join(' - '.join(loop) for loop in short)}. Belief propagation counts what comes back "
             "through them twice: its probabilities may be far off. accuracy='best' sums small networks out exactly."
         )
+    lines += [
+        f"each size of {plate.name} is compiled: {why}" for plate in open_plates(plan) if (why := one_size(plan, plate))
+    ]
     lines.append(f"schedule of a sweep: {_schedule(plan)}")
     return "\n".join(lines)
 

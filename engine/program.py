@@ -1,4 +1,4 @@
-"""A compiled program: bound to a plan, jitted once for each set of shapes, called with data as often as one likes."""
+"""A compiled program: bound to a plan, jitted once for a set of shapes, called with data as often as one likes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from ..compiler.blocks.slots import SlotsBlock
 from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings, bind_many
 from ..compiler.data.same_element import check_apart
+from ..compiler.data.sparse_matrices import is_sparse
 from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
@@ -25,6 +26,7 @@ from ..compiler.language.model import Model
 from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
+from ..compiler.structure import digest
 from ..factors.errors import DataError
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
@@ -38,6 +40,7 @@ from .run.bound_plan import Data
 from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
+from .run.padded import PaddedRunner, padded_plates, with_larger
 from .run.result import Outputs, Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -47,12 +50,16 @@ from .values.evaluate import value
 from .values.plated import spread
 from .values.scope import Scope
 
+Runs: TypeAlias = Runner | PaddedRunner
+
 PROGRAMS = 8  # that a model keeps, by what is observed and by options
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
 
 
 class Program:
     """A model compiled for a set of observed names: `program(data)` infers, and recompiles only for new shapes.
+
+    Not for a few rows more, where these meet in sums alone: `explain` says which plates are compiled for each size.
 
     `model`, the names `observed`, `method` and the plate `sizes` are those of `cv.compile`, `options` the others.
     `program.traces` counts compilations. `program.plan` is the plan, which `print(program.explain())` tells. Raises
@@ -83,7 +90,8 @@ class Program:
         self.traces = 0
         self._planning = 0.0  # seconds since the last run
         self._plans: Recent[Plan] = Recent(SHAPES)
-        self._runs: Recent[tuple[Machine, Runner]] = Recent(SHAPES)
+        self._runs: Recent[tuple[Machine, Runs]] = Recent(SHAPES)
+        self._padded: Recent[Runner] = Recent(SHAPES)
         self.predictors: Predictors = Recent(SHAPES)
         self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
@@ -200,7 +208,7 @@ class Program:
 
     def machine_and_runner(
         self, binding: Binding, inputs: Mapping[str, Any], given: frozenset[Part] = frozenset()
-    ) -> tuple[Machine, Runner]:
+    ) -> tuple[Machine, Runs]:
         """What runs data of these shapes, made at most once.
 
         `binding` has the shapes, `inputs` the input arrays (of many data sets at once, stacked), and `given` are the
@@ -211,13 +219,24 @@ class Program:
             if isinstance(block, SlotsBlock):
                 check_apart(block, {**binding.observed, **inputs})
         apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
-        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given)
+        sparse = frozenset(name for name, array in inputs.items() if is_sparse(array))
+        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given, sparse)
 
-        def make() -> tuple[Machine, Runner]:
+        def make() -> tuple[Machine, Runs]:
             machine = Machine(plan, dict(binding.sizes), apart)
-            return machine, Runner(machine, self.options, self._count)
+            if plates := padded_plates(plan, binding.sizes, self.sizes, sparse):
+                machine = with_larger(machine, plates)
+            return machine, self._shared(machine) or Runner(machine, self.options, self._count)
 
         return self._runs.get(signature, make)
+
+    def _shared(self, machine: Machine) -> PaddedRunner | None:
+        """What runs data of about as many rows too; None where no plate is padded, or plans cannot be compared."""
+        larger = machine.larger
+        key = None if larger is None else digest(larger)
+        if larger is None or key is None:
+            return None
+        return PaddedRunner(self._padded.get(key, lambda: Runner(larger, self.options, self._count)), machine)
 
     def _count(self) -> None:
         self.traces += 1

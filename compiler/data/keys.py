@@ -1,4 +1,4 @@
-"""The names under which a program's arrays hold what is made of the data of a variable: all of them, in one place."""
+"""The names under which a program's arrays hold what is made of data: all of them, in one place."""
 
 from __future__ import annotations
 
@@ -41,13 +41,18 @@ def learned_process(name: str) -> str:
     return f"{name} process"
 
 
+def number_in(plate: str) -> str:
+    """How many rows of a padded plate count."""
+    return f"number in {plate}"
+
+
 _OF_ONE = (given_values, is_given, is_missing, is_present, learned_process)
 _OF_SEVERAL = (re.compile(r"(.+) prior \d+"), re.compile("joint of (.+)"))
 
 
-def clash(names: Collection[str]) -> tuple[str, str] | None:
-    """One of these names that is the key of what belongs to another, and that other; None where all go together."""
-    own = {part(name): name for name in names for part in _OF_ONE}
+def clash(names: Collection[str], plates: Collection[str] = ()) -> tuple[str, str] | None:
+    """One of these names that is the key of what belongs to another, or to a plate, and the name of that, or None."""
+    own = {part(name): name for name in names for part in _OF_ONE} | {number_in(name): name for name in plates}
     for name in names:
         if name in own:
             return name, own[name]

@@ -16,6 +16,7 @@ from ...factors.moments import Real
 from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
+from ..run.padded import Padding
 from ..run.result import Outputs
 from ..values.evaluate import value
 from ..values.instances import count, flat, positions, restored
@@ -27,7 +28,13 @@ from ..values.scope import Scope
 def recover(machine: Machine, outputs: Outputs, arrays: Arrays, number: str) -> dict[str, ExponentialFamily]:
     """The marginals of all variables that block `number` absorbed, from the outputs of a run."""
     read = {"key": outputs["key"], "beliefs": outputs["beliefs"], "messages": outputs["messages"][number]}
-    return machine.function("integrated out", (number,), partial(_recovered, machine, number))(read, arrays)
+    if machine.larger is None:
+        return machine.function("integrated out", (number,), partial(_recovered, machine, number))(read, arrays)
+    larger, padding = machine.larger, Padding(machine, machine.larger)
+    read["messages"] = padding.grown(number, read["messages"])
+    recovered = larger.function("integrated out", (number,), partial(_recovered, larger, number))
+    found = recovered(read, padding.data(arrays))
+    return {name: padding.first_rows(name, family) for name, family in found.items()}
 
 
 def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: Arrays) -> dict[str, ExponentialFamily]:

@@ -204,8 +204,10 @@ class Outcome(Inferred):
         }
         with jax.enable_x64(True):
             for joint in graph.joints:
-                of_joint = partial(member_families, joint, sizes=self._machine.sizes)
-                members = self._machine.function("members", (joint,), of_joint)(found[joint.variable.name])
+                plates = {plate.name for member in joint.members for plate in member.plates}
+                sizes = {name: self._machine.sizes[name] for name in sorted(plates)}
+                own = partial(member_families, joint, sizes=sizes)
+                members = self._machine.function("members", (joint,), own, (joint, sizes))(found[joint.variable.name])
                 found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
         return found
 

@@ -18,7 +18,6 @@ from jaxtyping import Float, Int
 from ...compiler.algebra.inner_products import Side, sides
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
-from ...compiler.data.keys import is_present
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Let, Plate, Random
 from ...factors.arrays import Array
@@ -120,7 +119,7 @@ def bilinear_energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""] | None
     random = [not known(side.expr, scope) for side in pair]
     if not all(random) and all(side.over is None for side in pair):
         return None
-    if block.where or is_present(block.out.name) in scope.data:
+    if present(block, scope) is not None:
         first = next((i for i, side in enumerate(pair) if side.over is not None and random[i]), 0)
         return _by_row(block, pair[first], pair[1 - first], scope)
     (left, left_square), (right, right_square) = (second_moments(side, scope) for side in pair)

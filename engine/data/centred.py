@@ -121,7 +121,8 @@ def linear_forms(graph: Plan) -> list[Form]:
                     stack += [child for atom in atoms for child in parents(atom)]
                     continue
                 direction = () if term.direction is None else (term.direction,)
-                multipliers.append(functools.reduce(operator.mul, (*term.coefficients, *direction), ONE))
+                parts = (*term.coefficients, *direction)
+                multipliers.append(functools.reduce(operator.mul, parts) if parts else ONE)
             if multipliers and any(isinstance(leaf, Input) for leaf in inside(multipliers)):
                 found.append((name, multipliers))
     return found

@@ -51,7 +51,7 @@ def check_binding(model: Model, binding: Binding) -> None:
 
 def check_names(model: Model) -> None:
     """Raises ModelError for a name under which a program keeps what belongs to other variables: a mask, a belief."""
-    found = clash([*model.inputs, *model.randoms, *model.lets])
+    found = clash([*model.inputs, *model.randoms, *model.lets], model.plates)
     if found is not None:
         raise ModelError(
             f"The model declares '{found[0]}', the name under which a program keeps what belongs to '{found[1]}' (a "

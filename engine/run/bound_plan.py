@@ -50,6 +50,7 @@ class BoundPlan:
     graph: Plan
     sizes: dict[str, int]
     apart: bool = False  # whether the data are known to give no instance one element twice
+    padded: tuple[Plate, ...] = ()  # the plates of which not all rows count
 
     def scope(self, data: Data, moments: Moments | None = None) -> Scope:
         """What expressions may look up."""
@@ -57,7 +58,7 @@ class BoundPlan:
 
     def _scope(self, data: Data, moments: Moments | None = None) -> Scope:
         sizes = {**self.sizes, **joint_sizes(self.graph)}
-        return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows)
+        return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows, padded=self.padded)
 
     @cached_property
     def rows(self) -> dict[Block, Rows]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +46,9 @@ class _Run:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Machine(BoundPlan):
-    """The functions of a plan for given plate sizes."""
+    """The functions of a plan for given plate sizes; `larger` are those for padded plates, where these run the data."""
+
+    larger: Machine | None = None
 
     @cached_property
     def transient(self) -> tuple[str, ...]:
@@ -72,9 +75,15 @@ class Machine(BoundPlan):
         alone = len(touched) == len(set(touched))
         return not self.moving and alone and all(KINDS[type(block)].solve is not None for block in blocks)
 
-    def function(self, what: str, of: tuple[Hashable, ...], own: Call) -> Call:
-        """`own`, a function of nested arrays that this machine and `of` decide, made ready at most once."""
-        return self._functions.get((what, *of), lambda: compiled(what, (self, *of), own))
+    def function(
+        self, what: str, of: tuple[Hashable, ...], own: Call, structure: tuple[Any, ...] | None = None
+    ) -> Call:
+        """`own`, a function of nested arrays, made ready at most once.
+
+        This machine and `of` decide what it computes, or the `structure` alone where that is given.
+        """
+        decided = (self, *of) if structure is None else structure
+        return self._functions.get((what, *of), lambda: compiled(what, decided, own))
 
     @cached_property
     def _functions(self) -> Recent[Call]:

@@ -7,6 +7,7 @@ travel through a scan in schedule order and only marginals are gathered and scat
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -15,12 +16,16 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
-from ...compiler.language.nodes import Expr, Gather, Let, Random
+from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key
 from .evaluate import value
+from .few_sizes import fewest
+from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
 from .plated import Placed, spread
 from .row_blocks import Rows
 from .scope import Scope
+
+_EACH, _FEWEST, _MOST = 400, 8, 32  # instances of a batch, and batches
 
 
 class ScheduleLayout(NamedTuple):
@@ -34,7 +39,7 @@ class ScheduleLayout(NamedTuple):
     blocks: int = 1
 
 
-def count(owner: Block | Random | Let, sizes: dict[str, int]) -> int:
+def count(owner: Block | Random | Let, sizes: Mapping[str, int]) -> int:
     """Number of instances of a block, or of elements of a variable."""
     return math.prod(sizes[plate.name] for plate in owner.plates)
 
@@ -87,7 +92,7 @@ def batches(instances: int, coupled: bool) -> int:
     """How many batches a sweep is cut into: one without conflicts, else 8 to 32 (fewer for very few instances)."""
     if not coupled:
         return 1
-    return int(np.clip(instances // 400, min(8, instances), 32))
+    return int(np.clip(instances // _EACH, min(_FEWEST, instances), _MOST))
 
 
 def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> ScheduleLayout | None:
@@ -98,15 +103,64 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> Sch
     instances = count(block, scope.sizes)
     if (rows := scope.rows.get(block)) is not None:
         return layout_of_rows(rows, instances // rows.total, key)
-    coupled = 1 if block.over is None else scope.sizes[block.over.name]  # what a site couples stays side by side
-    groups = instances // coupled
-    number = batches(groups, not one_to_one(block, edges))
+    coupled, groups = _coupled(block, scope.sizes)
+    apart = one_to_one(block, edges)
+    if padded_plates(block, scope) and not apart:
+        return _padded_layout(block, scope, key)
+    number = batches(groups, not apart)
     if number == 1:
         return None
     width = -(-groups // number)
     order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
     order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
     return ScheduleLayout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
+
+
+def _coupled(block: Block, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """How many instances a site couples, which stay side by side, and the number of such groups."""
+    coupled = 1 if block.over is None else sizes[block.over.name]
+    return coupled, count(block, sizes) // coupled
+
+
+def _padded_layout(block: Block, scope: Scope, key: Key) -> ScheduleLayout:
+    """The layout of the instances that count, where plates are padded: the same batches as without, with empty places.
+
+    How many count is known inside the program alone.
+    """
+    coupled, groups = _coupled(block, scope.sizes)
+    room, width = padded_room(block, scope.sizes, scope.padded)
+    plates = tuple(plate for plate in block.plates if plate is not block.over)
+    numbers = numbers_of_rows(plates, scope)
+    counted = jnp.prod(jnp.stack([jnp.asarray(number) for number in numbers]))
+    number = jnp.clip(counted // _EACH, jnp.minimum(_FEWEST, counted), _MOST)
+    each = -(-counted // number)
+    column = jnp.arange(width // coupled)
+    place = jnp.arange(room)[:, None] * each + column
+    present = (column < each) & (place < counted)
+    order = shuffled(key, groups, counted)[jnp.where(present, place, 0)]
+    order = among_padded(order, numbers, [scope.sizes[plate.name] for plate in plates])
+    order = jnp.where(present, order, groups - 1)[..., None] * coupled + jnp.arange(coupled)
+    present = jnp.broadcast_to(present[..., None], order.shape)
+    return ScheduleLayout(order.reshape(room, width).astype(jnp.int32), present.reshape(room, width))
+
+
+def padded_room(block: Block, sizes: Mapping[str, int], padded: tuple[Plate, ...]) -> tuple[int, int]:
+    """Batches, and instances of each, that are enough for all numbers of rows that are padded to these sizes."""
+    coupled, groups = _coupled(block, sizes)
+    within = [sizes[plate.name] for plate in block.plates if plate in set(padded)]
+    least = groups // math.prod(within) * math.prod(map(fewest, within))
+    # Batches grow with the number of groups, until there is one more of them.
+    ends = [end for end in range(_EACH - 1, min(groups, _EACH * (_MOST + 1)), _EACH) if end >= least]
+    return batches(groups, True), max(-(-end // batches(end, True)) for end in [groups, *ends]) * coupled
+
+
+def room(block: Block, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+    """Batches, and instances of each, that a block has; None where all are one batch in their order."""
+    if one_to_one(block, block.elements):
+        return None
+    coupled, groups = _coupled(block, sizes)
+    number = batches(groups, True)
+    return number, -(-groups // number) * coupled
 
 
 def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:

@@ -1,6 +1,7 @@
 """Masks: which instances of a factor are in force.
 
-Not those whose outcome is missing, nor those of another case of the factor, nor those that another block of rows has.
+Not those whose outcome is missing, nor those of another case of the factor, nor those that another block of rows has,
+nor what pads a plate.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.data.keys import is_present
 from ...factors.arrays import Array
 from .evaluate import value
+from .padding import counts, padded_plates
 from .plated import Placed, mapped
 from .scope import Scope
 
@@ -22,6 +24,7 @@ def present(block: Block, scope: Scope) -> Placed | None:
     masks += [value(condition, scope) for condition in block.where]
     if scope.window is not None and (counted := scope.window.counted) is not None:
         masks.append(counted)
+    masks += [counts(plate, scope) for plate in padded_plates(block, scope)]
     if not masks:
         return None
     return mapped(_all, *masks)

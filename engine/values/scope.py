@@ -19,7 +19,8 @@ from .sparse_rows import Pages
 class Scope:
     """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links.
 
-    `rows` says how large factors are cut into blocks of rows, `window` which of these is seen (`row_blocks.py`).
+    `rows` says how large factors are cut into blocks of rows, `window` which of these is seen (`row_blocks.py`);
+    `padded` are the plates of which not all rows count (`padding.py`).
     """
 
     sizes: dict[str, int]
@@ -29,6 +30,7 @@ class Scope:
     joints: tuple[Joint, ...] = ()
     rows: Mapping[Block, Rows] = dataclasses.field(default_factory=dict)
     window: Window | None = None
+    padded: tuple[Plate, ...] = ()
 
     def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""

@@ -6,7 +6,6 @@ need no other program.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from ...factors.arrays import Array
 from ...factors.errors import DataError
 from ...factors.records import Record, fixed
+from .few_sizes import padded_size
 from .plated import Placed, Plates
 from .row_blocks import Rows, Window, joined
 
@@ -60,7 +60,7 @@ def paged(name: str, matrix: Any, rows: Rows) -> Pages:
         )
     first = np.minimum(np.arange(rows.number) * rows.size, rows.total - rows.size)
     start, stop = matrix.indptr[first].astype(np.int64), matrix.indptr[first + rows.size].astype(np.int64)
-    room = _room(int((stop - start).max()))
+    room = padded_size(int((stop - start).max()))
     inside = np.arange(room) < (stop - start)[:, None]
     entry = np.where(inside, start[:, None] + np.arange(room), 0)
     row = np.repeat(np.arange(rows.total), np.diff(matrix.indptr))
@@ -71,9 +71,3 @@ def paged(name: str, matrix: Any, rows: Rows) -> Pages:
     within = row[taken] - np.repeat(first, stop - start)
     places[inside] = within * columns + matrix.indices[taken]
     return Pages(values, places, rows, columns)
-
-
-def _room(entries: int) -> int:
-    """The next of 16, 20, 24, 28, 32, 40, ...: four steps to the double."""
-    step = 2 ** max(2, math.frexp(max(entries, 1) - 1)[1] - 3)
-    return max(16, -(-entries // step) * step)

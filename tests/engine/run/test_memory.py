@@ -35,9 +35,10 @@ def test_a_program_is_freed_with_its_model(build, data, sizes):
     posterior.summary(), [marginal.mean for marginal in posterior.values()]
     (program,) = programs_of(model)
     ((machine, run),) = program._runs
-    ((function, *_),) = run._made
-    watched = [weakref.ref(thing) for thing in (model, program, program.plan, machine, run)]
-    del model, posterior, program, machine, run, function
+    ((function, *_),) = run.runner._made
+    things = (model, program, program.plan, machine, machine.larger, run, run.runner)
+    watched = [weakref.ref(thing) for thing in things]
+    del model, posterior, program, machine, run, function, things
     gc.collect()
     assert [thing() for thing in watched] == [None] * len(watched)
 
@@ -55,29 +56,30 @@ def test_a_posterior_does_not_keep_its_program():
 def test_a_program_keeps_the_shapes_used_last():
     program = cv.compile(dice_model(), ["x"])
     assert program._runs.most == program._plans.most == program.predictors.most == SHAPES
-    program._runs.most = program._plans.most = 2  # the same with less to compile
+    assert program._padded.most == SHAPES
+    program._runs.most = program._plans.most = program._padded.most = 2  # the same with less to compile
     runners = []
-    for rows in (1, 2, 3, 4):
+    for rows in (1, 17, 21, 25):  # padded to four sizes
         program({"x": np.zeros(rows, int)})
         ((_, run),) = list(program._runs)[-1:]
-        runners.append(weakref.ref(run))
+        runners += [weakref.ref(run), weakref.ref(run.runner)]
     del run
     gc.collect()
-    assert len(program._runs) == len(program._plans) == 2
-    assert [runner() is None for runner in runners] == [True, True, False, False]
-    program({"x": np.zeros(4, int)})  # still there
+    assert len(program._runs) == len(program._plans) == len(program._padded) == 2
+    assert [runner() is None for runner in runners] == [True] * 4 + [False] * 4
+    program({"x": np.zeros(25, int)})  # still there
     assert program.traces == 4
     program({"x": np.zeros(1, int)})  # the program has forgotten it, the process has not
     assert program.traces == 4
     compiled.KEPT.clear()
-    program({"x": np.zeros(2, int)})  # forgotten by both, and compiled again
+    program({"x": np.zeros(17, int)})  # forgotten by both, and compiled again
     assert program.traces == 5
 
 
 def test_the_process_keeps_the_compiled_functions_used_last(monkeypatch):
     monkeypatch.setattr(compiled.KEPT, "most", 2)
     kept = []
-    for rows in (1, 2, 3):
+    for rows in (1, 17, 21):  # padded to three sizes
         cv.compile(dice_model(), ["x"])({"x": np.zeros(rows, int)})
         *_, latest = compiled.KEPT
         kept.append(weakref.ref(latest._compiled))
