@@ -324,7 +324,7 @@ MODELS = {
     "two groups": Everyday(two_data, ("difference",), two_cavity, two_numpyro, two_pymc, two_statsmodels),
 }
 
-# The contestants: each imports its package, and returns the function that answers. --------------------------------------
+# the contestants: each imports its package, and returns the function that answers ------------------------------------
 
 
 def cavity():

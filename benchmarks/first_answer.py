@@ -1,6 +1,6 @@
 """CPU time from a cold process to the first posterior: cavity, and beside it NumPyro, PyMC with nutpie and statsmodels.
 
-    python benchmarks/first_answer.py [--rounds 3] [--parts posteriors imports everyday] [--models NAME ...]
+    python benchmarks/first_answer.py [--rounds 3] [--parts imports posteriors everyday] [--models NAME ...]
 
 Every number is of a process of its own with empty caches (but for Python's bytecode), user and system time together,
 one after the other in turns. A peer that is not installed is left out with a word: `pip install pymc nutpie` brings
@@ -13,14 +13,12 @@ import harness
 import argparse
 import importlib.util
 import json
-import math
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import everyday
@@ -71,7 +69,7 @@ def posteriors(report, rounds, wanted):
     """First, second and further calls of each model, as infer does by default and as machine code."""
     problems = [name for name in first_posterior.PROBLEMS if wanted(name)]
     with tempfile.TemporaryDirectory() as folder:
-        for execution in ("auto", "compile"):
+        for execution in TITLES:
             found = {name: [] for name in problems}
             nexts = {name: [] for name in problems}
             for number in range(rounds):
@@ -84,9 +82,10 @@ def posteriors(report, rounds, wanted):
                         fresh(*arguments, cache=filled)
                     nexts[name].append(fresh(*arguments, cache=filled)["first"]["cpu"])
             lines = [posterior_line(name, found[name], nexts[name]) for name in problems]
-            report.table(title_of(execution), NOTE, COLUMNS, lines, found | {"next process": nexts})
+            report.table(TITLES[execution], NOTE, COLUMNS, lines, found | {"next process": nexts})
 
 
+TITLES = {"auto": "First posterior, as infer does by default", "compile": 'First posterior, execution="compile"'}
 COLUMNS = (
     "", "target s", "first s", "second ms", "declared again ms", "one row more ms", "traced", "next process s",
 )  # fmt: skip
@@ -96,12 +95,6 @@ NOTE = (
     "more; traced says which of these three had to trace a program. Next process: the first call of a process that "
     "finds the folder of compiled programs as an earlier one left it; all others have none."
 )
-
-
-def title_of(execution):
-    return {"auto": "First posterior, as infer does by default", "compile": 'First posterior, execution="compile"'}[
-        execution
-    ]
 
 
 def posterior_line(name, runs, nexts):
@@ -114,8 +107,9 @@ def posterior_line(name, runs, nexts):
 # imports -------------------------------------------------------------------------------------------------------------
 
 
-def imports(report, repeats=5):
+def imports(report, rounds, _):
     """CPU seconds of importing packages; one run before warms Python's bytecode."""
+    repeats = max(5, rounds)
     found = {name: [] for name in IMPORTED}
     for number in range(repeats + 1):
         for name in IMPORTED:
@@ -198,26 +192,18 @@ def apart(found, ours):
     return [f"{farthest:.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"]
 
 
-PARTS: dict[str, Callable] = {"posteriors": posteriors, "imports": imports, "everyday": contest}
+PARTS = {"imports": imports, "posteriors": posteriors, "everyday": contest}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3, help="processes for each number")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="sections of the page")
-    parser.add_argument("--models", nargs="+", default=[], help="only models whose name begins so")
+    parser.add_argument("--models", nargs="+", default=[""], metavar="NAME", help="only models whose name begins so")
     arguments = parser.parse_args()
-
-    def wanted(name):
-        return not arguments.models or name.startswith(tuple(arguments.models))
-
     report = harness.Report("first_answer", rounds=arguments.rounds)
-    if "imports" in arguments.parts:
-        imports(report)
-    if "posteriors" in arguments.parts:
-        posteriors(report, arguments.rounds, wanted)
-    if "everyday" in arguments.parts:
-        contest(report, arguments.rounds, wanted)
+    for part in arguments.parts:
+        PARTS[part](report, arguments.rounds, lambda name: name.startswith(tuple(arguments.models)))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ ROW = {  # what one row more of each model is
 
 
 class Problem(NamedTuple):
-    """A model as a function of the package, its data, options of the inference, and the variables that are asked for."""
+    """A model as a function of the package, its data, the variables asked for, and options of the inference."""
 
     declare: Callable[[Any], Any]
     data: Callable[[], dict]
@@ -115,7 +115,8 @@ def asked(cv, model, problem, data, execution):
     posterior = cv.infer(model or problem.declare(cv), data, execution=execution, **problem.options)
     found = {name: (posterior[name].mean, posterior[name].sd) for name in problem.names}
     seconds = time.process_time() - began
-    assert all(np.isfinite(part).all() for pair in found.values() for part in pair)
+    if not all(np.isfinite(part).all() for pair in found.values() for part in pair):
+        raise SystemExit(f"{model or problem.names}: not all beliefs are numbers")
     return posterior, {"cpu": seconds, "traced": int(posterior.timing.trace > 0)}
 
 
