@@ -68,21 +68,20 @@ def milliseconds(values):
 def posteriors(report, rounds, wanted):
     """First, second and further calls of each model, as infer does by default and as machine code."""
     problems = [name for name in first_posterior.PROBLEMS if wanted(name)]
-    with tempfile.TemporaryDirectory() as folder:
-        for execution in TITLES:
-            found = {name: [] for name in problems}
-            nexts = {name: [] for name in problems}
-            for number in range(rounds):
+    for execution in TITLES:
+        found, nexts = {name: [] for name in problems}, {name: [] for name in problems}
+        with tempfile.TemporaryDirectory() as folder:
+            commands = {name: (HERE / "first_posterior.py", name, execution) for name in problems}
+            filled = {name: Path(folder) / str(number) for number, name in enumerate(problems)}
+            for name in problems:  # this also warms the bytecode
+                filled[name].mkdir(mode=0o700)
+                fresh(*commands[name], cache=filled[name])
+            for _ in range(rounds):
                 for name in problems:
-                    arguments = HERE / "first_posterior.py", name, execution
-                    found[name].append(fresh(*arguments))
-                    filled = Path(folder) / f"{execution} {problems.index(name)}"
-                    if number == 0:
-                        filled.mkdir(mode=0o700)
-                        fresh(*arguments, cache=filled)
-                    nexts[name].append(fresh(*arguments, cache=filled)["first"]["cpu"])
-            lines = [posterior_line(name, found[name], nexts[name]) for name in problems]
-            report.table(TITLES[execution], NOTE, COLUMNS, lines, found | {"next process": nexts})
+                    found[name].append(fresh(*commands[name]))
+                    nexts[name].append(fresh(*commands[name], cache=filled[name])["first"]["cpu"])
+        lines = [posterior_line(name, found[name], nexts[name]) for name in problems]
+        report.table(TITLES[execution], NOTE, COLUMNS, lines, found | {"next process": nexts})
 
 
 TITLES = {"auto": "First posterior, as infer does by default", "compile": 'First posterior, execution="compile"'}

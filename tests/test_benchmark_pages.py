@@ -184,3 +184,11 @@ def test_make_bench_runs_benchmarks_that_are_there_and_their_pages():
     names = re.search(r"^BENCHMARKS := (.*)$", makefile, re.M)[1].split()
     assert all((ROOT / "benchmarks" / f"{name}.py").exists() for name in names)
     assert "benchmarks/pages.py $(BENCHMARKS)" in makefile
+
+
+def test_answers_are_compared_over_the_parameters_that_both_have():
+    with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
+        first_answer = load("first_answer")
+    ours = {"slope": [[1.0, 2.0], [0.5, 0.25]], "scale": [[3.0], [1.0]]}
+    assert first_answer.apart({"slope": [[1.5, 1.75], [0.6, 0.2]]}, ours) == ["1.00", "0.80 to 1.20"]
+    assert first_answer.apart({"other": [[1.0], [1.0]]}, ours) == ["", ""]
