@@ -137,6 +137,7 @@ def processor():
 
 def machine():
     packages = ["numpy", "scipy", "jax", "numba", "numpyro", "scikit-learn", "bayespy", "trueskillthroughtime"]
+    packages += ["pymc", "nutpie", "statsmodels"]
     versions = {}
     for name in packages:
         try:
@@ -175,6 +176,16 @@ class Report:
         for name, value in facts.items():
             print(f"    {name}: {value:.4g}")
         self.keep({"title": title, "rows": [], "facts": facts})
+
+    def table(self, title, note, columns, lines, measured):
+        """A table of another form than that of `compare`; `measured` are the numbers that its cells are made of."""
+        print(f"\n{title}\n{note}")
+        cells = [list(map(str, columns)), *lines]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        for line in cells:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        table = {"note": note, "columns": columns, "lines": lines, "measured": measured}
+        self.keep({"title": title, "rows": [], "table": table})
 
     def keep(self, entry):
         self.content["comparisons"].append(entry)

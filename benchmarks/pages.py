@@ -34,6 +34,11 @@ def table(comparison):
     return lines
 
 
+def other_table(columns, lines, **_):
+    """A table whose cells a benchmark has written itself."""
+    return [row(*columns), row("---", *["---:"] * (len(columns) - 1)), *(row(*line) for line in lines)]
+
+
 def shown(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -45,6 +50,8 @@ def section(comparison):
         base = comparison["rows"][-1]["name"]
         ratio = f"ratio: CPU time over that of {base} in the same rounds, median (smallest, largest)."
         lines += [f"Milliseconds; units: what one call does so many of; {ratio}", "", *table(comparison), ""]
+    if "table" in comparison:
+        lines += [comparison["table"]["note"], "", *other_table(**comparison["table"]), ""]
     facts = [f"* {name}: {shown(value)}" for name, value in comparison.get("facts", {}).items()]
     return [*lines, *facts, ""] if facts else lines
 

@@ -105,6 +105,7 @@ def measured(tmp_path_factory):
     harness.RESULTS = tmp_path_factory.mktemp("results")
     report = harness.Report("skills", small=True)
     report.add(harness.compare("Nothing", {"peer": lambda: 3, "cavity": lambda: 3}, repeats=2), sweeps=7, apart=1 / 3)
+    report.table("Apart", "In seconds.", ("", "first", "second"), [["a | b", "1.5", "2 (1, 3)"]], {"a": [1, 2, 3]})
     report.facts("Memory", peak=2.5)
     return json.loads(report.path.read_text())
 
@@ -120,7 +121,7 @@ def test_a_page_says_machine_date_and_commit(measured):
 def test_a_page_holds_every_number(measured):
     text = PAGES.page(measured)
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| (peer|cavity) ", line)]
-    (comparison, _) = measured["comparisons"]
+    (comparison, table, _) = measured["comparisons"]
     for cells, entry in zip(rows, comparison["rows"], strict=True):
         seconds = entry["cold_cpu"], entry["cold_wall"], entry["cpu"]["median"], entry["wall"]["median"]
         assert cells[0] == entry["name"]
@@ -129,6 +130,9 @@ def test_a_page_holds_every_number(measured):
         ratios = [float(number) for number in re.findall(r"[\d.e+-]+", cells[7])]
         assert ratios == pytest.approx([entry["ratio"][name] for name in ("median", "min", "max")], rel=1e-2)
     assert "* sweeps: 7\n* apart: 0.3333\n" in text
+    assert table["table"]["measured"] == {"a": [1, 2, 3]}
+    apart = "## Apart\n\nIn seconds.\n\n|  | first | second |\n| --- | ---: | ---: |\n| a / b | 1.5 | 2 (1, 3) |\n\n"
+    assert apart in text
     assert text.endswith("## Memory\n\n* peak: 2.5\n")
 
 
@@ -180,3 +184,11 @@ def test_make_bench_runs_benchmarks_that_are_there_and_their_pages():
     names = re.search(r"^BENCHMARKS := (.*)$", makefile, re.M)[1].split()
     assert all((ROOT / "benchmarks" / f"{name}.py").exists() for name in names)
     assert "benchmarks/pages.py $(BENCHMARKS)" in makefile
+
+
+def test_answers_are_compared_over_the_parameters_that_both_have():
+    with mock.patch.object(sys, "path", [str(ROOT / "benchmarks"), *sys.path]):
+        first_answer = load("first_answer")
+    ours = {"slope": [[1.0, 2.0], [0.5, 0.25]], "scale": [[3.0], [1.0]]}
+    assert first_answer.apart({"slope": [[1.5, 1.75], [0.6, 0.2]]}, ours) == ["1.00", "0.80 to 1.20"]
+    assert first_answer.apart({"other": [[1.0], [1.0]]}, ours) == ["", ""]
