@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from ...compiler.structure import digest
 from ..interpret.interpreter import run_by_numpy
 from . import on_disk
 from .cache import Recent
+from .compiler_options import machine_code
 
 KEPT: Recent[Program] = Recent(64)  # those used last, each some megabytes of machine code
 SHAPES = 16  # of arguments, that one function is kept for
@@ -45,7 +47,7 @@ def program(
     def compile() -> Program:
         traced, form = make()
         by_numpy = run_by_numpy(traced) if interpret else None
-        return Program(by_numpy or _in_a_thread(traced.lower()), form)
+        return Program(by_numpy or _in_a_thread(partial(machine_code, traced, traced.lower().compile)), form)
 
     found = digest(what, interpret, *structure)
     if found is None:
@@ -105,12 +107,12 @@ def _type(leaf: Any) -> str:
     return str(leaf.dtype if hasattr(leaf, "dtype") else np.result_type(leaf))
 
 
-def _in_a_thread(lowered: jax.stages.Lowered) -> Callable[..., Any]:
+def _in_a_thread(compile: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     """Compiles in a thread that the interpreter waits for when it ends.
 
     An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
     """
     pool = ThreadPoolExecutor(1)
-    waiting = pool.submit(lowered.compile)
+    waiting = pool.submit(compile)
     pool.shutdown(wait=False)
     return waiting.result()
