@@ -92,6 +92,7 @@ class Machine(BoundPlan):
         for name in self.transient:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always, state.messages)
         seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
+        run.energies.clear()  # those noted so far hold at moments that have moved since
         sound = self.all_proper(seen_beliefs, seen_beliefs) & all_finite(seen)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:
