@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,12 @@ from jaxtyping import Bool, Float, Int
 from ...compiler.algebra.inner_products import in_turn
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Random
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Key
 from ...factors.moments import Vector
 from ..blocks.inner_product_elements import messages_in_turn
 from ..blocks.kinds import KINDS
 from ..support.computed_once import computed_once
+from ..support.traced_once import traced_once
 from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
@@ -25,6 +26,7 @@ from .control.damping import trust_in
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
+from .start import Lane, prepare, start
 
 
 @dataclasses.dataclass
@@ -67,6 +69,18 @@ class Machine(BoundPlan):
         touched = [name for block in blocks for name in self.message_names(block)]
         alone = len(touched) == len(set(touched))
         return not self.moving and alone and all(KINDS[type(block)].solve is not None for block in blocks)
+
+    @cached_property
+    def prepared(self) -> Callable[[Data, Key], Fixed]:
+        """What depends on data only (`start.prepare`)."""
+        known = partial(prepare, self)
+        return known if self.rows else traced_once(known)  # of blocks of rows a function of the data goes with it
+
+    @cached_property
+    def begun(self) -> Callable[[Fixed, Data, Lane], tuple[State, Moments]]:
+        """The state that a run begins with (`start.start`)."""
+        known = partial(start, self)
+        return known if self.rows else traced_once(known)
 
     # one sweep --------------------------------------------------------------------------------------------------------
 
