@@ -58,14 +58,8 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
 
 
-def _site_evidence(
-    block: SiteBlock, prepared: Any, naturals: Naturals, messages: Any, scope: Scope
-) -> Float[Array, ""]:
-    return sites.read(block, prepared, naturals, messages, scope)[0]
-
-
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
-    SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, _site_evidence),
+    SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, sites.evidence),
     **dict.fromkeys(
         (TruthTableBlock, ConditionalTableBlock),
         Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),

@@ -204,24 +204,29 @@ class BoundPlan:
     ) -> tuple[Array, ...]:
         """The sum of the blocks' messages to a variable: the gradient of their energies in its moments.
 
-        A pass over blocks of rows gives the energy too: it is noted in `energies`, with the moments that it holds at.
+        The energies come with it: those not in `energies` are noted there, with the moments that they hold at.
         """
         whole = [block for block in blocks if block not in scope.rows]
+        found: dict[EnergyBlock, Float[Array, ""]] = {}
 
-        def energy(own: PyTree) -> Float[Array, ""]:
+        def energy(own: PyTree) -> tuple[Float[Array, ""], list[Float[Array, ""]]]:
             inside = scope.with_moments({**moments, name: own})
+            each = [block_energy(block, inside) for block in whole]
             zero = jnp.zeros(())
-            return sum((block_energy(block, inside) for block in whole), zero) + sum(
-                (other(inside) for other in others), zero
-            )
+            return sum(each, zero) + sum((other(inside) for other in others), zero), each
 
-        gradient = jax.grad(energy)(here) if whole or others else jax.tree.map(jnp.zeros_like, here)
+        if whole or others:
+            gradient, each = jax.grad(energy, has_aux=True)(here)
+            found.update(zip(whole, each, strict=True))
+        else:
+            gradient = jax.tree.map(jnp.zeros_like, here)
         for block in blocks:
             if block in scope.rows:
-                found, own = energy_and_gradient(block, scope.with_moments(moments), name, here)
+                found[block], own = energy_and_gradient(block, scope.with_moments(moments), name, here)
                 gradient = jax.tree.map(jnp.add, gradient, own)
-                if energies is not None:
-                    energies.setdefault(block, (found, {n: moments[n] for n in block.latent}))
+        if energies is not None:
+            for block, value in found.items():
+                energies.setdefault(block, (value, {n: moments[n] for n in block.latent}))
         return tuple(map(jnp.asarray, family_of(self.graph.latent[name]).pull(here, gradient)))
 
     def constant_of(self, blocks: tuple[Block, ...], scope: Scope) -> Naturals:

@@ -19,7 +19,7 @@ from .control.result_codes import CONTRADICTION, DIVERGED, RUNNING
 from .log_evidence import evidence_parts, part_names
 from .machine import Machine
 from .result import Ended
-from .start import Lane, narrower, prepare, start
+from .start import Lane, narrower
 
 HISTORY = 2**25  # numbers that acceleration may keep: 256 MiB
 
@@ -31,8 +31,8 @@ class Sweeping:
         self, machine: Machine, settings: Settings, data: Data, lane: Lane, young: Bool[Array, ""] | bool
     ) -> None:
         self.machine, self.data = machine, machine.completed(data)
-        self.fixed = prepare(self.machine, self.data, lane.key)
-        first = partial(start, self.machine, self.fixed, self.data, lane)
+        self.fixed = machine.prepared(self.data, lane.key)
+        first = partial(machine.begun, self.fixed, self.data, lane)
         blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first))
         # Unless the run is young its start is known by its form alone: all else is in the carry.
         self.state, self.starts = jax.lax.cond(young, first, lambda: blank)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -14,13 +14,14 @@ from jaxtyping import Bool, Float, Int
 from ...compiler.algebra.inner_products import in_turn
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Random
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Key
 from ...factors.moments import Vector
 from ..blocks.inner_product_elements import messages_in_turn
 from ..blocks.kinds import KINDS
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..support.computed_once import computed_once
+from ..support.traced_once import traced_once
 from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
@@ -28,6 +29,7 @@ from .control.damping import trust_in
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
+from .start import Lane, prepare, start
 
 FUNCTIONS = 64  # that a machine keeps beside its run
 
@@ -89,6 +91,18 @@ class Machine(BoundPlan):
     def _functions(self) -> Recent[Call]:
         return Recent(FUNCTIONS)
 
+    @cached_property
+    def prepared(self) -> Callable[[Data, Key], Fixed]:
+        """What depends on data only (`start.prepare`)."""
+        known = partial(prepare, self)
+        return known if self.rows else traced_once(known)  # of blocks of rows a function of the data goes with it
+
+    @cached_property
+    def begun(self) -> Callable[[Fixed, Data, Lane], tuple[State, Moments]]:
+        """The state that a run begins with (`start.start`)."""
+        known = partial(start, self)
+        return known if self.rows else traced_once(known)
+
     # one sweep --------------------------------------------------------------------------------------------------------
 
     def sweep(
@@ -113,6 +127,7 @@ class Machine(BoundPlan):
         for name in self.transient:
             self._update(run, name, fixed, scope, jnp.ones_like(step), always, state.messages)
         seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
+        run.energies.clear()  # those noted so far hold at moments that have moved since
         sound = self.all_proper(seen_beliefs, seen_beliefs) & all_finite(seen)
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
@@ -24,6 +24,7 @@ from ..interpret.equation import Unknown
 from ..interpret.work import Meter, Spent, expected
 from . import on_disk
 from .cache import Recent
+from .compiler_options import machine_code
 
 if TYPE_CHECKING:
     from ..interpret.interpreter import ByNumpy
@@ -105,7 +106,7 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     """
     small_name = name and f"{name}-small"
     for own in {"interpret": (), "auto": (name,), "compile": (name, small_name)}[execution]:
-        found = _read(own, lambda: trace()[0].lower())
+        found = _read(own, lambda: _code(trace()[0]))
         if found is not None:
             return Function(found.form, None, lambda found=found: found.call)
     with stage("tracing"):
@@ -116,10 +117,10 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
 
     def compile() -> Call:
         own = small_name if small else name
-        found = _read(own, traced.lower)
+        found = _read(own, partial(_code, traced))
         if found is not None:
             return found.call
-        call = _in_a_thread(traced.lower())
+        call = _code(traced)
         if own is not None:
             on_disk.write(own, call, form)
         return call
@@ -147,7 +148,7 @@ class _Found(NamedTuple):
     form: Any
 
 
-def _read(name: str | None, lower: Callable[[], jax.stages.Lowered]) -> _Found | None:
+def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
     """What is on disk under this name. Where its first call fails it is forgotten there, and compiled after all."""
     kept = None if name is None else on_disk.read(name)
     if name is None or kept is None:
@@ -163,7 +164,7 @@ def _read(name: str | None, lower: Callable[[], jax.stages.Lowered]) -> _Found |
                 return outputs
             except jax.errors.JaxRuntimeError:
                 on_disk.forget(name)
-                sound.append(_in_a_thread(lower()))
+                sound.append(compile())
         return sound[0](*arguments)
 
     return _Found(tried, form)
@@ -197,12 +198,16 @@ def _type(leaf: Any) -> Any:
     return leaf.dtype if hasattr(leaf, "dtype") else np.result_type(leaf)
 
 
-def _in_a_thread(lowered: jax.stages.Lowered) -> Call:
+def _code(traced: jax.stages.Traced) -> Call:
+    return _in_a_thread(partial(machine_code, traced, traced.lower().compile))
+
+
+def _in_a_thread(compile: Callable[[], Call]) -> Call:
     """Compiles in a thread that the interpreter waits for when it ends.
 
     An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
     """
     pool = ThreadPoolExecutor(1)
-    waiting = pool.submit(lowered.compile)
+    waiting = pool.submit(compile)
     pool.shutdown(wait=False)
     return waiting.result()

@@ -1,4 +1,7 @@
-"""Small positive definite matrices on the last two axes; one that is not positive definite gives NaN, not an error."""
+"""Small positive definite matrices on the last two axes; one that is not positive definite gives NaN, not an error.
+
+What takes many equations is a compiled function, so that it is traced once for all matrices of a shape.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +42,7 @@ def diagonal(matrix: Array) -> Array:
     return jnp.diagonal(matrix, axis1=-2, axis2=-1)
 
 
+@jax.jit
 def cholesky(matrix: Array) -> Array:
     """L, lower triangular, with L L' = M; LAPACK spends a microsecond on a small one, so only large ones go there."""
     matrix, size = symmetric(matrix), matrix.shape[-1]  # so that gradients are symmetric too
@@ -102,7 +106,7 @@ _large_inverse_root = _inverting(_triangular_inverse)
 _large_inverse = _inverting(jnp.linalg.inv)
 
 
-@jax.jit  # a loop outside of one would be compiled anew at every call
+@jax.jit
 def _cholesky_by_column(matrix: Array) -> Array:
     rows = jnp.arange(matrix.shape[-1])
 
@@ -129,11 +133,13 @@ def _inverse_by_row(root: Array) -> Array:
     return jax.lax.scan(step, jnp.zeros_like(root), rows)[0]
 
 
+@jax.jit
 def log_det(matrix: Array) -> Array:
     """log det M."""
     return 2.0 * jnp.sum(jnp.log(diagonal(cholesky(matrix))), axis=-1)
 
 
+@jax.jit
 def inverse_root(matrix: Array) -> Array:
     """W, lower triangular, with W' W the inverse of M: W' gives white noise that covariance."""
     root = cholesky(matrix)
@@ -151,6 +157,7 @@ def inverse_root(matrix: Array) -> Array:
     return _large_inverse_root(root)
 
 
+@jax.jit
 def inverse(matrix: Array) -> Array:
     """The inverse of M, exactly symmetric."""
     root = inverse_root(matrix)
@@ -177,6 +184,7 @@ def regular_inverse(matrix: Array) -> Array:
     return symmetric(jax.lax.scan(step, matrix, rows)[0])
 
 
+@jax.jit
 def is_positive_definite(matrix: Array) -> Array:
     """Whether M is positive definite."""
     return jnp.all(jnp.isfinite(cholesky(matrix)), axis=(-2, -1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -344,23 +344,22 @@ def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, natural
     return _loop(batch, naturals, parts)[0]
 
 
+def evidence(
+    block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
+) -> Float[Array, ""]:
+    """The block's evidence.
+
+    Per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
+    """
+    found = _by_batch(_evidence, block, prepared, naturals, messages, scope)
+    return jnp.sum(found) / block.method.alpha
+
+
 def read(
     block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
 ) -> tuple[Float[Array, ""], list[tuple[Array, Array]], Site]:
-    """The block's evidence, and by instance the cavity of each term and the site of s.
-
-    Evidence per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
-    """
-    beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
-    outcome = _outcome(block)
-    odds = None if outcome is None else naturals[outcome.name][0]
-
-    def part(carry, scanned):
-        data, own = scanned
-        return carry, _read(block, per_batch(prepared, data), beliefs, odds, own, scope.sizes)
-
-    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
-    evidence, cavities, site = _loop(part, None, parts)[1]
+    """The block's evidence, and by instance the cavity of each term and the site of s."""
+    evidence, cavities, site = _by_batch(_read, block, prepared, naturals, messages, scope)
     instances = count(block, scope.sizes)
     shape = (1, -1) if prepared.plan is None else prepared.plan.order.shape
 
@@ -370,32 +369,52 @@ def read(
     return jnp.sum(evidence) / block.method.alpha, *jax.tree.map(by_instance, (cavities, site))
 
 
-def _read(
+def _by_batch(
+    function: Callable[[SiteBlock, Prepared, Messages, Batch], Any],
     block: SiteBlock,
-    local: Prepared,
-    beliefs: Mapping[str, Belief],
-    odds: Array | None,
+    prepared: Prepared,
+    naturals: Flat,
     messages: Messages,
-    sizes: Mapping[str, int],
-) -> tuple[Rows, list[tuple[Rows, Rows]], Site]:
-    """What `read` says of one block of rows, all by instance; the evidence is still multiplied by the power."""
-    power = block.method.alpha
-    projections, _, _, _, _, cavity_odds, tilted = _batch(block, local, beliefs, odds, messages, sizes)
+    scope: Scope,
+) -> Any:
+    """What a function says of each block of rows, the operator applied; all instances at once where there is one."""
+    beliefs = {term.variable.name: readable(term.variable, naturals[term.variable.name]) for term in block.form.terms}
+    outcome = _outcome(block)
+    odds = None if outcome is None else naturals[outcome.name][0]
+
+    def part(carry, scanned):
+        data, own = scanned
+        local = per_batch(prepared, data)
+        return carry, function(block, local, own, _batch(block, local, beliefs, odds, own, scope.sizes))
+
+    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
+    return _loop(part, None, parts)[1]
+
+
+def _evidence(block: SiteBlock, local: Prepared, messages: Messages, batch: Batch) -> Rows:
+    """The evidence by instance, still multiplied by the power."""
+    power, cavity_odds, site = block.method.alpha, batch.cavity_odds, batch.tilted.site
     # Constraints that exclude each other drive their cavities apart without end.
-    hopeless = (tilted.site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
-    evidence = jnp.where(hopeless, -jnp.inf, tilted.site.log_evidence)
-    for j, p in enumerate(projections):
+    hopeless = (site.log_evidence < IMPOSSIBLE) & (block.link in ("positive", "interval"))
+    evidence = jnp.where(hopeless, -jnp.inf, site.log_evidence)
+    for j, p in enumerate(batch.projections):
         shift, precision = messages.terms[..., j, 0], messages.terms[..., j, 1]
         evidence = evidence + partition_change(p, (shift, precision), power)
     if cavity_odds is not None and messages.out is not None:
         evidence = evidence + softplus(cavity_odds) - softplus(cavity_odds + power * messages.out)
     if block.link == "identity" and power != 1.0:
         evidence = evidence + 0.5 * ((1.0 - power) * jnp.log(2.0 * jnp.pi * power * local.noise) - jnp.log(power))
-    if local.present is not None:
-        evidence = jnp.where(local.present, evidence, 0.0)
+    return evidence if local.present is None else jnp.where(local.present, evidence, 0.0)
+
+
+def _read(
+    block: SiteBlock, local: Prepared, messages: Messages, batch: Batch
+) -> tuple[Rows, list[tuple[Rows, Rows]], Site]:
+    """The same, with the cavities and the site by instance."""
+    evidence = _evidence(block, local, messages, batch)
 
     def by_instance(array):
         return array + jnp.zeros_like(evidence)
 
-    cavities = [(by_instance(p.cavity[0]), by_instance(p.cavity[1])) for p in projections]
-    return evidence, cavities, Site(*map(by_instance, tilted.site))
+    cavities = [(by_instance(p.cavity[0]), by_instance(p.cavity[1])) for p in batch.projections]
+    return evidence, cavities, Site(*map(by_instance, batch.tilted.site))
