@@ -22,6 +22,7 @@ from .evaluate import value
 from .few_sizes import fewest
 from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
 from .plated import Placed, spread
+from .row_blocks import Rows
 from .scope import Scope
 
 _EACH, _FEWEST, _MOST = 400, 8, 32  # instances of a batch, and batches
