@@ -38,6 +38,7 @@ from .files.saved_posterior import Saved
 from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
+from .run.progress import Timing
 from .run.result import Result
 from .run.runner import Runner
 from .run.trace import Trace
@@ -213,7 +214,13 @@ def _saved(reader: _Reader) -> Saved:
         explanation=meta["explanation"],
         carried=_read_beliefs(reader),
         baseline=priors,
+        timing=_timing(meta),
     )
+
+
+def _timing(meta: Description) -> Timing | None:
+    found = meta.get("timing")
+    return None if found is None else Timing(bool(found[0]), *found[1:])
 
 
 def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
@@ -242,7 +249,7 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     outputs = jax.tree.unflatten(tree, leaves)
     for name, own in outputs["beliefs"].items():
         check_belief(family_of(machine.graph.latent[name]).from_naturals(own))
-    return program.posterior(machine, arrays, binding, Result(outputs, run.settings))
+    return program.posterior(machine, arrays, binding, Result(outputs, run.settings, _timing(meta)))
 
 
 def _bound(

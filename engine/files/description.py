@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypedDict, final
+from typing import Any, NotRequired, TypeAlias, TypedDict, final
 
 from ...compiler.passes.given import Part
 from ..distributions.formula import Tree
@@ -125,3 +125,4 @@ class Description(TypedDict):
     floored: dict[str, int]
     diagnosis: str
     explanation: str
+    timing: NotRequired[list[float] | None]  # as `Timing`; files of earlier versions have none

@@ -75,12 +75,19 @@ def check_description(meta: Description, array: Callable[[int], np.ndarray]) -> 
     for name, number in {**numbers, **meta["sizes"]}.items():
         if isinstance(number, bool) or not isinstance(number, int) or number < (name in meta["sizes"]):
             raise ValueError(f"its {name} is {number!r}, which is no count")
+    timing = meta.get("timing")
+    if timing is not None and not (isinstance(timing, list) and len(timing) == 5 and all(map(_is_number, timing))):
+        raise ValueError(f"its timing is {timing!r}, which is no list of five numbers")
     without = meta["without_family"]
     if not isinstance(without, Mapping) or not all(isinstance(reason, str) for reason in without.values()):
         raise ValueError("its reasons for variables without a family are none")
     for name in ("name", "diagnosis", "explanation", "model", "code"):
         if not isinstance(meta[name], str):
             raise ValueError(f"its {name} is {meta[name]!r}, which is no text")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (bool, int, float))
 
 
 def check_leaves(form: Mapping[str, jax.ShapeDtypeStruct], leaves: Iterable[np.ndarray]) -> None:

@@ -145,6 +145,7 @@ def _describe(posterior: Outcome, writer: _Writer) -> Description:
         "floored": posterior.floored,
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
+        "timing": None if posterior.timing is None else list(posterior.timing),
     }
 
 

@@ -14,6 +14,7 @@ from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
+from ..run.progress import Timing
 from ..run.trace import Trace
 
 _NO_MODEL = (
@@ -30,7 +31,7 @@ class Saved(Mapping[str, Marginal]):
     `name` is that of the model, `families` are those of the marginals and `without_family` the reasons of variables
     that have none, `sizes` those of the plates, `baseline` the natural parameters of the priors of the carried parts or
     why there are none. `log_evidence`, `evidence`, `code`, `iterations`, `trace`, `restarts`, `floored`, `diagnosis`,
-    `explanation` (what `explain` told) and `carried` are as of the `Posterior` that was saved.
+    `explanation` (what `explain` told), `carried` and `timing` are as of the `Posterior` that was saved.
     """
 
     name: str
@@ -48,11 +49,7 @@ class Saved(Mapping[str, Marginal]):
     explanation: str
     carried: Beliefs
     baseline: Mapping[Part, Naturals] | str
-
-    @property
-    def timing(self) -> None:
-        """None: nothing was run."""
-        return None
+    timing: Timing | None = None
 
     @property
     def converged(self) -> bool:
@@ -94,7 +91,7 @@ class Saved(Mapping[str, Marginal]):
 
     def summary(self) -> str:
         """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
-        return summary(self, self.log_evidence, [self.diagnosis])
+        return summary(self, self.log_evidence, [self.diagnosis, *([] if self.timing is None else [str(self.timing)])])
 
     predict = refused("predict()", _NO_MODEL)
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
