@@ -10,10 +10,11 @@ once; others when all their calls together have cost as much.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
@@ -45,20 +46,25 @@ class Function:
     """
 
     def __init__(self, form: Any, by_numpy: ByNumpy | None, compile: Callable[[], Call]) -> None:
-        self.form, self._by_numpy, self._compile = form, by_numpy, compile
+        self.form, self._by_numpy = form, by_numpy
+        self._compile: Callable[[], Call] | None = compile
+        self._call: Call | None = None
+        self._lock = threading.Lock()
         if by_numpy is None:
-            _ = self._compiled
+            self.compiled()
 
     @property
     def interpreted(self) -> bool:
         """Whether NumPy runs it."""
         return self._by_numpy is not None
 
-    @cached_property
-    def _compiled(self) -> Call:
-        call = self._compile()
-        del self._compile  # and with it what was traced
-        return call
+    def compiled(self) -> Call:
+        """The function as machine code, which is made at the first call."""
+        with self._lock:
+            if self._compile is not None:
+                self._call, self._compile = self._compile(), None  # what was traced is no longer needed
+        assert self._call is not None
+        return self._call
 
     def run(self, task: Callable[[Call], Out], stage: Stage = nullcontext) -> Out:
         """What `task` makes of the function: where NumPy has worked enough, all of it once more."""
@@ -69,8 +75,8 @@ class Function:
             except Spent:
                 self._by_numpy = None
                 with stage("compiling"):
-                    _ = self._compiled
-        return task(self._compiled)
+                    self.compiled()
+        return task(self.compiled())
 
 
 KEPT: Recent[Function] = Recent(64)  # those used last, each up to some megabytes of machine code

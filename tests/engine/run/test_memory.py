@@ -82,7 +82,7 @@ def test_the_process_keeps_the_compiled_functions_used_last(monkeypatch):
     for rows in (1, 17, 21):  # padded to three sizes
         cv.compile(dice_model(), ["x"])({"x": np.zeros(rows, int)})
         *_, latest = compiled.KEPT
-        kept.append(weakref.ref(latest._compiled))
+        kept.append(weakref.ref(latest._call))
     del latest
     gc.collect()
     assert [function() is None for function in kept] == [True, False, False]

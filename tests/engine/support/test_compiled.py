@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -158,3 +159,17 @@ def test_what_cannot_be_compared_is_compiled_each_time():
         scaled = compiled.compiled("scaled", (Strange(),), lambda x, factor=factor: factor * x)
         assert scaled(np.ones(2)).tolist() == [factor, factor]
     assert len(compiled.KEPT) == 0
+
+
+def test_threads_may_share_a_function_that_is_compiled_meanwhile(monkeypatch):
+    model = line()
+    alone = cv.infer(model, DATA)
+    compiled.KEPT.clear()
+    monkeypatch.setattr(compiled, "expected", lambda traced: Expected(1, 0.0))
+    monkeypatch.setattr(compiled, "COMPILING", 1.0)  # every one of them has NumPy work too long
+    program = cv.compile(model, ["y"], execution="auto")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(program, [DATA] * 4))
+    for posterior in found:
+        assert not posterior.timing.interpreted
+        assert posterior.log_evidence == pytest.approx(alone.log_evidence, rel=1e-9)
