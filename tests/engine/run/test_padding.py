@@ -251,7 +251,7 @@ def test_one_more_row_compiles_nothing():
 
 def test_another_model_of_the_same_structure_compiles_nothing_for_another_number_of_rows():
     cv.infer(coin(), of(9, "coin"))
-    program = cv.compile(coin(), ["y"])
+    program = cv.compile(coin(), ["y"], execution="auto")
     program(of(13, "coin"))
     assert program.traces == 0
 
@@ -275,7 +275,7 @@ def test_everything_outside_a_run_has_the_rows_of_the_data(tmp_path):
     assert padded["margin"].mean.shape == (n,)
     close(padded["margin"].mean, plain["margin"].mean, rtol=1e-11)
     close(padded["margin"].variance, plain["margin"].variance, rtol=1e-11)
-    assert padded.summary() == plain.summary()
+    assert padded.summary().splitlines()[:-1] == plain.summary().splitlines()[:-1]  # all but how long it took
     assert padded["margin"].sample(0, (3,)).shape == (3, n)
     predicted = padded.predict({"winner": [0, 1, 2], "loser": [1, 2, 3]})["margin"]
     assert predicted.mean.shape == (3,)
