@@ -47,6 +47,12 @@ class Equation:
 Rule = Callable[[Equation], Function]
 
 
+def inside(equation: Any) -> list[Any]:
+    """The jaxprs inside an equation of a jaxpr, closed or not: the bodies of a loop, the branches of a choice."""
+    found = [part for value in equation.params.values() for part in (value if isinstance(value, tuple) else (value,))]
+    return [part for part in found if hasattr(part, "eqns")]
+
+
 def is_key(aval: Any) -> bool:
     """Whether a value is an array of random keys."""
     return not isinstance(aval.dtype, np.dtype)

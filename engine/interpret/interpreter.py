@@ -45,7 +45,7 @@ class Interpreter:
 class ByNumpy:
     """A traced function of nested arrays, which gives what JAX would give back compiled. Raises as `Interpreter`."""
 
-    def __init__(self, traced: jax.stages.Traced, meter: Meter | None = None) -> None:
+    def __init__(self, traced: jax.stages.Traced, meter: Meter) -> None:
         self.meter = meter
         self._run = Interpreter(traced.jaxpr, meter)
         self._nesting = traced.out_tree

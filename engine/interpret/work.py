@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .equation import Shape
+from .equation import Shape, inside
 
 STEP = 1.2  # microseconds of a call of NumPy, on a common processor
 ELEMENT, COSTLY, PRODUCT = 1e-3, 1e-2, 2.5e-4  # of each element; of one of a special function; of a product and a sum
@@ -60,7 +60,7 @@ def expected(jaxpr: Any, rounds: int = SWEEPS) -> Expected:
         turns, inner = 1, rounds
         if name in ("scan", "while"):
             turns, inner = (params["length"], rounds) if name == "scan" else (rounds, ROUNDS)
-        for part in _inside(equation):
+        for part in inside(equation):
             found = expected(part, inner)
             equations, work = equations + found.equations, work + turns * found.work
         if name != "broadcast_in_dim":
@@ -68,9 +68,3 @@ def expected(jaxpr: Any, rounds: int = SWEEPS) -> Expected:
             work += of_step(name, *shapes)
         equations += 1
     return Expected(equations, work)
-
-
-def _inside(equation: Any) -> list[Any]:
-    """The jaxprs inside an equation."""
-    found = [part for value in equation.params.values() for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in found if hasattr(part, "eqns")]

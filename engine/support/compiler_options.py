@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import jax
 
+from ..interpret.equation import inside
+
 Compiled = TypeVar("Compiled")
 SMALL = 100  # numbers that an equation makes, on average
 # No kernels by way of MLIR: they are faster where loops are long, and take twice as long to make.
@@ -35,13 +37,8 @@ def mean_size(jaxpr: Any) -> float:
 def _equations(jaxpr: Any) -> Iterator[Any]:
     """The equations that compute something themselves."""
     for equation in jaxpr.eqns:
-        parts = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr)
-        bodies = [part for part in parts if _is_jaxpr(part)]
+        bodies = inside(equation)
         if not bodies:
             yield equation
         for body in bodies:
             yield from _equations(body)
-
-
-def _is_jaxpr(part: object) -> bool:
-    return hasattr(part, "eqns")
