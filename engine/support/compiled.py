@@ -10,6 +10,7 @@ once; others when all their calls together have cost as much.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ..interpret.interpreter import ByNumpy
 
 COMPILING = 1000.0  # microseconds that one equation takes to compile
+READ_EARLY = {"interpret": 0, "auto": 1, "compile": 2}  # of the two names on disk, those looked for before tracing
 SHAPES = 16  # of arguments, that one function is kept for
 
 Call = Callable[..., Any]
@@ -110,8 +112,9 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     There the small ones, which "auto" has NumPy run first, go by another name: what runs first must not depend on what
     earlier processes compiled.
     """
-    small_name = name and f"{name}-small"
-    for own in {"interpret": (), "auto": (name,), "compile": (name, small_name)}[execution]:
+    names = () if name is None else (name, f"{name}-small")
+    early = names[: READ_EARLY[execution]]
+    for own in early:
         found = _read(own, lambda: _code(trace()[0]))
         if found is not None:
             return Function(found.form, None, lambda found=found: found.call)
@@ -120,10 +123,10 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     equations, work = expected(traced.jaxpr)
     price = COMPILING * equations
     small = work < price
+    own = names[small] if names else None
 
     def compile() -> Call:
-        own = small_name if small else name
-        found = _read(own, partial(_code, traced))
+        found = None if own in early else _read(own, partial(_code, traced))
         if found is not None:
             return found.call
         call = _code(traced)
@@ -131,10 +134,9 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
             on_disk.write(own, call, form)
         return call
 
-    meters = {"interpret": Meter(), "auto": Meter(price) if small else None, "compile": None}
-    meter = meters[execution]
+    most = {"interpret": math.inf, "auto": price if small else 0.0, "compile": 0.0}[execution]
     with stage("compiling"):
-        return Function(form, None if meter is None else _by_numpy(traced, meter), compile)
+        return Function(form, _by_numpy(traced, Meter(most)) if most else None, compile)
 
 
 def _by_numpy(traced: jax.stages.Traced, meter: Meter) -> ByNumpy | None:
@@ -160,18 +162,19 @@ def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
     if name is None or kept is None:
         return None
     call, form = kept
-    sound: list[Call] = []
+    ready, untried = [call], [compile]  # once it has run, what could compile it need not be kept, nor its plan
 
     def tried(*arguments: Any) -> Any:
-        if not sound:
-            try:
-                outputs = jax.block_until_ready(call(*arguments))
-                sound.append(call)
-                return outputs
-            except jax.errors.JaxRuntimeError:
-                on_disk.forget(name)
-                sound.append(compile())
-        return sound[0](*arguments)
+        if not (other := list(untried)):
+            return ready[0](*arguments)
+        try:
+            outputs = jax.block_until_ready(call(*arguments))
+        except jax.errors.JaxRuntimeError:
+            on_disk.forget(name)
+            ready[0] = other[0]()
+            outputs = ready[0](*arguments)
+        untried.clear()
+        return outputs
 
     return _Found(tried, form)
 

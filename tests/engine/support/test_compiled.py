@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -159,6 +161,24 @@ def test_what_cannot_be_compared_is_compiled_each_time():
         scaled = compiled.compiled("scaled", (Strange(),), lambda x, factor=factor: factor * x)
         assert scaled(np.ones(2)).tolist() == [factor, factor]
     assert len(compiled.KEPT) == 0
+
+
+def test_a_function_read_from_disk_lets_go_of_what_could_compile_it(monkeypatch):
+    """Its maker holds a model and its plan."""
+
+    class Maker:
+        def compiled(self):
+            raise AssertionError("compiled anew")
+
+    maker = Maker()
+    watched = weakref.ref(maker)
+    monkeypatch.setattr(on_disk, "read", lambda name: (lambda x: x + 1.0, None))
+    found = compiled._read("name", maker.compiled)
+    del maker
+    assert watched() is not None
+    assert found.call(1.0) == found.call(1.0) == 2.0
+    gc.collect()
+    assert watched() is None
 
 
 def test_threads_may_share_a_function_that_is_compiled_meanwhile(monkeypatch):
