@@ -45,9 +45,8 @@ class AnyPosterior(Inferred):
         The lines below it have the log evidence and the diagnosis, after `trust()` its verdict, and who ran the sweeps
         and how long that took.
         """
-        verdict = [] if self._verdict is None else [f"Trust: {self._verdict.verdict}"]
-        timing = [] if self.timing is None else [str(self.timing)]
-        return summary(self, self.log_evidence, [self.diagnosis, *verdict, *timing])
+        verdict = None if self._verdict is None else f"Trust: {self._verdict.verdict}"
+        return summary(self, self.log_evidence, self.diagnosis, verdict, self.timing)
 
     def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from ..distributions.partly_observed import Completed
 from .marginal import Marginal
 
 
-def summary(marginals: Mapping[str, Marginal], log_evidence: float, remarks: Iterable[str], elements: int = 4) -> str:
+def summary(marginals: Mapping[str, Marginal], log_evidence: float, *remarks: object, elements: int = 4) -> str:
     """Name, family, shape, and mean +- sd of the first elements of every marginal that inference gave a belief.
 
-    The log evidence and the first of the `remarks` stand in the line below the table, the others below that.
+    The log evidence and the first of the `remarks` stand in the line below the table, the others below that, but for
+    those that are None.
     """
     rows = []
     for name, marginal in marginals.items():
@@ -34,4 +35,5 @@ def summary(marginals: Mapping[str, Marginal], log_evidence: float, remarks: Ite
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)) + "  " + row[3] for row in rows
     ]
     diagnosis, *others = remarks
-    return "\n".join([*lines, f"log evidence {log_evidence:.8g}; {diagnosis}", *others])
+    more = [str(remark) for remark in others if remark is not None]
+    return "\n".join([*lines, f"log evidence {log_evidence:.8g}; {diagnosis}", *more])

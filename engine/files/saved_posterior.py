@@ -91,7 +91,7 @@ class Saved(Mapping[str, Marginal]):
 
     def summary(self) -> str:
         """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
-        return summary(self, self.log_evidence, [self.diagnosis, *([] if self.timing is None else [str(self.timing)])])
+        return summary(self, self.log_evidence, self.diagnosis, self.timing)
 
     predict = refused("predict()", _NO_MODEL)
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
