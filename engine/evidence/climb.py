@@ -83,15 +83,15 @@ class Climb:
         limits = {"maxiter": max_steps, "gtol": tolerance / steepness, "ftol": 1e-12}
         minimize(scaled, self.origin, jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
 
-    def top(self) -> tuple[Posterior, float, tuple[str, ...]]:
-        """The best point, its slope, and which inputs stand at the end of their reach while the evidence rises."""
+    def top(self) -> tuple[dict[str, np.ndarray], Posterior, float, tuple[str, ...]]:
+        """The best point, its posterior and slope, and which inputs end at their reach while the evidence rises."""
         assert self.best is not None
         _, posterior, gradient = self.best
         values = {name: np.asarray(posterior.arrays[name], float) for name in self.names}
         moved = self._joined({name: self.ways[name].free(values[name]) for name in self.names}) - self.origin
         outward = (np.abs(moved) > 0.999 * self.reach) & (gradient * moved > 0.0)
         slope = float(np.max(np.abs(np.where(outward, 0.0, gradient))))
-        return posterior, slope, tuple(name for name, part in self._split(outward).items() if part.any())
+        return values, posterior, slope, tuple(name for name, part in self._split(outward).items() if part.any())
 
 
 def _way(program: Program, data: Mapping[str, Any], name: str) -> Way:

@@ -79,6 +79,5 @@ def learn(
 
     climb = Climb(program, data, names, seed)
     climb.to_the_top(max_steps, tolerance)
-    posterior, slope, bounded = climb.top()
-    values = {name: np.asarray(posterior.arrays[name], float) for name in names}
+    values, posterior, slope, bounded = climb.top()
     return Learned(values, posterior, np.array(climb.trace), slope, bounded, slope <= tolerance)
