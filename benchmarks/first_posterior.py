@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from everyday import coin_cavity, location_cavity, schools_cavity, schools_data
 
 DATA = Path(__file__).parents[1] / "examples" / "data"
-SCHOOLS = {"y": [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0], "sigma": [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]}
 ROW = {  # what one row more of each model is
     "coin": {"throw": True},
     "mean and precision": {"x": 2.5},
@@ -37,31 +37,6 @@ class Problem(NamedTuple):
     options: dict
 
 
-def coin(cv):
-    m = cv.Model("coin")
-    p = m.random("p", cv.beta(1.0, 1.0))
-    m.random("throw", cv.bernoulli(p), plates=m.plate("n"))
-    return m
-
-
-def location(cv):
-    m = cv.Model("mean and precision")
-    mean = m.random("mean", cv.gaussian(0.0, variance=100.0))
-    precision = m.random("precision", cv.gamma(shape=1.0, rate=1.0))
-    m.random("x", cv.gaussian(mean, precision=precision), plates=m.plate("n"))
-    return m
-
-
-def schools(cv):
-    m = cv.Model("eight schools")
-    sigma = m.input("sigma", cv.positive, plates=m.plate("school"))
-    mu = m.random("mu", cv.gaussian(0.0, sd=5.0))
-    tau = m.random("tau", cv.half_cauchy(5.0))
-    theta = m.random("theta", cv.gaussian(mu, sd=tau), plates=sigma.plates)
-    m.random("y", cv.gaussian(theta, sd=sigma))
-    return m
-
-
 def logistic_data(rows=100, features=4):
     random = np.random.default_rng(0)
     x = random.normal(size=(rows, features))
@@ -80,9 +55,9 @@ def old_faithful():
 
 
 PROBLEMS = {
-    "coin": Problem(coin, lambda: {"throw": np.arange(21) % 3 > 0}, ("p",), {}),
+    "coin": Problem(coin_cavity, lambda: {"throw": np.arange(21) % 3 > 0}, ("p",), {}),
     "mean and precision": Problem(
-        location, lambda: {"x": np.random.default_rng(0).normal(3.0, 2.0, size=50)}, ("mean", "precision"), {}
+        location_cavity, lambda: {"x": np.random.default_rng(0).normal(3.0, 2.0, size=50)}, ("mean", "precision"), {}
     ),
     "skills": Problem(
         lambda cv: cv.models.skills(),
@@ -101,8 +76,8 @@ PROBLEMS = {
         {"restarts": 8},
     ),
     "eight schools": Problem(
-        schools,
-        lambda: {name: np.array(values) for name, values in SCHOOLS.items()},
+        schools_cavity,
+        lambda: schools_data(None),
         ("mu", "tau", "theta"),
         {},
     ),
