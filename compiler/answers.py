@@ -7,48 +7,73 @@ are conjugate, linear-Gaussian, or tables that are summed, without loops.
 
 from __future__ import annotations
 
+import enum
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from .algebra.known import latent_names, ungathered
 from .blocks.base import Block
 from .blocks.energy import EnergyBlock
+from .blocks.site import SiteBlock
 from .blocks.slots import SlotsBlock
 from .discrete.loops import loopy
 from .graph import Plan
 from .language.nodes import parents
 
 
+class Kind(enum.Enum):
+    """What makes an answer approximate."""
+
+    POWER = "power EP"
+    APART = "beliefs that are taken apart"
+    NEAREST = "a belief that cannot hold the posterior"
+    PROJECTED = "a message that keeps no more than some moments"
+    LOOP = "messages that come back"
+
+
+Cause: TypeAlias = tuple[str, Kind]  # in which factor
+
+
 class Exactness(NamedTuple):
     """The variables that hang together, and why their marginals are approximate: nothing where they are exact.
 
-    `kinds` are those of their domains. `moments` is true where only the expected statistics of their beliefs are exact:
-    of the one factor that is not conjugate EP keeps no more.
+    `latent` are their beliefs' names, `kinds` those of their domains. `causes` are what `reasons` say in words.
+    `moments` is true where only the expected statistics of their beliefs are exact: of the one factor that is not
+    conjugate EP keeps no more.
     """
 
     names: tuple[str, ...]
     reasons: tuple[str, ...]
     moments: bool
     kinds: tuple[str, ...]
+    latent: tuple[str, ...]
+    causes: frozenset[Cause]
 
 
 def answers(plan: Plan) -> list[Exactness]:
     """One answer for every group of variables that factors tie together, in order of declaration."""
-    import networkx as nx  # here: only explanations need it
-
-    web = nx.Graph()
-    web.add_nodes_from(plan.latent)
-    for block in plan.blocks:
-        nx.add_path(web, _touched(plan, block))
     loops = loopy(plan)
     found = []
-    for component in nx.connected_components(web):
+    for component in _components(plan):
         blocks = [block for block in plan.blocks if component & set(_touched(plan, block))]
-        own = [name for name in plan.latent if name in component]
+        own = tuple(name for name in plan.latent if name in component)
         names = tuple(_shown(plan, name) for name in own)
         kinds = tuple(plan.latent[name].domain.kind for name in own)
-        reasons = tuple(_reasons(plan, blocks, loops))
-        found.append(Exactness(names, reasons, not reasons and any(block.projects for block in blocks), kinds))
+        reasons, causes = _reasons(plan, blocks, loops)
+        moments = not reasons and any(block.projects for block in blocks)
+        found.append(Exactness(names, tuple(reasons), moments, kinds, own, causes))
+    return found
+
+
+def _components(plan: Plan) -> list[set[str]]:
+    """The latent variables, those together that factors tie together."""
+    found: list[set[str]] = [{name} for name in plan.latent]
+    for block in plan.blocks:
+        touched = set(_touched(plan, block))
+        tied = [group for group in found if group & touched]
+        if len(tied) > 1:
+            tied[0].update(*tied[1:])
+            found = [group for group in found if not any(group is other for other in tied[1:])]
     return found
 
 
@@ -63,34 +88,42 @@ def _shown(plan: Plan, name: str) -> str:
     return name if joint is None else ", ".join(member.name for member in joint.members)
 
 
-def _reasons(plan: Plan, blocks: list[Block], loops: list[str]) -> list[str]:
+def _reasons(plan: Plan, blocks: list[Block], loops: list[str]) -> tuple[list[str], frozenset[Cause]]:
+    """Why answers are approximate, in words and by factor."""
     reasons: dict[str, None] = {}
+    causes: set[Cause] = set()
     for block in blocks:
-        if (reason := _of_block(plan, block)) is not None:
+        if (found := _of_block(plan, block)) is not None:
+            kind, reason = found
             reasons[reason] = None
+            causes.add((block.name, kind))
     projecting = [block for block in blocks if block.projects]
     alone = len(blocks) - len(projecting) == sum(block.constant for block in blocks)
     if not (len(projecting) == 1 and alone and _single(plan, projecting[0]) and not reasons):
         reasons |= {f"the message of {block.name} keeps no more than {_kept(block)}": None for block in projecting}
+        causes |= {(block.name, Kind.PROJECTED) for block in projecting}
     back = [block.name for block in blocks if block.name in loops]
     if back:
         reasons[f"messages may come back to where they began ({', '.join(back)})"] = None
-    return list(reasons)
+        causes |= {(name, Kind.LOOP) for name in back}
+    return list(reasons), frozenset(causes)
 
 
-def _of_block(plan: Plan, block: Block) -> str | None:
+def _of_block(plan: Plan, block: Block) -> tuple[Kind, str] | None:
     """What a factor makes approximate by itself."""
     if block.method.name == "power":
-        return f"{block.name} runs under power EP"
+        return Kind.POWER, f"{block.name} runs under power EP"
     if block.parameters:
-        return f"{', '.join(block.parameters)} and the states of {block.name} are taken apart (structured VMP)"
+        parameters = ", ".join(block.parameters)
+        return Kind.APART, f"{parameters} and the states of {block.name} are taken apart (structured VMP)"
     if not isinstance(block, EnergyBlock) or block.constant or not block.latent:
         return None
     names = [_shown(plan, name) for name in block.latent]
     if len(names) > 1:
-        return f"the beliefs of {' and '.join(names)} are taken apart in {block.name} ({block.method})"
+        return Kind.APART, f"the beliefs of {' and '.join(names)} are taken apart in {block.name} ({block.method})"
     if block.method.name == "ncvmp":
-        return f"{block.name} is not conjugate: the belief of {names[0]} is the nearest of its family ({block.method})"
+        nearest = f"the belief of {names[0]} is the nearest of its family ({block.method})"
+        return Kind.NEAREST, f"{block.name} is not conjugate: {nearest}"
     return None
 
 
@@ -100,7 +133,10 @@ def _kept(block: Block) -> str:
 
 
 def _single(plan: Plan, block: Block) -> bool:
-    """Whether a factor has one instance."""
+    """Whether a factor has one instance, or one for each element of the one variable that it touches."""
+    terms = block.form.terms if isinstance(block, SiteBlock) and block.over is None else ()
+    if len(terms) == 1 and terms[0].element is terms[0].variable and set(block.plates) == set(terms[0].variable.plates):
+        return True
     sizes = {name: plate.size for name, plate in plan.model.plates.items()} | dict(plan.sizes or {})
     numbers = [sizes.get(plate.name) for plate in block.plates]
     return None not in numbers and math.prod(number or 1 for number in numbers) == 1

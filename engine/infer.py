@@ -8,12 +8,12 @@ from typing import Any
 from ..compiler.data.bind import plate_sizes
 from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
-from ..compiler.methods import checked_method
+from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from .data.rules_of_arguments import bind_checked
-from .evidence.integrate import best
+from .evidence.integrate import best, within
 from .evidence.integrate import integrate as integrate_over
-from .options import Asked, Options
+from .options import Asked, Options, checked_effort
 from .posterior import Posterior, Prior
 from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
@@ -36,6 +36,7 @@ def infer(
     trace_evidence: bool = True,
     progress: bool | None = None,
     accuracy: str = "default",
+    effort: float = 1.0,
     integrate: Sequence[str] | str = (),
     execution: str = "auto",
 ) -> Posterior:
@@ -52,11 +53,14 @@ def infer(
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
     of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves
     the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a
-    terminal). `accuracy="best"` treats jointly and exactly what is affordable: linear-Gaussian parts of up to some
-    thousand dimensions and discrete parts of small treewidth, also where a method was asked for, and integrates up to
-    three scalars that are left (see `integrate`); "default" does so for small ones under method "auto". `integrate`
-    names one to three scalar variables, such as scales, that are integrated over a grid, the rest being inferred at
-    every point ("auto" takes the fewest that leave the rest exact): far more accurate where data are few, at the price
+    terminal). `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference.
+    "default" integrates up to three scalars, such as scales and selectors, given which the rest is exact or nearer to
+    it (see `integrate`), where that is expected to take at most `effort` seconds of computing (counted from the plan,
+    never timed) and no method was asked for. "best" does so at any price and on a finer grid, also where a method was
+    asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
+    treewidth. `integrate` names up to three scalar variables, such as scales, and any discrete ones, that are
+    integrated over a grid, the rest being inferred at every point ("auto" takes the fewest that leave the rest exact):
+    far more accurate where data are few, at the price
     of some hundred inferences. `execution` says who runs the sweeps: "interpret" is NumPy, so that nothing is compiled
     and the first answer of a small problem comes at once; "compile" makes machine code of them, which takes seconds and
     then is many times as fast; "auto" has NumPy run what is expected to take it less time than compiling, until all
@@ -70,15 +74,19 @@ def infer(
     did not converge: its beliefs are those of the last sound state.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
+    effort = checked_effort(effort)
     program = _program(model, data, method, sizes, options)
     if integrate:
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
-    posterior = program.run(data, seed=seed, prior=prior)
-    if accuracy == "best" and prior is None:
-        posterior = best(program, data, posterior, seed)
-    if isinstance(posterior, Posterior) and not posterior.converged:
+    if prior is not None or accuracy == "fast" or (accuracy == "default" and checked_method(method) != AUTO):
+        posterior: Any = program.run(data, seed=seed, prior=prior)
+    elif accuracy == "best":
+        posterior = best(program, data, seed)
+    else:
+        posterior = within(program, data, seed, effort)
+    if not posterior.converged:
         warn(posterior.diagnosis)
-    return posterior  # type: ignore[return-value]
+    return posterior
 
 
 def _program(
@@ -163,7 +171,7 @@ def explain(
     binding = bind_checked(model, data, sizes) if data else None
     missing = frozenset(binding.missing) if binding else frozenset()
     known_sizes = binding.sizes if binding else {name: size for name, (size, _) in model.sizes.items()}
-    plan = make_plan(model, observed, missing, method, sizes=known_sizes, accuracy=options.accuracy)
+    plan = make_plan(model, observed, missing, method, sizes=known_sizes, accuracy=options.of_plan)
     text = explain_plan(plan)
     print(text)
     return text

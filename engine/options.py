@@ -17,6 +17,9 @@ from ..factors.errors import ModelError
 Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # of the whole model, or by name of the variable
 
 
+ACCURACIES = ("fast", "default", "best")
+
+
 @dataclasses.dataclass(frozen=True)
 class Options:
     """Options of a run: see `infer`."""
@@ -30,11 +33,17 @@ class Options:
     accuracy: str = "default"
     execution: str = "auto"
 
+    @property
+    def of_plan(self) -> str:
+        """The accuracy that plans are made for: "best", or "default"."""
+        return "best" if self.accuracy == "best" else "default"
+
     def __post_init__(self) -> None:
-        if not isinstance(self.accuracy, str) or self.accuracy not in ("default", "best"):
+        if not isinstance(self.accuracy, str) or self.accuracy not in ACCURACIES:
             raise ModelError(
-                f"accuracy= is 'default' or 'best'; found {self.accuracy!r}. 'best' treats jointly and exactly what is "
-                "affordable, also where a method was asked for."
+                f"accuracy= is 'fast', 'default' or 'best'; found {self.accuracy!r}. 'fast' is one inference with "
+                "factorised beliefs; 'default' integrates the scalars that this gets wrong where effort= allows; "
+                "'best' treats jointly and exactly what is affordable, also where a method was asked for."
             )
         if not isinstance(self.execution, str) or self.execution not in ("auto", "interpret", "compile"):
             raise ModelError(
@@ -65,6 +74,17 @@ class Request:
     method: Asked
     sizes: Mapping[str, int]  # of plates that neither the model nor the data tell
     options: Options
+
+
+def checked_effort(effort: object) -> float:
+    """Seconds of computing; ModelError for anything but a number that is not negative."""
+    number = isinstance(effort, (int, float, np.number)) and not isinstance(effort, bool)
+    if not number or not effort >= 0:  # type: ignore[operator]
+        raise ModelError(
+            f"effort= is in seconds of computing beyond the cheapest answer, at least 0; found {effort!r}. The default "
+            "is 1; 0 has accuracy='default' do as 'fast'."
+        )
+    return float(effort)  # type: ignore[arg-type]
 
 
 def key_of(seed: object) -> UInt32[np.ndarray, " 2"]:

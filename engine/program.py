@@ -95,11 +95,11 @@ class Program:
         self.predictors: Predictors = Recent(SHAPES)
         self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
-        self.fixed = self._expressions_of_data()
+        self.fixed = self.expressions_of_data(self.plan)
 
     def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Plan:
         key = missing, given, tuple(sorted(sizes.items()))
-        accuracy = self.options.accuracy
+        accuracy = self.options.of_plan
 
         def make() -> Plan:
             began = time.monotonic()
@@ -108,6 +108,16 @@ class Program:
             return plan
 
         return self._plans.get(key, make)
+
+    def plan_given(self, names: tuple[str, ...], binding: Binding) -> Plan:
+        """The plan for data as in `binding`, where the variables called `names` are observed too; no program is made.
+
+        Raises ModelError and UnsupportedError as `infer`.
+        """
+        if not names:
+            return self._plan(frozenset(binding.missing), binding.sizes)
+        observed, missing = self.observed | set(names), frozenset(binding.missing)
+        return make_plan(self.model, observed, missing, self.method, sizes=binding.sizes, accuracy=self.options.of_plan)
 
     def _sizes_so_far(self) -> dict[str, int]:
         """The sizes of plates that are known before any data."""
@@ -187,9 +197,9 @@ class Program:
                     "Correct the data, or leave one of them out."
                 )
 
-    def _expressions_of_data(self) -> dict[str, Expr]:
-        """Observed lets and constraints whose parts are all observed."""
-        known = known_in(self.plan)
+    def expressions_of_data(self, plan: Plan) -> dict[str, Expr]:
+        """Observed lets and constraints whose parts are all observed in a plan of this program."""
+        known = known_in(plan)
         lets = {name: node.expression for name, node in self.model.lets.items() if name in self.observed}
         return {name: expr for name, expr in {**lets, **self.model.constraints}.items() if known(expr)}
 

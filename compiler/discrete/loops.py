@@ -68,9 +68,11 @@ def loops_among(blocks: Sequence[Block]) -> bool:
 
 def loopy(plan: Plan) -> list[str]:
     """The names of the blocks with messages through which these may come back to where they began."""
-    import networkx as nx  # here: only explanations need it
-
     blocks = [block for block in plan.blocks if not isinstance(block, EnergyBlock)]
+    if not loops_among(blocks):
+        return []
+    import networkx as nx  # here: few plans need it
+
     web = nx.MultiGraph(_links(blocks))
     found: set[int] = set()
     for component in nx.biconnected_components(nx.Graph(web)):

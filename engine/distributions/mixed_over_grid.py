@@ -20,6 +20,7 @@ from ...factors.records import fixed
 from .cases import Projected
 
 _BISECTIONS = 80
+IMPOSSIBLE = 1e-6  # together: what no number of an answer shows
 # Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
 TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
 FROM_REAL = {
@@ -47,7 +48,12 @@ class GridMixture(Family):
     weights: Array
 
     def _average(self, values: Array) -> Array:
-        return jnp.tensordot(self.weights, values, axes=1)
+        """The mean over the components; without those that have none, where these are all but impossible."""
+        weights = jnp.reshape(self.weights, (-1,) + (1,) * (values.ndim - 1))
+        known = jnp.isfinite(values)
+        left_out = jnp.sum(jnp.where(known, 0.0, weights), axis=0)
+        total = jnp.sum(jnp.where(known, weights * values, 0.0), axis=0) / (1.0 - left_out)
+        return jnp.where(left_out < IMPOSSIBLE, total, jnp.nan)
 
     def mean(self) -> Array:
         return self._average(self.components.mean())

@@ -18,13 +18,11 @@ from ..answers.refused import refused, refused_property
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
-from ..program import Program
-from ..run.control.carry import Settings
-from ..run.machine import Machine
 from ..run.result import Outputs, Result
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
+from .conditionals import Conditionals
 from .grid import Grid
 
 if TYPE_CHECKING:
@@ -45,22 +43,24 @@ class Integrated(AnyPosterior):
 
     def __init__(
         self,
-        program: Program,
-        machine: Machine,
-        settings: Settings,
+        conditionals: Conditionals,
         bindings: Sequence[Binding],
         outputs: Sequence[Outputs],
         families: Mapping[str, OnGrid | Family],
         weights: Float[np.ndarray, " K"],
         grid: Grid,
-        plain: Posterior,
     ) -> None:
-        super().__init__(program.request, machine, plain.arrays, plain.binding)
-        self.plain = plain
-        self._program, self._settings = program, settings
+        whole = conditionals.whole
+        super().__init__(whole.request, conditionals.machine, conditionals.plain_arrays, conditionals.plain_binding)
+        self._of, self._settings = conditionals, conditionals.runner.settings
         self._bindings, self._outputs, self._grid = bindings, outputs, families
         self.weights, self.error = weights, grid.error
         self._log_evidence = grid.log_total()
+
+    @property
+    def plain(self) -> Posterior:
+        """The posterior without the integration; it is inferred when it is first asked for."""
+        return self._of.plain()
 
     @property
     def points(self) -> dict[str, np.ndarray]:
@@ -71,7 +71,7 @@ class Integrated(AnyPosterior):
     def conditionals(self) -> list[Posterior]:
         """The posterior at every point of the grid."""
         return [
-            self._program.posterior(
+            self._of.program.posterior(
                 self.machine, arrays_of(binding, self.graph), binding, Result(outputs, self._settings)
             )
             for binding, outputs in zip(self._bindings, self._outputs, strict=True)

@@ -1,0 +1,167 @@
+"""The rest of a model inferred at given values of some scalars: their log density, and what was found there.
+
+All inferences are one program with the scalars as data, run side by side in chunks of one size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ...compiler.data.bind import Binding
+from ...compiler.language.nodes import Plate, Random
+from ...factors.arrays import Numeric
+from ..data.missing_and_sparse import arrays_of
+from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL
+from ..posterior import Posterior
+from ..program import Program
+from ..run.result import Outputs
+
+CHUNKS = {0: 1, 1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number of continuous scalars
+MOST_STATES = 256  # joint states of discrete scalars
+HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
+NOTHING = 25.0  # nats below the peak: the mass there does not count
+SCANNED = {1: 14.0, 2: 9.0, 3: 6.0}  # logarithms, or log odds, on either side of zero that are looked at for a start
+SPREAD = 1.5  # in unconstrained coordinates: the scale of a start that was scanned for
+
+Points: TypeAlias = Float[
+    np.ndarray, "K d"
+]  # in unconstrained coordinates, one for each scalar; states of discrete ones
+
+
+class Conditionals:
+    """Inferences given the scalars called `names`, discrete ones first; `plain` infers these too."""
+
+    def __init__(
+        self,
+        program: Program,
+        data: Mapping[str, Any],
+        names: Sequence[str],
+        seed: int,
+        plain: Callable[[], Posterior],
+    ) -> None:
+        nodes: Mapping[str, Random] = program.model.randoms
+        self.names = tuple(sorted(names, key=lambda name: not nodes[name].domain.is_discrete))
+        self.whole, self.plain, self.seed = program, plain, seed
+        self.program = program.conditional(self.names)
+        self.nodes = [nodes[name] for name in self.names]
+        self.kinds = [node.domain.kind for node in self.nodes]
+        self.discrete = sum(node.domain.is_discrete for node in self.nodes)
+        self.continuous = len(self.names) - self.discrete
+        start = {node.name: 0 if node.domain.is_discrete else _LEGAL[node.domain.kind] for node in self.nodes}
+        self.binding = self.program.bind({**data, **start})
+        with jax.enable_x64(True):
+            self.machine, self.runner = self.program.machine_and_runner(self.binding, self.binding.inputs)
+            self.arrays = arrays_of(self.binding, self.machine.graph)
+        self.plain_binding = program.bind(data)
+        self.plain_arrays = arrays_of(self.plain_binding, program.plan_given((), self.plain_binding))
+        self.seen: dict[tuple[float, ...], tuple[Outputs, int]] = {}
+        self.held = 0
+
+    def states(self) -> Points | None:
+        """Every joint state of the discrete scalars; None where they are too many."""
+        sizes = []
+        for node in self.nodes[: self.discrete]:
+            domain = node.domain
+            known = domain.size if not isinstance(domain.size, Plate) else self.binding.sizes[domain.size.name]
+            sizes.append(2 if domain.is_boolean else known)
+        if math.prod(sizes) > MOST_STATES:
+            return None
+        return np.array(list(itertools.product(*map(range, sizes))), float).reshape(math.prod(sizes), -1)
+
+    @cached_property
+    def start(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+        """About where the continuous scalars lie, and on what scale, in unconstrained coordinates."""
+        scales = all(kind != "real" for kind in self.kinds[self.discrete :])
+        scanned = self._scanned() if scales and self.machine.direct and not self.discrete else None
+        return self._of_beliefs() if scanned is None else scanned
+
+    def _of_beliefs(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+        """Means and standard deviations of the beliefs of the plain inference."""
+        plain = self.plain()
+        with jax.enable_x64(True):
+            draws = [
+                np.asarray(TO_REAL[kind](plain[name].sample(self.seed, (4000,))))
+                for name, kind in itertools.islice(zip(self.names, self.kinds, strict=True), self.discrete, None)
+            ]
+        return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
+
+    def _scanned(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]] | None:
+        """The best of some points that fill a cube: it spares the plain inference, which would have to be traced."""
+        d = self.continuous
+        turns = np.arange(CHUNKS[d])[:, None] * _ratios(d)
+        points = SCANNED[d] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
+        found = self(points)
+        return (points[np.argmax(found)], np.full(d, SPREAD)) if np.isfinite(found.max()) else None
+
+    def saturated(self, points: Points, log_density: Float[np.ndarray, " K"]) -> bool:
+        """Whether there is mass where probabilities are too near one to be told apart."""
+        top = log_density.max()
+        ends = [points[:, k] > SATURATED for k, kind in enumerate(self.kinds) if kind == "unit"]
+        return any(bool(np.any(log_density[end] > top - NOTHING)) for end in ends)
+
+    def values(self, points: Points) -> dict[str, Float[np.ndarray, " K"]]:
+        """The scalars at points."""
+        with jax.enable_x64(True):
+            pairs = zip(self.names, self.kinds, points.T, strict=True)
+            return {name: np.asarray(FROM_REAL[kind](column)) for name, kind, column in pairs}
+
+    def __call__(self, points: Points) -> Float[np.ndarray, " K"]:
+        """Log densities at points, in chunks of one size so that nothing is compiled twice."""
+        found = []
+        for chunk, outputs, slopes in self._chunks(points):
+            if self.held > HELD:
+                self.seen, self.held = {}, 0
+            self.held += sum(leaf.nbytes for leaf in jax.tree.leaves(outputs))
+            self._keep(chunk, outputs)
+            evidence = outputs["evidence"]
+            found.append(np.where(np.isfinite(evidence), evidence + slopes, -np.inf)[: len(chunk)])
+        return np.concatenate(found)
+
+    def _chunks(self, points: Points) -> Iterator[tuple[Points, Outputs, Float[np.ndarray, " chunk"]]]:
+        """Points, what inference finds there, and the log slopes of the scalars, both padded to the chunk's size."""
+        size = CHUNKS[self.continuous] if self.continuous else len(points)
+        for at in range(0, len(points), size):
+            chunk = points[at : at + size]
+            padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
+            with jax.enable_x64(True):
+                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
+                pairs = zip(self.kinds, padded.T, strict=True)
+                slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
+            yield chunk, outputs, slopes
+
+    def _keep(self, points: Points, outputs: Outputs) -> None:
+        """Holds what was inferred, for the mixture."""
+        self.seen |= {tuple(point): (outputs, k) for k, point in enumerate(points)}
+
+    def at(self, points: Points) -> list[Outputs]:
+        """What inference finds at each point."""
+        forgotten = [point for point in points if tuple(point) not in self.seen]
+        for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
+            self._keep(chunk, outputs)
+        held = [self.seen[tuple(point)] for point in points]
+        return [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
+
+    def binding_at(self, point: Mapping[str, Numeric]) -> Binding:
+        """The data with the scalars as they are at one point."""
+        given = {name: np.asarray(value) for name, value in point.items()}
+        return dataclasses.replace(self.binding, observed={**self.binding.observed, **given})
+
+
+_LEGAL = {"real": 0.0, "positive": 1.0, "unit": 0.5}  # values that data may have
+
+
+def _ratios(d: int) -> Float[np.ndarray, " d"]:
+    """Steps of a sequence that fills a cube evenly: powers of the number that solves x^(d + 1) = x + 1."""
+    golden = 1.5
+    for _ in range(60):
+        golden = (1.0 + golden) ** (1.0 / (d + 1))
+    return golden ** -np.arange(1.0, d + 1)
