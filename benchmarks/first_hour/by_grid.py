@@ -22,6 +22,11 @@ FILE = Path(__file__).resolve().parent / "infernet.json"
 # What the language refused as it was first written; the model beside it is the nearest form that runs.
 REFUSED = {
     "assessing_skills": "guess on a plate of questions, guess[0] in a loop: ModelError, 'guess' is indexed by 0",
+    "childhood_asthma": "plate age declared before child: DataError, 'test' gives plate 'age' 40 elements",
+    "spam_filter": "plate word declared before message: DataError, 'has' gives plate 'word' 20 elements",
+    "hamming_code": "flipped[(a != b) != d]: ModelError, indexed by the unnamed expression",
+    "noisy_image": "alike[one == other]: ModelError, indexed by the unnamed expression",
+    "tanks": "largest ~ gamma(...): ModelError, argument `high` of uniform must be real; found 'largest', positive",
 }
 
 
@@ -385,6 +390,491 @@ def inbox(data):
     prior = stats.norm.logpdf(weight) + stats.norm.logpdf(threshold, 0.0, np.sqrt(10.0))
     values = {"weight": known(weight), "threshold": known(threshold), "score": tuple(score)}
     return grid.entry(log_mass.sum(axis=1) + prior, values)
+
+
+def childhood_asthma(data):
+    """Gibbs sampling: the whole course of each child, of sixteen, then all chances."""
+    test, courses = np.asarray(data["test"]), np.array(list(itertools.product([0, 1], repeat=4)))
+    prior = np.stack([data["yes"], data["no"]], axis=1)
+
+    def start(rng, chains):
+        chance = {"first": np.full(chains, 0.2), "stays": np.tile([0.2, 0.8], (chains, 1))}
+        return chance | {"positive": np.tile([0.1, 0.9], (chains, 1))}
+
+    def sweep(rng, s):
+        log_p = log_bernoulli(courses[:, 0] == 1, s["first"][:, None])
+        log_p = log_p + log_bernoulli(courses[:, 1:] == 1, s["stays"][:, courses[:, :-1]]).sum(axis=2)
+        seen = log_bernoulli(test[:, None], s["positive"][:, None][:, :, courses]).sum(axis=3)
+        course = courses[truth.draw_category(rng, log_p[:, None] + seen)]
+        first = rng.beta(1 + course[..., 0].sum(axis=1), 1 + (1 - course[..., 0]).sum(axis=1))
+        stays, positive = np.empty_like(s["stays"]), np.empty_like(s["positive"])
+        for state in range(2):
+            after, tested = course[..., :-1] == state, course == state
+            yes, no = (after & (course[..., 1:] == now) for now in (1, 0))
+            stays[:, state] = rng.beta(1 + yes.sum(axis=(1, 2)), 1 + no.sum(axis=(1, 2)))
+            yes, no = (tested & test).sum(axis=(1, 2)), (tested & ~test).sum(axis=(1, 2))
+            positive[:, state] = rng.beta(prior[state, 0] + yes, prior[state, 1] + no)
+        return {"first": first, "stays": stays, "positive": positive, "sensitised": course}
+
+    return truth.gibbs(start, sweep, lambda s: s, {"sensitised"}, chains=100)
+
+
+def crowd_sourcing(data):
+    """Gibbs sampling: classes given the confusions of all workers, and these given the classes."""
+    who, what, label = (np.asarray(data[name]) for name in ("who", "what", "label"))
+    of_item, of_worker = truth.one_hot(what, 30), truth.one_hot(who, 5)
+    seen = truth.one_hot(label, 3)
+
+    def start(rng, chains):
+        return {"share": np.full((chains, 3), 1 / 3), "confusion": np.tile(data["belief"] / 5.0, (chains, 5, 1, 1))}
+
+    def sweep(rng, s):
+        each = np.log(s["confusion"][:, who, :, label]).transpose(1, 0, 2)
+        log_p = np.log(s["share"])[:, None] + np.einsum("cnk,ni->cik", each, of_item)
+        true = truth.one_hot(truth.draw_category(rng, log_p), 3)
+        count = np.einsum("nw,cnk,nl->cwkl", of_worker, true[:, what], seen, optimize=True)
+        share = truth.draw_dirichlet(rng, 1.0 + true.sum(axis=1))
+        return {"share": share, "confusion": truth.draw_dirichlet(rng, data["belief"] + count), "true": true}
+
+    return truth.gibbs(start, sweep, lambda s: s, {"true"}, chains=100)
+
+
+def chess_through_time(data):
+    prior = truth.chain_covariance(800.0**2, 1.0, 26.0**2, 3)
+
+    def margins(skill):
+        ahead = skill[:, data["winner"], data["when"]] - skill[:, data["loser"], data["when"]]
+        return truth.truncated(ahead, 460.0**2, low=0.0)
+
+    def skills(theta):
+        return 1200.0 + np.einsum("ts,pks->pkt", np.linalg.cholesky(prior), theta.reshape(-1, 4, 3))
+
+    def log_density(theta):
+        return margins(skills(theta))[0].sum(axis=1) + stats.norm.logpdf(theta).sum(axis=1)
+
+    def values(theta):
+        return {"skill": known(skills(theta)), "margin": margins(skills(theta))[1:]}
+
+    return truth.importance(log_density, np.zeros(12), values, count=2**18)
+
+
+# Examples of RxInfer --------------------------------------------------------------------------------------------------
+
+
+def coin(data):
+    yes, no = np.sum(data["heads"]), np.sum(~np.asarray(data["heads"]))
+    chance = stats.beta(4.0 + yes, 8.0 + no)
+    log_evidence = special.betaln(4.0 + yes, 8.0 + no) - special.betaln(4.0, 8.0)
+    return weighted("closed form", [log_evidence], {"chance": ([chance.mean()], [chance.var()])})
+
+
+def coin_of_two_kinds(data):
+    yes, no = np.sum(data["heads"]), np.sum(~np.asarray(data["heads"]))
+    a, b = np.array([7.0, 2.0]), np.array([2.0, 7.0])
+    chance = stats.beta(a + yes, b + no)
+    log_weights = np.log([0.3, 0.7]) + special.betaln(a + yes, b + no) - special.betaln(a, b)
+    return weighted("closed form", log_weights, {"first": [0.0, 1.0], "chance": (chance.mean(), chance.var())})
+
+
+def line(data):
+    """The spread on a grid of its logarithm; given it, intercept and slope are Gaussian."""
+    grid = Grid.of((-5.0, 3.5, 4001))
+    spread, design = np.exp(grid.points[0]), np.column_stack([np.ones(15), data["x"]])
+    precision = design.T @ design / spread[:, None, None] ** 2 + np.eye(2) / 100.0
+    covariance = np.linalg.inv(precision)
+    mean = covariance @ (design.T @ data["y"]) / spread[:, None] ** 2
+    log_evidence = -15 * (truth.LOG_ROOT_2_PI + np.log(spread)) - 0.5 * np.sum(data["y"] ** 2) / spread**2
+    log_evidence += 0.5 * np.einsum("pi,pij,pj->p", mean, precision, mean)
+    log_evidence -= 0.5 * np.linalg.slogdet(precision)[1] + np.log(100.0)
+    values = {"noise": known(spread)}
+    for i, name in enumerate(("intercept", "slope")):
+        values[name] = mean[:, i], covariance[:, i, i]
+    return grid.entry(log_evidence + stats.halfnorm.logpdf(spread, scale=5.0) + grid.points[0], values)
+
+
+def binomial_regression(data):
+    x, y = data["x"], data["y"]
+
+    def log_density(w):
+        likelihood = stats.binom.logpmf(y, 10, special.expit(w @ x.T)).sum(axis=1)
+        return likelihood + stats.norm.logpdf(w, 0.0, np.sqrt(10.0)).sum(axis=1)
+
+    return truth.importance(log_density, np.zeros(2), lambda w: {"w": known(w)})
+
+
+def rotating_target(data):
+    """All states at once: one Gaussian of fifty dimensions."""
+    y, angle = np.ravel(data["y"]), np.pi / 10.0
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    root = np.zeros((25, 2, 25, 2))
+    for t in range(25):
+        root[t, :, t] = np.eye(2)
+        for s in range(t):
+            root[t, :, s] = turn @ root[t - 1, :, s]
+    root = root.reshape(50, 50)
+    covariance = root @ np.diag([100.0] * 2 + [0.1] * 48) @ root.T
+    log_evidence, mean, variance = truth.given_noise(covariance, 1.0, y)
+    values = {"state": (mean.reshape(1, 25, 2), variance.reshape(1, 25, 2))}
+    return weighted("closed form", [log_evidence], values)
+
+
+def random_walk(data):
+    grid = Grid.of((-4.5, 5.0, 61), (-4.5, 4.0, 61))
+    steps, noise = np.exp(grid.points)
+    covariance = truth.chain_covariance(100.0, np.ones_like(steps), 1.0 / steps, 40)
+    log_evidence, mean, variance = truth.given_noise(covariance, 1.0 / noise, data["y"])
+    log_prior = sum(gamma_of_logs(logs, 1.0, 1.0) for logs in grid.points)
+    values = {"steps": known(steps), "noise": known(noise), "state": (mean, variance)}
+    return grid.entry(log_evidence + log_prior, values)
+
+
+def autoregression(data):
+    grid = Grid.of((-0.9, 1.15, 83), (-3.5, 4.5, 81))
+    coefficient, logs = grid.points
+    covariance = truth.chain_covariance(10.0, coefficient, np.exp(-logs), 50)
+    log_evidence, mean, variance = truth.given_noise(covariance, 0.5, data["y"])
+    log_prior = stats.norm.logpdf(coefficient) + gamma_of_logs(logs, 1.0, 1.0)
+    values = {"coefficient": known(coefficient), "precision": known(np.exp(logs)), "state": (mean, variance)}
+    return grid.entry(log_evidence + log_prior, values)
+
+
+def two_signals(data):
+    """Each signal is seen with the other one and the noise as correlated noise."""
+    y, signals = data["y"], {"walk": (10.0, 1.0, 0.1), "wave": (1.0, -0.7, 0.5)}
+    covariances = {name: truth.chain_covariance(*of, 30) for name, of in signals.items()}
+    seen = sum(covariances.values()) + 0.1 * np.eye(30)
+    values = {}
+    for name, covariance in covariances.items():
+        gain = np.linalg.solve(seen, covariance).T
+        values[name] = (gain @ y)[None], np.diag(covariance - gain @ covariance)[None]
+    return weighted("closed form", [stats.multivariate_normal(np.zeros(30), seen).logpdf(y)], values)
+
+
+def probit_states(data):
+    x = np.linspace(-12.0, 12.0, 2401)
+    sign, cell = np.where(data["y"], 1.0, -1.0), np.log(x[1] - x[0])
+    first = stats.norm.logpdf(x, 0.0, 10.0) + cell
+    step = stats.norm.logpdf(x, x[:, None] + 0.1, 0.1) + cell
+    return of_chain("state", x, first, step, special.log_ndtr(sign[:, None] * x))
+
+
+def poisson_tracker(data):
+    x = np.linspace(-14.0, 6.0, 2001)
+    cell = np.log(x[1] - x[0])
+    seen = stats.poisson.logpmf(np.array(data["y"])[:, None], np.exp(x))
+    first, step = stats.norm.logpdf(x, 0.0, 10.0) + cell, stats.norm.logpdf(x, x[:, None], np.sqrt(0.1)) + cell
+    return of_chain("log rate", x, first, step, seen)
+
+
+def of_chain(name, x, first, step, seen):
+    """The entry of a chain of one number over the points of a grid."""
+    marginal, log_evidence = truth.smoothed(first, step, seen)
+    if marginal[:, [0, -1]].max() > 1e-8:
+        raise ValueError("the grid ends where the chain has mass")
+    mean = marginal @ x
+    sd = np.sqrt(marginal @ x**2 - mean**2)
+    how = f"forward and backward over a grid of {len(x)} points"
+    return truth.entry(how, {name: {"mean": truth.rounded(mean), "sd": truth.rounded(sd)}}, log_evidence)
+
+
+def hierarchical_gaussian_filter(data):
+    """Both chains on a grid of two dimensions, forward and backward; the step of x depends on the new z."""
+    z, x, y = np.linspace(-7.5, 7.0, 117), np.linspace(-14.0, 10.0, 481), data["y"]
+    step_z = np.exp(stats.norm.logpdf(z, z[:, None], np.sqrt(0.2))) * (z[1] - z[0])
+    step_x = np.exp(stats.norm.logpdf(x, x[:, None], np.exp(0.5 * z)[:, None, None])) * (x[1] - x[0])
+    step_x /= step_x.sum(axis=2).max(axis=1)[:, None, None].clip(1.0)  # narrow steps fall between the points
+    seen = stats.norm.pdf(y[:, None], x, np.sqrt(0.1))
+    forward = np.outer(stats.norm.pdf(z), stats.norm.pdf(x)) * (z[1] - z[0]) * (x[1] - x[0]) * seen[0]
+    forwards, log_evidence = [forward / forward.sum()], np.log(forward.sum())
+    for one in seen[1:]:
+        forward = np.einsum("zx,zxu->zu", step_z.T @ forwards[-1], step_x, optimize=True) * one
+        forwards.append(forward / forward.sum())
+        log_evidence += np.log(forward.sum())
+    backward, marginals = np.ones_like(forward), [forwards[-1]]
+    for one, before in zip(seen[:0:-1], forwards[-2::-1], strict=True):
+        backward = step_z @ np.einsum("zxu,zu->zx", step_x, backward * one, optimize=True)
+        backward /= backward.max()
+        marginals.append(before * backward / np.sum(before * backward))
+    marginal = np.array(marginals[::-1])
+    parameters = {}
+    for name, points, axis in (("z", z, 2), ("x", x, 1)):
+        one = marginal.sum(axis=axis)
+        if one[:, [0, -1]].max() > 1e-6:
+            raise ValueError(f"the grid of {name} ends where it has mass {one[:, [0, -1]].max():.2g}")
+        mean = one @ points
+        sd = np.sqrt(one @ points**2 - mean**2)
+        parameters[name] = {"mean": truth.rounded(mean), "sd": truth.rounded(sd)}
+    return truth.entry("forward and backward over a grid of 117 by 481 points", parameters, log_evidence)
+
+
+def vacuum_cleaner(data):
+    """Gibbs sampling: the whole path by filtering and drawing backward, then the rows of both tables."""
+    floor, belief = np.asarray(data["floor"]), data["belief"]
+
+    def start(rng, chains):
+        move = np.tile(0.1 + 0.7 * np.eye(3), (chains, 1, 1))
+        return {"move": move, "sense": np.tile(belief / belief.sum(axis=1, keepdims=True), (chains, 1, 1))}
+
+    def sweep(rng, s):
+        filtered = [s["sense"][:, :, floor[0]] / 3.0]
+        for seen in floor[1:]:
+            ahead = np.einsum("ci,cij->cj", filtered[-1], s["move"]) * s["sense"][:, :, seen]
+            filtered.append(ahead / ahead.sum(axis=1, keepdims=True))
+        path = [truth.draw_category(rng, np.log(filtered[-1]))]
+        for before in filtered[-2::-1]:
+            to = np.take_along_axis(s["move"], path[-1][:, None, None], 2)[..., 0]
+            path.append(truth.draw_category(rng, np.log(before * to)))
+        state = truth.one_hot(np.stack(path[::-1], axis=1), 3)
+        moved = np.einsum("cti,ctj->cij", state[:, :-1], state[:, 1:])
+        sensed = np.einsum("cti,tj->cij", state, truth.one_hot(floor, 3))
+        move, sense = truth.draw_dirichlet(rng, 1.0 + moved), truth.draw_dirichlet(rng, belief + sensed)
+        return {"move": move, "sense": sense, "state": state}
+
+    return truth.gibbs(start, sweep, lambda s: s, {"state"}, chains=200)
+
+
+def mixture_on_a_line(data):
+    """Gibbs sampling; the classes are told apart by their priors."""
+    x, centre = data["x"], np.array(data["centre"])
+
+    def start(rng, chains):
+        return {"second": np.full(chains, 0.5), "mean": np.tile(centre, (chains, 1)), "precision": np.ones((chains, 2))}
+
+    def sweep(rng, s):
+        off = x[:, None] - s["mean"][:, None]
+        log_share = np.log(np.stack([1.0 - s["second"], s["second"]], axis=1) * np.sqrt(s["precision"]))
+        z = truth.draw_category(rng, log_share[:, None] - 0.5 * s["precision"][:, None] * off**2)
+        member = truth.one_hot(z, 2)
+        count = member.sum(axis=1)
+        variance = 1.0 / (0.25 + s["precision"] * count)
+        mean = variance * (0.25 * centre + s["precision"] * (member * x[:, None]).sum(axis=1))
+        mean = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+        rate = 1.0 + 0.5 * (member * (x[:, None] - mean[:, None]) ** 2).sum(axis=1)
+        precision = rng.gamma(1.0 + 0.5 * count) / rate
+        second = rng.beta(1.0 + count[:, 1], 1.0 + count[:, 0])
+        return {"second": second, "mean": mean, "precision": precision, "z": z}
+
+    return truth.gibbs(start, sweep, lambda s: s, {"z"}, chains=100)
+
+
+# Networks, and other staples ------------------------------------------------------------------------------------------
+
+
+def of_table(probability, *parents):
+    """P(true) by the states of boolean parents."""
+    return np.array(probability)[tuple(parent.astype(int) for parent in parents)]
+
+
+def wet_grass(data):
+    def log_probability(s):
+        log_p = np.log(0.5) + log_bernoulli(s["sprinkler"], np.where(s["cloudy"], 0.1, 0.5))
+        log_p = log_p + log_bernoulli(s["rain"], np.where(s["cloudy"], 0.8, 0.2))
+        return log_p + np.log(of_table(data["p"], s["sprinkler"], s["rain"]))
+
+    return enumerated(["cloudy", "sprinkler", "rain"], log_probability)
+
+
+def burglary(data):
+    def log_probability(s):
+        log_p = log_bernoulli(s["burglary"], 0.001) + log_bernoulli(s["earthquake"], 0.002)
+        log_p = log_p + log_bernoulli(s["alarm"], of_table(data["p"], s["burglary"], s["earthquake"]))
+        return log_p + np.log(np.where(s["alarm"], 0.9 * 0.7, 0.05 * 0.01))
+
+    return enumerated(["burglary", "earthquake", "alarm"], log_probability)
+
+
+def asia(data):
+    def log_probability(s):
+        ill = s["tuberculosis"] | s["cancer"]
+        log_p = np.log(0.01 * 0.5) + log_bernoulli(s["tuberculosis"], 0.05)
+        log_p = log_p + log_bernoulli(s["cancer"], np.where(s["smoker"], 0.1, 0.01))
+        log_p = log_p + log_bernoulli(s["bronchitis"], np.where(s["smoker"], 0.6, 0.3))
+        return log_p + np.log(np.where(ill, 0.02, 0.95) * of_table(data["p"], ill, s["bronchitis"]))
+
+    return enumerated(["smoker", "tuberculosis", "cancer", "bronchitis"], log_probability)
+
+
+def student(data):
+    states = np.array(list(itertools.product(range(2), range(2), range(3))))
+    hard, bright, grade = states.T
+    chances = np.where(hard, 0.4, 0.6) * np.where(bright, 0.3 * 0.8, 0.7 * 0.05)
+    chances = chances * np.array(data["grades"])[hard, bright, grade] * (1.0 - np.array(data["praise"])[grade])
+    values = {"hard": hard, "bright": bright, "grade": truth.one_hot(grade, 3)}
+    return weighted("exact enumeration", np.log(chances), values)
+
+
+def monty_hall(data):
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(data["opens"][:, data["chosen"], data["opened"]] / 9.0)
+    return weighted("exact enumeration", log_weights, {"prize": np.eye(3)})
+
+
+def two_dice(data):
+    first, second = np.array(list(itertools.product(range(6), repeat=2))).T
+    with np.errstate(divide="ignore"):
+        log_weights = np.log((first + second == data["total"]) / 36.0)
+    values = {"first": truth.one_hot(first, 6), "second": truth.one_hot(second, 6), "larger": first > second}
+    return weighted("exact enumeration", log_weights, values)
+
+
+def hamming_code(data):
+    def log_probability(s):
+        sent = {name: sum(s[letter] for letter in name) % 2 for name in ("a", "b", "c", "d", "abd", "acd", "bcd")}
+        right = [np.where(sent[name] == data[f"received {name}"], 0.9, 0.1) for name in sent]
+        return np.log(1.0 / 16.0) + np.log(right).sum(axis=0)
+
+    return enumerated(list("abcd"), log_probability)
+
+
+def noisy_image(data):
+    cells = [(i, j) for i in range(3) for j in range(3)]
+
+    def log_probability(s):
+        log_p = np.zeros(512)
+        for i, j in cells:
+            one = s[f"pixel {i}{j}"]
+            log_p = log_p + np.log(np.where(one == data[f"seen {i}{j}"], 0.7, 0.3) / 2.0)
+            for near in ((i + 1, j), (i, j + 1)):
+                if near in cells:
+                    log_p = log_p + np.log(np.where(one == s[f"pixel {near[0]}{near[1]}"], 0.8, 0.2))
+        return log_p
+
+    return enumerated([f"pixel {i}{j}" for i, j in cells], log_probability)
+
+
+def diagnosis(data):
+    chance = {"flu": 0.1, "cold": 0.2, "allergy": 0.15, "fever by flu": 0.8, "fever by cold": 0.2, "cough by flu": 0.6}
+    chance |= {"cough by cold": 0.5, "sneezing by cold": 0.7, "sneezing by allergy": 0.8, "rash by allergy": 0.3}
+    chance |= {f"{finding} by itself": 0.02 for finding in ("fever", "cough", "sneezing", "rash")}
+
+    def log_probability(s):
+        log_p = sum(log_bernoulli(s[name], p) for name, p in chance.items())
+        for finding in ("fever", "cough", "sneezing", "rash"):
+            found = s[f"{finding} by itself"]
+            for name in ("flu", "cold", "allergy"):
+                if f"{finding} by {name}" in chance:
+                    found = found | (s[name] & s[f"{finding} by {name}"])
+            log_p = log_p + np.log(found == data[finding])
+        return log_p
+
+    return enumerated([*chance], log_probability)
+
+
+def handedness(data):
+    counts = [np.array([np.sum(data[name]), np.sum(~np.array(data[name]))]) for name in ("student", "lecturer")]
+    prior = np.array([0.72, 0.08])
+    apart, alike = [prior + one for one in counts], [prior + counts[0] + counts[1], prior]
+    log_evidence = [sum(special.betaln(*one) for one in case) for case in (apart, alike)]
+    values = {"alike": [0.0, 1.0]}
+    for name, of_apart, of_alike in zip(("of students", "of lecturers"), apart, alike, strict=True):
+        chance = stats.beta(*np.transpose([of_apart, of_alike]))
+        values[name] = chance.mean(), chance.var()
+    log_weights = np.log(0.5) + np.array(log_evidence) - 2.0 * special.betaln(*prior)
+    return weighted("closed form", log_weights, values)
+
+
+def ball_counting(data):
+    """The number and all colours enumerated; given these, draws are independent."""
+    blue = np.array(list(itertools.product([0, 1], repeat=8)))
+    log_weights, blues, counts, picked = [], [], [], []
+    for number in range(8):
+        each = data["pick"][number] * np.where(blue == 1, 0.8, 0.2)
+        log_weights.append(np.log(1.0 / 8.0 / 256.0) + len(data["seen"]) * np.log(each.sum(axis=1)))
+        blues.append(blue)
+        counts.append(np.tile(np.arange(8) == number, (256, 1)))
+        picked.append(np.repeat((each / each.sum(axis=1, keepdims=True))[:, None], len(data["seen"]), axis=1))
+    values = {"count": counts, "blue": blues, "picked": picked}
+    values = {name: np.concatenate(value).astype(float) for name, value in values.items()}
+    return weighted("exact enumeration", np.concatenate(log_weights), values)
+
+
+def spam_filter(data):
+    """The kinds of the three new messages enumerated; given them, all chances are Beta distributed."""
+    spam, has, new = np.asarray(data["spam"]), np.asarray(data["has"]), np.asarray(data["new has"])
+    states, log_weights, shares, chances = np.array(list(itertools.product([0, 1], repeat=3))), [], [], []
+    for state in states:
+        kinds, words = np.concatenate([spam, state]).astype(int), np.concatenate([has, new])
+        share = 1.0 + np.array([np.sum(kinds), np.sum(1 - kinds)])
+        chance = [[1 + np.sum(words[kinds == kind] == one, axis=0) for kind in range(2)] for one in (True, False)]
+        log_weights.append(special.betaln(*share) + special.betaln(*chance).sum())
+        shares.append(share)
+        chances.append(chance)
+    share, chance = stats.beta(*np.transpose(shares)), stats.beta(*np.swapaxes(chances, 0, 1))
+    values = {"spam share": (share.mean(), share.var()), "chance": (chance.mean(), chance.var())}
+    return weighted("exact enumeration", log_weights, values | {"new spam": states.astype(float)})
+
+
+def clutter(data):
+    grid = Grid.of((-40.0, 40.0, 16001))
+    mean = grid.points[0][:, None]
+    signal, noise = stats.norm.logpdf(data["x"], mean, 1.0), stats.norm.logpdf(data["x"], 0.0, np.sqrt(10.0))
+    both = np.logaddexp(signal, noise) + np.log(0.5)
+    values = {"mean": known(mean[:, 0]), "clean": special.expit(signal - noise)}
+    return grid.entry(both.sum(axis=1) + stats.norm.logpdf(mean[:, 0], 0.0, 10.0), values)
+
+
+def two_thermometers(data):
+    grid = Grid.of((-5.0, 5.5, 401), (-5.5, 4.5, 401))
+    precision, reading = np.exp(np.stack(grid.points, axis=1)), np.array(data["reading"])
+    n, total, squares = len(reading), reading.sum(axis=0), (reading**2).sum(axis=0)
+    variance = 1.0 / (0.01 + n * precision.sum(axis=1))
+    mean = variance * (0.2 + precision @ total)
+    log_evidence = 0.5 * n * np.log(precision).sum(axis=1) - 2 * n * truth.LOG_ROOT_2_PI - 0.5 * precision @ squares
+    log_evidence += 0.5 * (np.log(0.01 * variance) + mean**2 / variance - 4.0)
+    log_prior = sum(gamma_of_logs(logs, 2.0, 1.0) for logs in grid.points)
+    return grid.entry(log_evidence + log_prior, {"temperature": (mean, variance), "precision": known(precision)})
+
+
+def tanks(data):
+    """The bound by its excess over the largest number seen, on a grid of its logarithm."""
+    logs = np.linspace(-12.0, 7.0, 20001)
+    largest = max(data["serial"]) + np.exp(logs)
+    log_density = stats.norm.logpdf(largest, 200.0, 100.0) - len(data["serial"]) * np.log(largest)
+    log_weights = log_density + logs + np.log(logs[1] - logs[0])
+    return weighted("quadrature of 20,001 points", log_weights, {"largest": known(largest)})
+
+
+def rainfall(data):
+    grid = Grid.of((-3.0, 3.5, 601), (-4.5, 3.0, 601))
+    shape, rate = np.exp(grid.points)
+    rain = data["rain"]
+    log_likelihood = len(rain) * (shape * np.log(rate) - special.gammaln(shape))
+    log_likelihood += (shape - 1.0) * np.sum(np.log(rain)) - rate * np.sum(rain)
+    log_prior = sum(gamma_of_logs(logs, 2.0, 1.0) for logs in grid.points)
+    return grid.entry(log_likelihood + log_prior, {"shape": known(shape), "rate": known(rate)})
+
+
+def old_faithful(data):
+    """Gibbs sampling, the spreads by draws from a fine grid; kinds are told apart by their means in each draw."""
+    x = np.array(data["minutes"])
+    logs = np.linspace(-4.5, 1.5, 601)
+    log_prior = stats.halfnorm.logpdf(np.exp(logs)) + logs
+
+    def start(rng, chains):
+        z = np.broadcast_to(x > 3.0, (chains, len(x))).astype(int)
+        return {"z": z, "spread": np.full((chains, 2), 0.4)}
+
+    def sweep(rng, s):
+        member = truth.one_hot(s["z"], 2)
+        count, precision = member.sum(axis=1), s["spread"] ** -2.0
+        share = truth.draw_dirichlet(rng, 1.0 + count)
+        variance = 1.0 / (1.0 / 9.0 + precision * count)
+        mean = variance * (3.0 / 9.0 + precision * (member * x[:, None]).sum(axis=1))
+        mean = mean + np.sqrt(variance) * rng.normal(size=mean.shape)
+        off = x[:, None] - mean[:, None]
+        squares = (member * off**2).sum(axis=1)[..., None]
+        log_p = log_prior - count[..., None] * logs - 0.5 * squares * np.exp(-2.0 * logs)
+        spread = np.exp(logs[truth.draw_category(rng, log_p)])
+        log_p = np.log(share / spread)[:, None] - 0.5 * (off / spread[:, None]) ** 2
+        return {"z": truth.draw_category(rng, log_p), "share": share, "mean": mean, "spread": spread}
+
+    def read(s):
+        order = np.argsort(s["mean"], axis=1)
+        found = {name: np.take_along_axis(s[name], order, 1) for name in ("share", "mean", "spread")}
+        return found | {"z": np.take_along_axis(truth.one_hot(s["z"], 2), order[:, None], 2)}
+
+    found = truth.gibbs(start, sweep, read, {"z"}, chains=100)
+    return found | {"permuted": {"share": 0, "mean": 0, "spread": 0, "z": 1}}
 
 
 def main():

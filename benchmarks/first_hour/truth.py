@@ -188,3 +188,38 @@ def draw_gaussian(rng, precision, shift):
 
 def one_hot(classes, count):
     return (np.asarray(classes)[..., None] == np.arange(count)).astype(float)
+
+
+def smoothed(log_first, log_step, log_seen):
+    """Marginals of a chain over the points of a grid, and its log evidence; `log_step` is from row to column."""
+    forward, backward = [log_first + log_seen[0]], [np.zeros_like(log_first)]
+    for seen in log_seen[1:]:
+        forward.append(special.logsumexp(forward[-1][:, None] + log_step, axis=0) + seen)
+    for seen in log_seen[:0:-1]:
+        backward.append(special.logsumexp(log_step + seen + backward[-1], axis=1))
+    joint = np.array(forward) + np.array(backward[::-1])
+    return special.softmax(joint, axis=1), special.logsumexp(forward[-1])
+
+
+def chain_covariance(first, coefficient, variance, length):
+    """Covariances of x_0 with variance `first` and x_t = coefficient x_(t-1) + noise, for arrays of parameters."""
+    coefficient, variance = np.broadcast_arrays(coefficient, variance)
+    root = np.broadcast_to(np.eye(length), (*coefficient.shape, length, length)).copy()
+    for t in range(1, length):
+        root[..., t, :t] = coefficient[..., None] * root[..., t - 1, :t]
+    noise = np.broadcast_to(variance[..., None], (*variance.shape, length)).copy()
+    noise[..., 0] = first
+    return np.einsum("...ts,...s,...us->...tu", root, noise, root, optimize=True)
+
+
+def given_noise(covariance, noise, y):
+    """Of x ~ N(0, covariance) seen as y = x + noise of this variance: log evidence, means and variances."""
+    length = len(y)
+    noise = np.asarray(noise, float)[..., None, None]
+    seen = covariance + noise * np.eye(length)
+    gain = np.linalg.solve(seen, covariance)  # transposed
+    weight = np.linalg.solve(seen, np.broadcast_to(y[:, None], (*seen.shape[:-1], 1)))[..., 0]
+    log_evidence = -0.5 * (np.linalg.slogdet(seen)[1] + weight @ y) - length * LOG_ROOT_2_PI
+    mean = np.einsum("...ts,...s->...t", covariance, weight)
+    variance = np.einsum("...tt->...t", covariance) - np.einsum("...ts,...st->...t", covariance, gain)
+    return log_evidence, mean, variance
