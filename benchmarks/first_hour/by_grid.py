@@ -440,7 +440,7 @@ def crowd_sourcing(data):
 
 
 def chess_through_time(data):
-    prior = truth.chain_covariance(800.0**2, 1.0, 26.0**2, 3)
+    prior = np.linalg.inv(truth.chain_precision(800.0**2, 1.0, 26.0**2, 3))
 
     def margins(skill):
         ahead = skill[:, data["winner"], data["when"]] - skill[:, data["loser"], data["when"]]
@@ -513,7 +513,7 @@ def rotating_target(data):
             root[t, :, s] = turn @ root[t - 1, :, s]
     root = root.reshape(50, 50)
     covariance = root @ np.diag([100.0] * 2 + [0.1] * 48) @ root.T
-    log_evidence, mean, variance = truth.given_noise(covariance, 1.0, y)
+    log_evidence, mean, variance = truth.given_noise(np.linalg.inv(covariance), 1.0, y)
     values = {"state": (mean.reshape(1, 25, 2), variance.reshape(1, 25, 2))}
     return weighted("closed form", [log_evidence], values)
 
@@ -521,18 +521,18 @@ def rotating_target(data):
 def random_walk(data):
     grid = Grid.of((-4.5, 5.0, 61), (-4.5, 4.0, 61))
     steps, noise = np.exp(grid.points)
-    covariance = truth.chain_covariance(100.0, np.ones_like(steps), 1.0 / steps, 40)
-    log_evidence, mean, variance = truth.given_noise(covariance, 1.0 / noise, data["y"])
+    precision = truth.chain_precision(100.0, 1.0, 1.0 / steps, 40)
+    log_evidence, mean, variance = truth.given_noise(precision, 1.0 / noise, data["y"])
     log_prior = sum(gamma_of_logs(logs, 1.0, 1.0) for logs in grid.points)
     values = {"steps": known(steps), "noise": known(noise), "state": (mean, variance)}
     return grid.entry(log_evidence + log_prior, values)
 
 
 def autoregression(data):
-    grid = Grid.of((-0.9, 1.15, 83), (-3.5, 4.5, 81))
+    grid = Grid.of((-1.3, 1.7, 91), (-4.0, 6.0, 91))
     coefficient, logs = grid.points
-    covariance = truth.chain_covariance(10.0, coefficient, np.exp(-logs), 50)
-    log_evidence, mean, variance = truth.given_noise(covariance, 0.5, data["y"])
+    precision = truth.chain_precision(10.0, coefficient, np.exp(-logs), 50)
+    log_evidence, mean, variance = truth.given_noise(precision, 0.5, data["y"])
     log_prior = stats.norm.logpdf(coefficient) + gamma_of_logs(logs, 1.0, 1.0)
     values = {"coefficient": known(coefficient), "precision": known(np.exp(logs)), "state": (mean, variance)}
     return grid.entry(log_evidence + log_prior, values)
@@ -541,7 +541,7 @@ def autoregression(data):
 def two_signals(data):
     """Each signal is seen with the other one and the noise as correlated noise."""
     y, signals = data["y"], {"walk": (10.0, 1.0, 0.1), "wave": (1.0, -0.7, 0.5)}
-    covariances = {name: truth.chain_covariance(*of, 30) for name, of in signals.items()}
+    covariances = {name: np.linalg.inv(truth.chain_precision(*of, 30)) for name, of in signals.items()}
     seen = sum(covariances.values()) + 0.1 * np.eye(30)
     values = {}
     for name, covariance in covariances.items():

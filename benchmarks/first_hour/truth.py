@@ -201,25 +201,23 @@ def smoothed(log_first, log_step, log_seen):
     return special.softmax(joint, axis=1), special.logsumexp(forward[-1])
 
 
-def chain_covariance(first, coefficient, variance, length):
-    """Covariances of x_0 with variance `first` and x_t = coefficient x_(t-1) + noise, for arrays of parameters."""
-    coefficient, variance = np.broadcast_arrays(coefficient, variance)
+def chain_precision(first, coefficient, variance, length):
+    """Precisions of x_0 with variance `first` and x_t = coefficient x_(t-1) + noise, for arrays of parameters."""
+    coefficient, variance = np.broadcast_arrays(coefficient, np.asarray(variance, float))
     root = np.broadcast_to(np.eye(length), (*coefficient.shape, length, length)).copy()
-    for t in range(1, length):
-        root[..., t, :t] = coefficient[..., None] * root[..., t - 1, :t]
-    noise = np.broadcast_to(variance[..., None], (*variance.shape, length)).copy()
-    noise[..., 0] = first
-    return np.einsum("...ts,...s,...us->...tu", root, noise, root, optimize=True)
+    later = np.arange(1, length)
+    root[..., later, later - 1] = -coefficient[..., None]
+    weight = np.broadcast_to(1.0 / variance[..., None], (*variance.shape, length)).copy()
+    weight[..., 0] = 1.0 / first
+    return np.swapaxes(root, -1, -2) @ (weight[..., None] * root)
 
 
-def given_noise(covariance, noise, y):
-    """Of x ~ N(0, covariance) seen as y = x + noise of this variance: log evidence, means and variances."""
-    length = len(y)
-    noise = np.asarray(noise, float)[..., None, None]
-    seen = covariance + noise * np.eye(length)
-    gain = np.linalg.solve(seen, covariance)  # transposed
-    weight = np.linalg.solve(seen, np.broadcast_to(y[:, None], (*seen.shape[:-1], 1)))[..., 0]
-    log_evidence = -0.5 * (np.linalg.slogdet(seen)[1] + weight @ y) - length * LOG_ROOT_2_PI
-    mean = np.einsum("...ts,...s->...t", covariance, weight)
-    variance = np.einsum("...tt->...t", covariance) - np.einsum("...ts,...st->...t", covariance, gain)
-    return log_evidence, mean, variance
+def given_noise(precision, noise, y):
+    """Of x ~ N(0, 1 / precision) seen as y = x + noise of this variance: log evidence, means and variances."""
+    noise = np.broadcast_to(noise, precision.shape[:-2])[..., None]
+    covariance = np.linalg.inv(precision + np.eye(len(y)) / noise[..., None])
+    mean = covariance @ y / noise
+    log_determinants = np.linalg.slogdet(precision)[1] + np.linalg.slogdet(covariance)[1]
+    log_evidence = 0.5 * log_determinants - 0.5 * ((y - mean) / noise) @ y
+    log_evidence -= len(y) * (LOG_ROOT_2_PI + 0.5 * np.log(noise[..., 0]))
+    return log_evidence, mean, np.einsum("...tt->...t", covariance)
