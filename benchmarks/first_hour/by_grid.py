@@ -49,6 +49,11 @@ def gamma_of_logs(logs, shape, rate):
     return stats.gamma.logpdf(np.exp(logs), shape, scale=1.0 / rate) + logs
 
 
+def logit_beta(logits, a, b):
+    """The log density of the log odds of a Beta variable."""
+    return a * special.log_expit(logits) + b * special.log_expit(-logits) - special.betaln(a, b)
+
+
 def given_precision(precision, x, mean, variance):
     """Of Gaussian data with a known precision and a Gaussian prior of their mean: evidence, mean, variance."""
     n, total = len(x), np.sum(x)
@@ -130,7 +135,34 @@ def mixture_of_gaussians(data):
         found["precision"] = np.take_along_axis(s["precision"], order[..., None, None], 1)
         return found | {"z": np.take_along_axis(truth.one_hot(s["z"], 2), order[:, None], 2)}
 
-    found = truth.gibbs(start, sweep, read, {"z"}, chains=100, draws=2000)
+    def parts(theta):
+        """Shares, means, lower triangular roots of the precisions with the logarithms of their diagonals."""
+        share = np.stack([theta[:, 0], -theta[:, 0]], axis=1)
+        root = np.zeros((len(theta), 2, 2, 2))
+        root[..., 0, 0], root[..., 1, 1] = np.exp(theta[:, 5:7]), np.exp(theta[:, 7:9])
+        root[..., 1, 0] = theta[:, 9:11]
+        return share, theta[:, 1:5].reshape(-1, 2, 2), root
+
+    def log_density(theta):
+        share, mean, root = parts(theta)
+        scaled = np.einsum("pkde,pnkd->pnke", root, x[None, :, None] - mean[:, None])
+        logs = theta[:, 5:7] + theta[:, 7:9]  # half the log determinants
+        each = special.log_expit(share)[:, None] + logs[:, None] - 0.5 * (scaled**2).sum(axis=3) - np.log(2.0 * np.pi)
+        log_p = special.logsumexp(each, axis=2).sum(axis=1) + special.log_expit(share).sum(axis=1)
+        log_p = log_p + stats.norm.logpdf(mean, 0.0, 10.0).sum(axis=(1, 2))
+        trace = 4.0 * (root**2).sum(axis=(2, 3))
+        wishart = logs - 0.5 * trace + 4.0 * np.log(4.0) - 4.0 * np.log(2.0) - special.multigammaln(2.0, 2)
+        jacobian = 2.0 * np.log(2.0) + 3.0 * theta[:, 5:7] + 2.0 * theta[:, 7:9]
+        return log_p + (wishart + jacobian).sum(axis=1)
+
+    def values(theta):
+        share, mean, root = parts(theta)
+        precision = root @ np.swapaxes(root, -1, -2)
+        return {"weights": known(special.expit(share)), "mean": known(mean), "precision": known(precision)}
+
+    start_at = [0.4, 2.0, 3.0, 7.0, 5.0, -0.5, -0.5, -0.2, -0.5, 0.0, 0.0]
+    integrated = truth.importance(log_density, start_at, values)
+    found = truth.agreed(truth.gibbs(start, sweep, read, {"z"}, chains=100, draws=4000), integrated, orders=2)
     return found | {"permuted": {"weights": 0, "mean": 0, "precision": 0, "z": 1}}
 
 
@@ -220,7 +252,16 @@ def difficulty_and_ability(data):
     def read(s):
         return s | {"key": truth.one_hot(s["key"], 4)}
 
-    return truth.gibbs(start, sweep, read, {"key", "knows it"}, chains=100, draws=5000)
+    def log_density(theta):
+        knows = special.ndtr(theta[:, :students, None] - theta[:, None, students:])[..., None]
+        each = np.log(knows * matches + (1.0 - knows) / 4.0).sum(axis=1) + np.log(0.25)
+        return special.logsumexp(each, axis=2).sum(axis=1) + stats.norm.logpdf(theta).sum(axis=1)
+
+    def values(theta):
+        return {"ability": known(theta[:, :students]), "difficulty": known(theta[:, students:])}
+
+    integrated = truth.importance(log_density, np.zeros(18), values, count=2**16)
+    return truth.agreed(truth.gibbs(start, sweep, read, {"key", "knows it"}, chains=100, draws=5000), integrated)
 
 
 def gaussian_process_classifier(data):
@@ -277,7 +318,20 @@ def recommender(data):
         bias[:, 2:] = style_and_bias[:, 2:, 2]
         return {"taste": taste, "style": style, "bias": bias}
 
-    return truth.gibbs(start, sweep, lambda s: s, chains=100, draws=5000)
+    def log_density(theta):
+        """Styles of four films and all biases; given them the stars of a user are jointly Gaussian."""
+        style = np.concatenate([np.broadcast_to(np.eye(2), (len(theta), 2, 2)), theta[:, :8].reshape(-1, 4, 2)], axis=1)
+        log_p = stats.norm.logpdf(theta).sum(axis=1)
+        for user in range(10):
+            seen = what[who == user]
+            off = stars[who == user] - theta[:, 8:][:, seen]
+            covariance = style[:, seen] @ np.swapaxes(style[:, seen], 1, 2) + 0.5 * np.eye(len(seen))
+            solved = np.linalg.solve(covariance, off[..., None])[..., 0]
+            log_p = log_p - 0.5 * (np.sum(off * solved, axis=1) + np.linalg.slogdet(covariance)[1])
+        return log_p - len(stars) * truth.LOG_ROOT_2_PI
+
+    integrated = truth.importance(log_density, np.zeros(14), lambda theta: {"bias": known(theta[:, 8:])}, count=2**16)
+    return truth.agreed(truth.gibbs(start, sweep, lambda s: s, chains=100, draws=5000), integrated)
 
 
 # Model-Based Machine Learning -----------------------------------------------------------------------------------------
@@ -321,7 +375,16 @@ def assessing_skills(data):
         skills = {"csharp": states[s["state"], 0], "sql": states[s["state"], 1]}
         return skills | {f"guess {i}": s["guess"][:, i] for i in range(6)}
 
-    return truth.gibbs(start, sweep, read, {"csharp", "sql"})
+    def log_density(theta):
+        chance = np.where(able, 0.9, special.expit(theta)[:, None])[:, None]
+        each = special.logsumexp(log_bernoulli(correct[:, None], chance).sum(axis=-1) + np.log(0.25), axis=2)
+        return each.sum(axis=1) + logit_beta(theta, 2.5, 7.5).sum(axis=1)
+
+    def values(theta):
+        return {f"guess {i}": known(special.expit(theta[:, i])) for i in range(6)}
+
+    integrated = truth.importance(log_density, np.full(6, -1.0), values, count=2**15)
+    return truth.agreed(truth.gibbs(start, sweep, read, {"csharp", "sql"}), integrated)
 
 
 def of_prior(mean, variance, noise, plays):
@@ -416,7 +479,21 @@ def childhood_asthma(data):
             positive[:, state] = rng.beta(prior[state, 0] + yes, prior[state, 1] + no)
         return {"first": first, "stays": stays, "positive": positive, "sensitised": course}
 
-    return truth.gibbs(start, sweep, lambda s: s, {"sensitised"}, chains=100)
+    def log_density(theta):
+        chance = special.expit(theta)
+        log_p = log_bernoulli(courses[:, 0] == 1, chance[:, :1])
+        log_p = log_p + log_bernoulli(courses[:, 1:] == 1, chance[:, 1:3][:, courses[:, :-1]]).sum(axis=2)
+        seen = log_bernoulli(test[:, None], chance[:, 3:][:, None][:, :, courses]).sum(axis=3)
+        each = special.logsumexp(log_p[:, None] + seen, axis=2).sum(axis=1)
+        a, b = np.array([1, 1, 1, *data["yes"]]), np.array([1, 1, 1, *data["no"]])
+        return each + logit_beta(theta, a, b).sum(axis=1)
+
+    def values(theta):
+        chance = special.expit(theta)
+        return {"first": known(chance[:, 0]), "stays": known(chance[:, 1:3]), "positive": known(chance[:, 3:])}
+
+    integrated = truth.importance(log_density, [-1.5, -1.5, 1.5, -2.5, 2.5], values, count=2**14)
+    return truth.agreed(truth.gibbs(start, sweep, lambda s: s, {"sensitised"}, chains=100), integrated)
 
 
 def crowd_sourcing(data):
@@ -630,7 +707,41 @@ def vacuum_cleaner(data):
         move, sense = truth.draw_dirichlet(rng, 1.0 + moved), truth.draw_dirichlet(rng, belief + sensed)
         return {"move": move, "sense": sense, "state": state}
 
-    return truth.gibbs(start, sweep, lambda s: s, {"state"}, chains=200)
+    def tables(theta):
+        """Rows of both tables, whose logarithms over that of the last entry are theta."""
+        logs = np.concatenate([theta.reshape(-1, 6, 2), np.zeros((len(theta), 6, 1))], axis=2)
+        return special.softmax(logs, axis=2)[:, :3], special.softmax(logs, axis=2)[:, 3:]
+
+    def log_density(theta):
+        move, sense = tables(theta)
+        prior = np.concatenate([np.ones((3, 3)), belief])
+        log_p = (prior * np.log(np.concatenate([move, sense], axis=1))).sum(axis=(1, 2))
+        log_p = log_p + np.sum(special.gammaln(prior.sum(axis=1)) - special.gammaln(prior).sum(axis=1))
+        ahead = np.full((len(theta), 3), 1.0 / 3.0)
+        for t, seen in enumerate(floor):
+            ahead = (np.einsum("pi,pij->pj", ahead, move) if t else ahead) * sense[:, :, seen]
+            log_p = log_p + np.log(ahead.sum(axis=1))
+            ahead = ahead / ahead.sum(axis=1, keepdims=True)
+        return log_p
+
+    def values(theta):
+        move, sense = tables(theta)
+        return {"move": known(move), "sense": known(sense)}
+
+    start_at = np.log(np.concatenate([0.1 + 0.7 * np.eye(3), belief / 12.0]))
+    integrated = truth.importance(log_density, (start_at[:, :2] - start_at[:, 2:]).ravel(), values, count=2**17)
+    return truth.agreed(truth.gibbs(start, sweep, lambda s: s, {"state"}, chains=200), integrated)
+
+
+def mixture_summed(x, log_prior):
+    """Two Gaussians on a line with classes summed out; theta: logit of the first share, means, logs of the sds."""
+
+    def log_density(theta):
+        log_share = np.stack([special.log_expit(theta[:, 0]), special.log_expit(-theta[:, 0])], axis=1)
+        each = log_share[:, None] + stats.norm.logpdf(x[:, None], theta[:, None, 1:3], np.exp(theta[:, None, 3:]))
+        return special.logsumexp(each, axis=2).sum(axis=1) + log_share.sum(axis=1) + log_prior(theta)
+
+    return log_density
 
 
 def mixture_on_a_line(data):
@@ -654,7 +765,17 @@ def mixture_on_a_line(data):
         second = rng.beta(1.0 + count[:, 1], 1.0 + count[:, 0])
         return {"second": second, "mean": mean, "precision": precision, "z": z}
 
-    return truth.gibbs(start, sweep, lambda s: s, {"z"}, chains=100)
+    def log_prior(theta):
+        logs = -2.0 * theta[:, 3:]
+        return (stats.norm.logpdf(theta[:, 1:3], centre, 2.0) + gamma_of_logs(logs, 1.0, 1.0) + np.log(2.0)).sum(axis=1)
+
+    def values(theta):
+        found = {"second": known(special.expit(-theta[:, 0])), "mean": known(theta[:, 1:3])}
+        return found | {"precision": known(np.exp(-2.0 * theta[:, 3:]))}
+
+    log_density = mixture_summed(x, log_prior)
+    integrated = truth.importance(log_density, [-0.7, -2.0, 7.0, 0.0, 0.3], values)
+    return truth.agreed(truth.gibbs(start, sweep, lambda s: s, {"z"}, chains=100), integrated)
 
 
 # Networks, and other staples ------------------------------------------------------------------------------------------
@@ -873,7 +994,17 @@ def old_faithful(data):
         found = {name: np.take_along_axis(s[name], order, 1) for name in ("share", "mean", "spread")}
         return found | {"z": np.take_along_axis(truth.one_hot(s["z"], 2), order[:, None], 2)}
 
-    found = truth.gibbs(start, sweep, read, {"z"}, chains=100)
+    def log_prior_of(theta):
+        means = stats.norm.logpdf(theta[:, 1:3], 3.0, 3.0)
+        return (means + stats.halfnorm.logpdf(np.exp(theta[:, 3:])) + theta[:, 3:]).sum(axis=1)
+
+    def values(theta):
+        share = special.expit(np.stack([theta[:, 0], -theta[:, 0]], axis=1))
+        return {"share": known(share), "mean": known(theta[:, 1:3]), "spread": known(np.exp(theta[:, 3:]))}
+
+    log_density = mixture_summed(x, log_prior_of)
+    integrated = truth.importance(log_density, [-0.6, 1.9, 4.2, -1.7, -0.7], values)
+    found = truth.agreed(truth.gibbs(start, sweep, read, {"z"}, chains=100), integrated, orders=2)
     return found | {"permuted": {"share": 0, "mean": 0, "spread": 0, "z": 1}}
 
 

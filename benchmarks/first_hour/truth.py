@@ -221,3 +221,18 @@ def given_noise(precision, noise, y):
     log_evidence = 0.5 * log_determinants - 0.5 * ((y - mean) / noise) @ y
     log_evidence -= len(y) * (LOG_ROOT_2_PI + 0.5 * np.log(noise[..., 0]))
     return log_evidence, mean, np.einsum("...tt->...t", covariance)
+
+
+def agreed(sampled, integrated, orders=1):
+    """A sampled entry with the evidence of an integrated one, after a check that both have the same moments.
+
+    `orders` is the number of equivalent orders of the classes, of which the integrated one has seen one.
+    """
+    for name, truth in integrated["parameters"].items():
+        found = sampled["parameters"][name]
+        mean, sd = np.array(truth["mean"]), np.array(truth["sd"])
+        off, ratio = np.abs(np.array(found["mean"]) - mean) / sd, np.array(found["sd"]) / sd
+        if off.max() > 0.04 or np.abs(ratio - 1.0).max() > 0.04:
+            raise ValueError(f"{name}: means differ by {off.max():.3f} sd, sds by a factor of {ratio.ravel()}")
+    how = integrated["how"] + (f", times {orders} orders of the classes" if orders > 1 else "")
+    return sampled | {"log_evidence": integrated["log_evidence"] + np.log(orders), "evidence_how": how}
