@@ -117,7 +117,7 @@ def verdict_of(posterior):
 
 
 def run(file, function):
-    """The default call of one model, timed and compared; an error of the library is a result as well."""
+    """The default call of one model, timed and compared; an error is a result as well."""
     model, data, *options = function()
     reference = reference_of(file, function.__name__)
     harness._forget()
@@ -126,8 +126,9 @@ def run(file, function):
         warnings.simplefilter("always")
         try:
             posterior = cv.infer(model, data, **(options[0] if options else {}))
-        except cv.CavityError as error:
-            return {"file": file, "mark": "failed", "error": str(error), "seconds": harness.cpu_seconds() - before}
+        except Exception as error:  # whatever stops the call is a result of the table, not its end
+            said = f"{type(error).__name__}: {error}"
+            return {"file": file, "mark": "failed", "error": said, "seconds": harness.cpu_seconds() - before}
         seconds = harness.cpu_seconds() - before
         warned = [str(one.message) for one in caught if issubclass(one.category, cv.CavityWarning)]
         worst, says = compared(posterior, reference), verdict_of(posterior)
@@ -158,7 +159,7 @@ def doubted(found):
 
 def row(name, found):
     if found["mark"] == "failed":
-        return f"| {name} | failed |  |  |  |  | refused | yes | {found['seconds']:.1f} |"
+        return f"| {name} | failed |  |  |  |  | {found['error'].split(':')[0]} | yes | {found['seconds']:.1f} |"
     worst = found["worst"]
     cells = [f"{worst[kind]['value']:.2f} ({worst[kind]['of']})" if kind in worst else "" for kind in RIGHT]
     off = "" if found["evidence_off"] is None else f"{found['evidence_off']:+.3f}"
@@ -184,7 +185,15 @@ def table(results):
     head = ["model", "mark", "mean off by (sd)", "sd ratio", "probability off by", "evidence off by (nats)"]
     head += ["says", "warned", "CPU seconds"]
     top = [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head))]
-    return "\n".join([summary(results), "", *top, *(row(name, found) for name, found in results.items())])
+    rows = [row(name, found) for name, found in results.items()]
+    return "\n".join([summary(results), "", *top, *rows, *refusals(results)])
+
+
+def refusals(results):
+    """What was refused as it was first written, with the message."""
+    notes = {name: reference_of(found["file"], name).get("refused") for name, found in results.items()}
+    lines = [f"* {name}: {note}" for name, note in notes.items() if note]
+    return ["", "Refused as first written, and so in the nearest form that runs:", "", *lines] if lines else []
 
 
 def write(results):
