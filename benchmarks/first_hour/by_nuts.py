@@ -21,7 +21,7 @@ import numpy as np
 import scipy.optimize
 import second_opinions
 from numpyro import diagnostics
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer import MCMC, NUTS, init_to_uniform
 
 import cavity as cv
 
@@ -85,6 +85,16 @@ EASIER = {
     },
     "volatility_random_walk": {"h": walk(lambda v: (0.0, 1.0), lambda v: v["step"])},
     "poisson_level": {"level": walk(lambda v: (1.0, 1.0), lambda v: v["step"])},
+    "dyes": {"mu": away(lambda v: v["theta"], lambda v: v["between"])},
+    "equiv": {"delta": away(zero, lambda v: v["sd_subject"])},
+    "seeds": {"b": away(zero, lambda v: v["sigma"])},
+    "surgical": {"b": away(lambda v: v["mu"], lambda v: v["tau"] ** -0.5)},
+    "salm": {"lambda": away(zero, lambda v: v["tau"] ** -0.5)},
+    "epil": {
+        "b1": away(zero, lambda v: v["tau.patient"] ** -0.5),
+        "b": away(zero, lambda v: v["tau.visit"] ** -0.5),
+    },
+    "blocker": {"delta": away(lambda v: v["d"], lambda v: v["sigma"])},
     "local_level": {"level": walk(lambda v: (10.0, 5.0), lambda v: v["step"])},
 }
 
@@ -175,7 +185,7 @@ def log_evidence(target, z, seed):
     rng = np.random.default_rng(seed)
     z = z.reshape(-1, z.shape[-1])[rng.permutation(z.shape[0] * z.shape[1])]
     fit, used = np.array_split(z, 2)
-    used = used[: 10 * int(1000)]
+    used = used[: 10 * 1000]
     mean, lower = fit.mean(0), np.linalg.cholesky(np.atleast_2d(np.cov(fit.T)))
     proposed = mean + rng.normal(size=used.shape) @ lower.T
 
@@ -199,29 +209,55 @@ def log_evidence(target, z, seed):
 
 def referenced(name, model, data, draws, seed=0):
     """The entry of the json file, and whether NUTS has mixed."""
+    if name in second_opinions.ALONE:
+        return by_program(name, model, data, draws, seed)
     target = Target(name, model, data)
     z, divergences = sampled(target, draws, seed)
     flat = jnp.asarray(z.reshape(-1, z.shape[-1]))
     values = jax.tree.map(np.asarray, jax.jit(lambda x: jax.lax.map(target.values, x, batch_size=1000))(flat))
-    parameters, rhat, size = {}, 1.0, np.inf
-    for variable, array in values.items():
-        chains = array.reshape(CHAINS, draws, -1)
-        moving = chains.std(axis=(0, 1)) > 0  # entries that are known do not move
-        sd = np.where(moving, chains.std(axis=(0, 1), ddof=1), 0.0).reshape(array.shape[1:])
-        parameters[variable] = {"mean": array.mean(0).tolist(), "sd": sd.tolist()}
-        rhat = max(rhat, float(np.max(diagnostics.split_gelman_rubin(chains[:, :, moving]))))
-        size = min(size, float(np.min(diagnostics.effective_sample_size(chains[:, :, moving]))))
-    how = (
-        f"NUTS, {CHAINS} chains of {draws:,} draws after {WARMUP:,}, seed {seed}, largest R-hat {rhat:.4f}, smallest "
-        f"effective size {size:,.0f}, {divergences} divergences"
-    )
-    entry = {"how": how, "parameters": parameters, "log_evidence": None, "evidence_how": None}
+    chains = {n: a.reshape(CHAINS, draws, *a.shape[1:]) for n, a in values.items()}
+    entry, mixed = summary(chains, divergences, seed)
     if target.dimension <= MOST_EVIDENCE:
         found, error = log_evidence(target, z, seed)
         if error < EVIDENCE_ERROR:
             entry |= {"log_evidence": found, "evidence_how": f"bridge sampling, standard error {error:.4f}"}
     if name in second_opinions.PROGRAMS:
         entry["second_opinion"] = second_opinion(name, target, data, values)
+    for variable in target.density.summed:
+        entry["parameters"][variable] = {"mean": second_opinions.averaged(name, data, values, variable).tolist()}
+    return entry, mixed
+
+
+def by_program(name, model, data, draws, seed):
+    """From the NumPyro program itself, where the model's own density has jumps."""
+    program = second_opinions.ALONE[name]
+    given = {n: jnp.asarray(a) for n, a in data.items()}
+    kernel = NUTS(program, target_accept_prob=0.9, init_strategy=init_to_uniform(radius=0.5))
+    sampler = MCMC(
+        kernel, num_warmup=WARMUP, num_samples=draws, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
+    )
+    sampler.run(jax.random.key(seed), given, extra_fields=("diverging",))
+    chains = {n: np.asarray(a) for n, a in sampler.get_samples(group_by_chain=True).items() if n in model.randoms}
+    entry, mixed = summary(chains, int(np.sum(sampler.get_extra_fields()["diverging"])), seed)
+    entry["second_opinion"] = "the NumPyro program itself is what was sampled: the model's own density has jumps"
+    return entry, mixed
+
+
+def summary(chains, divergences, seed):
+    """Means and standard deviations of arrays of chains + draws + the variable's shape, and whether they have mixed."""
+    parameters, rhat, size = {}, 1.0, np.inf
+    for variable, array in chains.items():
+        flat = array.reshape(*array.shape[:2], -1)
+        moving = flat.std(axis=(0, 1)) > 0  # entries that are known do not move
+        mean, sd = flat.mean((0, 1)), np.where(moving, flat.std((0, 1), ddof=1), 0.0)
+        parameters[variable] = {key: a.reshape(array.shape[2:]).tolist() for key, a in (("mean", mean), ("sd", sd))}
+        rhat = max(rhat, float(np.max(diagnostics.split_gelman_rubin(flat[:, :, moving]))))
+        size = min(size, float(np.min(diagnostics.effective_sample_size(flat[:, :, moving]))))
+    how = (
+        f"NUTS, {CHAINS} chains of {array.shape[1]:,} draws after {WARMUP:,}, seed {seed}, largest R-hat {rhat:.4f}, "
+        f"smallest effective size {size:,.0f}, {divergences} divergences"
+    )
+    entry = {"how": how, "parameters": parameters, "log_evidence": None, "evidence_how": None}
     return entry, rhat < LARGEST_RHAT and size > FEWEST
 
 

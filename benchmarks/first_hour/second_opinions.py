@@ -1,15 +1,17 @@
 """NumPyro programs of some models of this folder, written from their sources and not from the programs beside them.
 
-`by_nuts.py` holds the log density of each model against that of its second program, so that a reference does not rest on
-this library's own densities alone. The sites have the names of the model's variables.
+`by_nuts.py` holds the log density of each model against that of its second program, so that a reference does not rest
+on this library's own densities alone. The sites have the names of the model's variables.
 """
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from jax.scipy.special import expit, logsumexp
 from jax.scipy.stats import norm
-from numpyro import sample
+from numpyro import handlers, sample
 from numpyro.infer import util
 
 
@@ -17,6 +19,17 @@ def log_density(name, data, values):
     """The joint log density of a program at `values` of its latent variables."""
     data = {key: jnp.asarray(array) for key, array in data.items()}
     return float(util.log_density(PROGRAMS[name], (data,), {}, values)[0])
+
+
+def averaged(name, data, values, variable):
+    """The mean over draws of what a program calls `variable`: the probabilities of what it sums out."""
+    data = {key: jnp.asarray(array) for key, array in data.items()}
+
+    def at(draw):
+        program = handlers.substitute(handlers.seed(PROGRAMS[name], 0), draw)
+        return handlers.trace(program).get_trace(data)[variable]["value"]
+
+    return np.asarray(jax.jit(lambda draws: jax.lax.map(at, draws, batch_size=1000))(values)).mean(0)
 
 
 def normal(name, mean, sd, **options):
@@ -75,19 +88,44 @@ def negative_binomial_regression(d):
 
 
 def ordinal_probit(d):
-    score = normal("slope", 0.0, 2.0) * d["x"]
-    first, gap = normal("first", 0.0, 2.0), sample("gap", dist.Gamma(2.0, 1.0))
-    ends = jnp.array([norm.cdf(first - score), norm.cdf(first + gap - score)])
-    p = jnp.array([ends[0], ends[1] - ends[0], 1.0 - ends[1]])
-    numpyro.factor("y", jnp.log(p[d["y"], jnp.arange(len(score))]).sum())
+    """The score is the quantile of a uniform number between the ends of its interval."""
+    mean = normal("slope", 0.0, 2.0) * d["x"]
+    cuts = jnp.array([-jnp.inf, normal("first", -0.5, 1.0), normal("second", 0.5, 1.0), jnp.inf])
+    y = d["above first"].astype(int) + d["above second"].astype(int)
+    low, high = norm.cdf(cuts[y] - mean), norm.cdf(cuts[y + 1] - mean)
+    numpyro.factor("y", jnp.where(high > low, jnp.log(jnp.maximum(high - low, 1e-300)), -jnp.inf).sum())
+    u = many("u", dist.Uniform(0.0, 1.0), len(mean))
+    numpyro.deterministic("score", mean + norm.ppf(low + u * (high - low)))
+
+
+def censored_measurements(d):
+    mu, sigma = normal("mu", 0.0, 5.0), sample("sigma", dist.HalfNormal(2.0))
+    normal("y", mu, sigma, obs=d["y"])
+    gap = sample("gap", dist.ImproperUniform(dist.constraints.positive, (40 - len(d["y"]),), ()).to_event(1))
+    below = numpyro.deterministic("below", 0.5 - gap)
+    numpyro.factor("hidden", dist.Normal(mu, sigma).log_prob(below).sum())
+
+
+def coal_mining(d):
+    early, late = sample("early", dist.Gamma(1.0, 1.0)), sample("late", dist.Gamma(1.0, 1.0))
+    first = jnp.append(0.0, jnp.cumsum(dist.Poisson(early).log_prob(d["y"])))
+    second = jnp.append(0.0, jnp.cumsum(dist.Poisson(late).log_prob(d["y"])))
+    each = (first + second[-1] - second)[: len(d["y"])] - jnp.log(len(d["y"]))  # change = 0, 1, ..., 110
+    numpyro.factor("y", logsumexp(each))
+    numpyro.deterministic("change", jnp.exp(each - logsumexp(each)))
+
+
+def summed_out(name, first, second):
+    """Both cases of a boolean, summed out, and its probability of the first."""
+    both = jnp.logaddexp(first, second)
+    numpyro.deterministic(name, jnp.exp(first - both))
+    numpyro.factor(f"{name} summed out", both.sum())
 
 
 def zero_inflated_poisson(d):
     theta, rate = sample("theta", dist.Beta(1.0, 1.0)), sample("rate", dist.Gamma(2.0, 0.5))
-    both = jnp.array(
-        [jnp.log(theta) + dist.Poisson(1e-9).log_prob(d["y"]), jnp.log1p(-theta) + dist.Poisson(rate).log_prob(d["y"])]
-    )
-    numpyro.factor("y", logsumexp(both, axis=0).sum())
+    none = jnp.log(theta) + dist.Poisson(1e-9).log_prob(d["y"])
+    summed_out("zero", none, jnp.log1p(-theta) + dist.Poisson(rate).log_prob(d["y"]))
 
 
 def beta_regression(d):
@@ -189,9 +227,86 @@ def gaussian_mixture(d):
     mu = sample("mu", dist.Normal(jnp.array([-2.0, 2.0]), 1.0).to_event(1))
     sigma = many("sigma", dist.HalfNormal(2.0), 2)
     parts = jnp.log(weights) + dist.Normal(mu, sigma).log_prob(d["y"][:, None])
-    numpyro.factor("y", logsumexp(parts, axis=1).sum())
+    each = logsumexp(parts, axis=1)
+    numpyro.deterministic("z", jnp.exp(parts - each[:, None]))
+    numpyro.factor("y", each.sum())
 
 
+RATS_AGE = jnp.array([-14.0, -7.0, 0.0, 7.0, 14.0])
+
+
+def rats(d):
+    centre = [normal(name, 0.0, 1000.0) for name in ("alpha.c", "beta.c")]
+    tau = [sample(f"tau.{name}", dist.Gamma(0.001, 0.001)) for name in ("alpha", "beta", "y")]
+    alpha = many("alpha", dist.Normal(centre[0], tau[0] ** -0.5), 30)
+    beta = many("beta", dist.Normal(centre[1], tau[1] ** -0.5), 30)
+    normal("y", alpha[:, None] + beta[:, None] * RATS_AGE, tau[2] ** -0.5, obs=d["y"])
+
+
+def dyes(d):
+    theta = normal("theta", 1500.0, 1000.0)
+    between, within = (sample(name, dist.HalfCauchy(50.0)) for name in ("between", "within"))
+    normal("y", many("mu", dist.Normal(theta, between), 6)[:, None], within, obs=d["y"])
+
+
+def stacks_student(d):
+    beta = many("beta", dist.Normal(0.0, 100.0), 4)
+    sample("y", dist.StudentT(4.0, d["x"] @ beta, sample("scale", dist.HalfCauchy(5.0))), obs=d["y"])
+
+
+def pump(d):
+    alpha, beta = sample("alpha", dist.Gamma(1.0, 1.0)), sample("beta", dist.Gamma(0.1, 1.0))
+    sample("x", dist.Poisson(many("theta", dist.Gamma(alpha, beta), 10) * d["t"]), obs=d["x"])
+
+
+def seeds(d):
+    alpha, sigma = many("alpha", dist.Normal(0.0, 10.0), 4), sample("sigma", dist.HalfNormal(1.0))
+    score = d["x"] @ alpha + many("b", dist.Normal(0.0, sigma), 21)
+    sample("r", dist.Binomial(d["n"], logits=score), obs=d["r"])
+
+
+def surgical(d):
+    mu, tau = normal("mu", 0.0, 1000.0), sample("tau", dist.Gamma(0.001, 0.001))
+    sample("r", dist.Binomial(d["n"], logits=many("b", dist.Normal(mu, tau**-0.5), 12)), obs=d["r"])
+
+
+def epil(d):
+    beta, last = many("beta", dist.Normal(0.0, 100.0), 5), normal("last", 0.0, 100.0)
+    tau = [sample(f"tau.{name}", dist.Gamma(0.001, 0.001)) for name in ("patient", "visit")]
+    b1, b = many("b1", dist.Normal(0.0, tau[0] ** -0.5), 59), many("b", dist.Normal(0.0, tau[1] ** -0.5), 59, 4)
+    sample("y", dist.Poisson(jnp.exp((d["x"] @ beta + b1)[:, None] + last * d["fourth"] + b)), obs=d["y"])
+
+
+def blocker(d):
+    mean, sigma = normal("d", 0.0, 10.0), sample("sigma", dist.HalfNormal(1.0))
+    mu, delta = many("mu", dist.Normal(0.0, 10.0), 22), many("delta", dist.Normal(mean, sigma), 22)
+    sample("rc", dist.Binomial(d["nc"], logits=mu), obs=d["rc"])
+    sample("rt", dist.Binomial(d["nt"], logits=mu + delta), obs=d["rt"])
+
+
+def hearts(d):
+    logit_p, logit_cured = normal("alpha", 0.0, 10.0), normal("delta", 0.0, 10.0)
+    none = dist.Binomial(d["t"], 1e-9).log_prob(d["y"]) - jnp.log1p(jnp.exp(-logit_cured))
+    some = dist.Binomial(d["t"], logits=logit_p).log_prob(d["y"]) - jnp.log1p(jnp.exp(logit_cured))
+    summed_out("cured", none, some)
+
+
+def mice(d):
+    shape = sample("shape", dist.Gamma(1.0, 0.001))
+    beta = many("beta", dist.Normal(0.0, 1000.0**0.5), 4)[d["g"]]
+    seen = dist.Weibull(jnp.exp(-beta / shape), shape).log_prob(d["t"])
+    numpyro.factor("t", jnp.where(d["censored"], -jnp.exp(beta) * d["t"] ** shape, seen).sum())
+
+
+def eyes(d):
+    first, shift = normal("first", 540.0, 30.0), sample("shift", dist.HalfNormal(30.0))
+    sigma, p = sample("sigma", dist.HalfNormal(10.0)), sample("p", dist.Beta(1.0, 1.0))
+    low, high = (dist.Normal(mean, sigma).log_prob(d["y"]) for mean in (first, first + shift))
+    summed_out("second", jnp.log(p) + high, jnp.log1p(-p) + low)
+
+
+# whose own density has jumps, so that NUTS runs on these
+ALONE = {program.__name__: program for program in (ordinal_probit, censored_measurements)}
 PROGRAMS = {
     "line_half_normal": straight_line(dist.HalfNormal(2.0)),
     "line_half_cauchy": straight_line(dist.HalfCauchy(2.5)),
@@ -208,7 +323,6 @@ PROGRAMS = {
             gamma_regression,
             poisson_row_effects,
             negative_binomial_regression,
-            ordinal_probit,
             zero_inflated_poisson,
             beta_regression,
             emax,
@@ -224,6 +338,18 @@ PROGRAMS = {
             measurement_error,
             weibull_censored,
             gaussian_mixture,
+            coal_mining,
+            rats,
+            dyes,
+            stacks_student,
+            pump,
+            seeds,
+            surgical,
+            epil,
+            blocker,
+            hearts,
+            mice,
+            eyes,
         )
     },
 }

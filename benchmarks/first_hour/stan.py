@@ -1,8 +1,7 @@
 """Models of Stan's manual and case studies and of PyMC's examples, as their users write them.
 
-Each function of `MODELS` returns a model and its data; where a third value is there, it is the options of `cv.infer` that
-the source prescribes. Small classic data are typed in, others come from a seeded generator. `refused` in a docstring says
-what the language did not take at the first try.
+Each function of `MODELS` returns a model and its data. Small classic data are typed in, others come from a seeded
+generator. `Refused` in a docstring says what the language did not take at the first try.
 """
 
 import jax.numpy as jnp
@@ -109,8 +108,8 @@ def several_predictors():
     height = numbers("1 1.33 .6 1.2 1.05 1 .9 1.3 .6 .8 .6 .95 1.2 .7 1.2 1.1 .64 1.2 1.2 1.3 1 .9 1 .5")
     total = numbers("1.3 1.35 2.16 1.8 1.55 1.2 1 1.7 .8 1.2 .9 1.35 1.4 1 1.7 1.5 .65 1.5 1.7 1.7 1.5 1.5 1.2 .7")
     weight = numbers(
-        "401.3 513.7 1179.2 308 855.2 268.7 155.5 1253.2 328 614.6 60.2 269.6 448.4 120.4 378.7 266.4 138.9 1020.8 635.7"
-        " 621.8 579.8 326.8 66.7 68"
+        "401.3 513.7 1179.2 308 855.2 268.7 155.5 1253.2 328 614.6 60.2 269.6 448.4 120.4 378.7 266.4 138.9"
+        " 1020.8 635.7 621.8 579.8 326.8 66.7 68"
     )
     x = np.stack([np.ones(24), np.log(diameter), np.log(height), np.log(total)], axis=1)
     return m, {"x": x, "y": np.log(weight)}
@@ -125,12 +124,12 @@ def two_groups():
     scale = m.random("scale", cv.half_normal(10.0), plates=group)
     m.random("y", cv.student_t(4.0, mean[which], scale[which]))
     drug = numbers(
-        "101 100 102 104 102 97 105 105 98 101 100 123 105 103 100 95 102 106 109 102 82 102 100 102 102 101 102 102"
-        " 103 103 97 97 103 101 97 104 96 103 124 101 101 100 101 101 104 100 101"
+        "101 100 102 104 102 97 105 105 98 101 100 123 105 103 100 95 102 106 109 102 82 102 100 102 102 101"
+        " 102 102 103 103 97 97 103 101 97 104 96 103 124 101 101 100 101 101 104 100 101"
     )
     placebo = numbers(
-        "99 101 100 101 102 100 97 101 104 101 102 102 100 105 88 101 100 104 100 100 100 101 102 103 97 101 101 100"
-        " 101 99 101 100 100 101 100 99 101 100 102 99 100 99"
+        "99 101 100 101 102 100 97 101 104 101 102 102 100 105 88 101 100 104 100 100 100 101 102 103 97 101"
+        " 101 100 101 99 101 100 100 101 100 99 101 100 102 99 100 99"
     )
     return m, {"y": np.concatenate([drug, placebo]), "which": np.repeat([0, 1], [len(drug), len(placebo)])}
 
@@ -230,19 +229,22 @@ def bioassay():
 
 
 def ordinal_probit():
-    """Stan's manual, ordered probit: a slope and random ordered cutpoints.
+    """Stan's manual, ordered probit: a slope and two random cutpoints, by the latent score that exceeds them or not.
 
-    Ordered by gaps: a first cutpoint and a positive step to the second.
+    Refused: ordered_probit(slope * x, stack(first, second)), whose score and cutpoints are three random numbers.
     """
     m = cv.Model("ordinal probit")
     x = m.input("x", cv.real, plates=m.plate("row"))
     slope = m.random("slope", cv.gaussian(0.0, sd=2.0))
-    first = m.random("first", cv.gaussian(0.0, sd=2.0))
-    gap = m.random("gap", cv.gamma(2.0, 1.0))
-    m.random("y", cv.ordered_probit(slope * x, cv.stack(first, first + gap)))
+    first = m.random("first", cv.gaussian(-0.5, sd=1.0))
+    second = m.random("second", cv.gaussian(0.5, sd=1.0))
+    score = m.random("score", cv.gaussian(slope * x, variance=1.0))
+    m.let("above first", score > first)
+    m.let("above second", score > second)
     rng = np.random.default_rng(6)
     x = rng.normal(size=80)
-    return m, {"x": x, "y": np.digitize(x + rng.normal(size=80), [-0.5, 0.8])}
+    y = np.digitize(x + rng.normal(size=80), [-0.5, 0.8])
+    return m, {"x": x, "above first": y > 0, "above second": y > 1}
 
 
 def zero_inflated_poisson():
@@ -493,8 +495,9 @@ def local_level():
     )
     m.random("flow", cv.gaussian(level, sd=noise))
     flow = numbers(
-        "1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 960 1180 799 958 1140 1100 1210 1150 1250"
-        " 1260 1220 1030 1100 774 840 874 694 940 833 701 916 692 1020 1050 969 831 726 456 824 702 1120 1100 832 764 821"
+        "1120 1160 963 1210 1160 1160 813 1230 1370 1140 995 935 1110 994 1020 960 1180 799 958 1140 1100"
+        " 1210 1150 1250 1260 1220 1030 1100 774 840 874 694 940 833 701 916 692 1020 1050 969 831 726 456"
+        " 824 702 1120 1100 832 764 821"
     )
     return m, {"flow": flow / 100.0}
 
@@ -514,23 +517,25 @@ def seasonal_counts():
     return m, {"t": month / 12, "wave": wave, "y": rng.poisson(np.exp(1.8 + 0.1 * month / 12 + wave @ [0.5, -0.2]))}
 
 
-DISASTERS = np.array(
-    "4 5 4 0 1 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1 0 1 1 0 0 3 1"
-    " 0 3 2 2 0 1 1 1 0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 3 3 1 1 2 1 1 1 1 2 4 2 0 0 1 4 0 0 0 1 0 0 0 0 0 1 0 0 1 0 1".split(),
-    int,
-)
+DISASTERS = numbers(
+    "4 5 4 0 1 4 3 4 0 6 3 3 4 0 2 6 3 3 5 4 5 3 1 4 4 1 5 5 3 4 2 5 2 2 3 4 2 1 3 2 2 1 1 1 1 3 0 0 1"
+    " 0 1 1 0 0 3 1 0 3 2 2 0 1 1 1 0 1 0 1 0 0 0 2 1 0 0 0 1 1 0 2 3 3 1 1 2 1 1 1 1 2 4 2 0 0 1 4 0 0 0"
+    " 1 0 0 0 0 0 1 0 0 1 0 1"
+).astype(int)
 
 
 def coal_mining():
-    """PyMC's first example and Stan's manual, change point: disasters in British coal mines, 1851 to 1961."""
+    """PyMC's first example and Stan's manual, change point: disasters in British coal mines, 1851 to 1961.
+
+    Refused: cv.switch(year < change, ...) without the let, a comparison with numbers as a selector.
+    """
     m = cv.Model("coal mining")
-    year = m.plate("year", len(DISASTERS))
-    t = m.input("t", cv.real, plates=year)
+    year = m.input("year", cv.count, plates=m.plate("t"))
     early, late = (m.random(name, cv.gamma(1.0, 1.0)) for name in ("early", "late"))
-    change = m.random("change", cv.uniform(0.0, float(len(DISASTERS))))
-    before = m.random("before", cv.between(t, -1.0, change), plates=year)
+    change = m.random("change", cv.discrete_uniform(len(DISASTERS)))
+    before = m.let("before", year < change)
     m.random("y", cv.switch(before, cv.poisson(early), cv.poisson(late)))
-    return m, {"t": np.arange(len(DISASTERS)) + 0.5, "y": DISASTERS}
+    return m, {"year": np.arange(len(DISASTERS)), "y": DISASTERS}
 
 
 # missing, measured badly, censored ------------------------------------------------------------------------------------
@@ -606,18 +611,16 @@ def weibull_regression():
 
 
 def censored_measurements():
-    """Stan's manual, censored data: values below the limit of detection are known to lie there (tobit)."""
+    """Stan's manual, censored data: values below the limit of detection are parameters, known to lie there (tobit)."""
     m = cv.Model("tobit")
-    row = m.plate("row")
-    low = m.input("low", cv.real, plates=row)
-    high = m.input("high", cv.real, plates=row)
     mu = m.random("mu", cv.gaussian(0.0, sd=5.0))
     sigma = m.random("sigma", cv.half_normal(2.0))
-    value = m.random("value", cv.gaussian(mu, sd=sigma), plates=row)
-    m.random("inside", cv.between(value, low, high))
     y = np.random.default_rng(26).normal(1.0, 1.0, 40)
-    low, high = np.where(y < 0.5, -50.0, np.floor(10 * y) / 10), np.where(y < 0.5, 0.5, np.floor(10 * y) / 10 + 0.1)
-    return m, {"low": low, "high": high, "inside": np.ones(40, bool)}
+    hidden = m.plate("hidden", int(np.sum(y < 0.5)))
+    m.random("y", cv.gaussian(mu, sd=sigma), plates=m.plate("seen"))
+    below = m.random("below", cv.gaussian(mu, sd=sigma), plates=hidden)
+    m.constrain(below < 0.5)
+    return m, {"y": y[y >= 0.5]}
 
 
 def gaussian_mixture():
