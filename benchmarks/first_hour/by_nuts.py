@@ -145,8 +145,8 @@ class Target:
         return self.density._constrain(self.all_coordinates(z)[0], self.data)
 
 
-def starts(target, seed):
-    """Four points, a few steps uphill from random ones, so that the warm-up is not spent on the way."""
+def starts(target, steps, seed):
+    """Four points, `steps` uphill from random ones, so that the warm-up is not spent on the way."""
     rng = np.random.default_rng(seed)
     call = jax.jit(jax.value_and_grad(lambda z: -target(z)))
     found = []
@@ -157,14 +157,14 @@ def starts(target, seed):
             z,
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 25},
+            options={"maxiter": steps},
         ).x
         if np.isfinite(call(climbed)[0]):
             found.append(climbed + 0.05 * rng.normal(size=len(z)))
     return np.array(found)
 
 
-def sampled(target, draws, seed):
+def sampled(target, draws, steps, seed):
     """Unconstrained draws, chains + draws + coordinates, and the number of divergences."""
     kernel = NUTS(
         potential_fn=lambda z: -target(z),
@@ -175,7 +175,7 @@ def sampled(target, draws, seed):
     sampler = MCMC(
         kernel, num_warmup=WARMUP, num_samples=draws, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
     )
-    sampler.run(jax.random.key(seed), init_params=jnp.asarray(starts(target, seed)), extra_fields=("diverging",))
+    sampler.run(jax.random.key(seed), init_params=jnp.asarray(starts(target, steps, seed)), extra_fields=("diverging",))
     diverging = int(np.sum(sampler.get_extra_fields()["diverging"]))
     return np.asarray(sampler.get_samples(group_by_chain=True)), diverging
 
@@ -207,12 +207,12 @@ def log_evidence(target, z, seed):
 # one model ------------------------------------------------------------------------------------------------------------
 
 
-def referenced(name, model, data, draws, seed=0):
+def referenced(name, model, data, draws, steps, seed=0):
     """The entry of the json file, and whether NUTS has mixed."""
     if name in second_opinions.ALONE:
         return by_program(name, model, data, draws, seed)
     target = Target(name, model, data)
-    z, divergences = sampled(target, draws, seed)
+    z, divergences = sampled(target, draws, steps, seed)
     flat = jnp.asarray(z.reshape(-1, z.shape[-1]))
     values = jax.tree.map(np.asarray, jax.jit(lambda x: jax.lax.map(target.values, x, batch_size=1000))(flat))
     chains = {n: a.reshape(CHAINS, draws, *a.shape[1:]) for n, a in values.items()}
@@ -314,7 +314,10 @@ def main():
                 continue
             before = time.perf_counter()
             try:
-                entry, mixed = referenced(name, *make()[:2], options.draws)
+                entry, mixed = referenced(name, *make()[:2], options.draws, 25)
+                if not mixed:  # a mode may be a spike, of no variance and no mass
+                    print(f"{name}: once more, {entry['how']}", flush=True)
+                    entry, mixed = referenced(name, *make()[:2], 4 * options.draws, 1)
             except (cv.CavityError, ValueError) as error:
                 print(f"{name}: {error}", flush=True)
                 continue
