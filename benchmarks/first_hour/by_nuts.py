@@ -73,11 +73,6 @@ EASIER = {
     "poisson_row_effects": {"effect": away(zero, lambda v: v["precision"] ** -0.5)},
     "eight_schools": {"theta": away(lambda v: v["mu"], lambda v: v["tau"])},
     "random_intercepts": {"intercept": away(lambda v: v["mu"], lambda v: v["between"])},
-    "random_slopes": {
-        "a": away(lambda v: v["mean_a"], lambda v: v["sd_a"]),
-        "b": away(lambda v: v["mean_b"], lambda v: v["sd_b"]),
-    },
-    "two_way_random_effects": {"a": away(zero, lambda v: v["sd_sample"]), "b": away(zero, lambda v: v["sd_dish"])},
     "logistic_random_effects": {"b": away(lambda v: v["mu"], lambda v: v["tau"])},
     "ar1_plus_noise": {"x": walk(lambda v: (0.0, 2.0), lambda v: v["step"], lambda v: v["phi"])},
     "stochastic_volatility": {
