@@ -65,6 +65,23 @@ def walk(first, step, coefficient=lambda v: 1.0, centre=lambda v: 0.0):
     return forward
 
 
+def smoothed(first, step, coefficient, noise, seen="y"):
+    """A Gaussian chain seen through Gaussian noise, from standardised coordinates of its conditional given the rest."""
+
+    def forward(raw, v):
+        (mean, sd), n = first(v), len(raw)
+        scale = jnp.ones(n).at[0].set(1.0 / sd).at[1:].set(1.0 / step(v))
+        innovations = jnp.diag(scale) - jnp.diag(coefficient(v) * scale[1:], -1)
+        weight = noise(v) ** -2
+        lower = jnp.linalg.cholesky(innovations.T @ innovations + weight * jnp.eye(n))
+        right = weight * v[seen] + innovations.T @ jnp.zeros(n).at[0].set(mean / sd)
+        centre = jax.scipy.linalg.cho_solve((lower, True), right)
+        drawn = jax.scipy.linalg.solve_triangular(lower.T, raw, lower=False)
+        return centre + drawn, -jnp.log(jnp.diag(lower)).sum()
+
+    return forward
+
+
 def zero(v):
     return 0.0
 
@@ -74,7 +91,9 @@ EASIER = {
     "eight_schools": {"theta": away(lambda v: v["mu"], lambda v: v["tau"])},
     "random_intercepts": {"intercept": away(lambda v: v["mu"], lambda v: v["between"])},
     "logistic_random_effects": {"b": away(lambda v: v["mu"], lambda v: v["tau"])},
-    "ar1_plus_noise": {"x": walk(lambda v: (0.0, 2.0), lambda v: v["step"], lambda v: v["phi"])},
+    "ar1_plus_noise": {
+        "x": smoothed(lambda v: (0.0, 2.0), lambda v: v["step"], lambda v: v["phi"], lambda v: v["noise"])
+    },
     "stochastic_volatility": {
         "h": walk(lambda v: (v["mu"], 1.0), lambda v: v["sigma"], lambda v: v["phi"], lambda v: v["mu"])
     },
@@ -90,7 +109,9 @@ EASIER = {
         "b": away(zero, lambda v: v["tau.visit"] ** -0.5),
     },
     "blocker": {"delta": away(lambda v: v["d"], lambda v: v["sigma"])},
-    "local_level": {"level": walk(lambda v: (10.0, 5.0), lambda v: v["step"])},
+    "local_level": {
+        "level": smoothed(lambda v: (10.0, 5.0), lambda v: v["step"], lambda v: 1.0, lambda v: v["noise"], "flow")
+    },
 }
 
 
