@@ -295,7 +295,7 @@ def rounded(tree):
         return {name: rounded(branch) for name, branch in tree.items()}
     if isinstance(tree, list):
         return [rounded(branch) for branch in tree]
-    return float(f"{tree:.6g}") if isinstance(tree, float) else tree
+    return float(f"{tree:.9g}") if isinstance(tree, float) else tree
 
 
 def write(path, entries):
