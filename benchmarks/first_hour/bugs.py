@@ -113,7 +113,7 @@ def jaws():
 # lines and curves -----------------------------------------------------------------------------------------------------
 
 
-def line():
+def five_points():
     """The manual's first example: five points."""
     m = cv.Model("line")
     x = m.input("x", cv.real, plates=m.plate("n"))
@@ -488,7 +488,7 @@ MODELS = (
     dyes,
     equiv,
     jaws,
-    line,
+    five_points,
     stacks_laplace,
     stacks_student,
     dugongs,

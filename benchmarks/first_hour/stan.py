@@ -413,7 +413,7 @@ def item_response_2pl():
 # time series ----------------------------------------------------------------------------------------------------------
 
 
-def autoregression():
+def observed_ar1():
     """Stan's manual, AR(1) observed: intercept, coefficient and noise."""
     m = cv.Model("autoregression")
     before = m.input("before", cv.real, plates=m.plate("t"))
@@ -669,7 +669,7 @@ MODELS = (
     logistic_random_effects,
     rasch,
     item_response_2pl,
-    autoregression,
+    observed_ar1,
     ar1_plus_noise,
     stochastic_volatility,
     volatility_random_walk,
