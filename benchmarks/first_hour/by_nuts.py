@@ -323,7 +323,8 @@ def main():
     jax.config.update("jax_enable_x64", True)  # of this script alone
     for file in options.files:
         path = HERE / f"{file}.json"
-        for make in importlib.import_module(file).MODELS:
+        module = importlib.import_module(file)
+        for make in (*module.MODELS, *module.WITHOUT_REFERENCE):
             name = make.__name__
             entries = json.loads(path.read_text()) if path.exists() else {}
             if (options.only and name not in options.only) or (name in entries and not options.again):
