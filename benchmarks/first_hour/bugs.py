@@ -494,6 +494,9 @@ MODELS = (
     seeds,
     surgical,
     salm,
+    beetles_logit,
+    beetles_probit,
+    hearts,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
@@ -503,10 +506,7 @@ WITHOUT_REFERENCE = (
     equiv,
     epil,
     blocker,
-    beetles_logit,
-    beetles_probit,
     litters,
-    hearts,
     air,
     mice,
     eyes,

@@ -82,6 +82,35 @@ def smoothed(first, step, coefficient, noise, seen="y"):
     return forward
 
 
+def given_data(precisions):
+    """Independent elements from their Gaussian conditionals; `precisions` gives pairs of a precision and a centre."""
+
+    def forward(raw, v):
+        pairs = precisions(v)
+        total = sum(jnp.broadcast_to(weight, raw.shape) for weight, _ in pairs)
+        centre = sum(weight * at for weight, at in pairs) / total
+        return centre + raw / jnp.sqrt(total), -0.5 * jnp.log(total).sum()
+
+    return forward
+
+
+def exposures(v):
+    """Of measurement_error: the population, the measurement and the outcome."""
+    outcome = (v["y"] - v["intercept"]) / v["slope"]
+    return [(v["width"] ** -2, v["centre"]), (4.0, v["seen"]), ((v["slope"] / v["noise"]) ** 2, outcome)]
+
+
+def batches(v):
+    """Of dyes: the population and the five samples."""
+    return [(v["between"] ** -2, v["theta"]), (5.0 * v["within"] ** -2, v["y"].mean(1))]
+
+
+def subjects(v):
+    """Of equiv: the population and the two periods."""
+    rest = v["y"] - v["mu"] - 0.5 * v["phi"] * v["tablet"] - 0.5 * v["pi"] * v["sign"]
+    return [(v["sd_subject"] ** -2, 0.0), (2.0 * v["noise"] ** -2, rest.mean(1))]
+
+
 def zero(v):
     return 0.0
 
@@ -99,8 +128,9 @@ EASIER = {
     },
     "volatility_random_walk": {"h": walk(lambda v: (0.0, 1.0), lambda v: v["step"])},
     "poisson_level": {"level": walk(lambda v: (1.0, 1.0), lambda v: v["step"])},
-    "dyes": {"mu": away(lambda v: v["theta"], lambda v: v["between"])},
-    "equiv": {"delta": away(zero, lambda v: v["sd_subject"])},
+    "dyes": {"mu": given_data(batches)},
+    "equiv": {"delta": given_data(subjects)},
+    "measurement_error": {"x": given_data(exposures)},
     "seeds": {"b": away(zero, lambda v: v["sigma"])},
     "surgical": {"b": away(lambda v: v["mu"], lambda v: v["tau"] ** -0.5)},
     "salm": {"lambda": away(zero, lambda v: v["tau"] ** -0.5)},

@@ -663,28 +663,28 @@ MODELS = (
     eight_schools,
     eight_schools_noncentred,
     random_intercepts,
+    random_slopes,
     two_way_random_effects,
     beta_binomial,
     logistic_random_effects,
+    rasch,
     item_response_2pl,
+    observed_ar1,
     stochastic_volatility,
     poisson_level,
     coal_mining,
     missing_covariates,
+    weibull_censored,
+    censored_measurements,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
 WITHOUT_REFERENCE = (
-    random_slopes,
-    rasch,
-    observed_ar1,
     ar1_plus_noise,
     volatility_random_walk,
     local_level,
     seasonal_counts,
     measurement_error,
-    weibull_censored,
     weibull_regression,
-    censored_measurements,
     gaussian_mixture,
 )
