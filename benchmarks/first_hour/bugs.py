@@ -496,7 +496,9 @@ MODELS = (
     salm,
     beetles_logit,
     beetles_probit,
+    litters,
     hearts,
+    mice,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
@@ -506,8 +508,6 @@ WITHOUT_REFERENCE = (
     equiv,
     epil,
     blocker,
-    litters,
     air,
-    mice,
     eyes,
 )

@@ -671,20 +671,20 @@ MODELS = (
     item_response_2pl,
     observed_ar1,
     stochastic_volatility,
+    volatility_random_walk,
     poisson_level,
     coal_mining,
     missing_covariates,
     weibull_censored,
     censored_measurements,
+    gaussian_mixture,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
 WITHOUT_REFERENCE = (
     ar1_plus_noise,
-    volatility_random_walk,
     local_level,
     seasonal_counts,
     measurement_error,
     weibull_regression,
-    gaussian_mixture,
 )
