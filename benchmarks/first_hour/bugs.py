@@ -498,6 +498,7 @@ MODELS = (
     beetles_probit,
     litters,
     hearts,
+    air,
     mice,
 )
 
@@ -508,6 +509,5 @@ WITHOUT_REFERENCE = (
     equiv,
     epil,
     blocker,
-    air,
     eyes,
 )

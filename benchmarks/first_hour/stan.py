@@ -675,6 +675,7 @@ MODELS = (
     poisson_level,
     coal_mining,
     missing_covariates,
+    measurement_error,
     weibull_censored,
     censored_measurements,
     gaussian_mixture,
@@ -685,6 +686,5 @@ WITHOUT_REFERENCE = (
     ar1_plus_noise,
     local_level,
     seasonal_counts,
-    measurement_error,
     weibull_regression,
 )
