@@ -1,10 +1,10 @@
-"""Compiled programs in a folder of the user, so that the next process need not compile what this one has compiled.
+"""Programs in a folder of the user, so that the next process need not trace and compile what this one has.
 
 They are ours alone: JAX's own cache of compiled programs, which is one setting for all code of a process, is not
 touched; where a user has switched that on, this one rests (an executable that came out of it cannot be written down
-again). A file holds the executable and how its arguments and results are nested, behind a checksum; its name is made
+again). A file holds an executable (`executables`) or what NumPy runs (`listed`), behind a checksum; its name is made
 of the structure of the program, the shapes of its arguments, and all that decides how it is compiled (the releases of
-JAX and of this package to the last changed file, the processor, settings). One that cannot be read is compiled anew.
+JAX, NumPy and of this package to the last changed file, the processor, settings). One that cannot be read is made anew.
 The folder is CAVITY_CACHE, or `cavity` in the user's cache folder; CAVITY_CACHE=off keeps nothing. Only programs for
 processors are kept, which is what was tried.
 """
@@ -22,16 +22,16 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
-from jax.experimental import serialize_executable
+import numpy as np
 
 from ...factors.errors import DataError
 
 LARGEST = 2**29  # bytes in the folder
 SUFFIX = ".program"
+Out = TypeVar("Out")
 PACKAGE, ROOMS = pathlib.Path(__file__).parents[2], ("factors", "compiler", "engine", "models")
 
 _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
@@ -74,26 +74,23 @@ def name_of(digest: bytes, types: tuple[Any, ...]) -> str:
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def read(name: str) -> tuple[Callable[..., Any], Any] | None:
-    """The compiled function kept under this name and the form beside it; None where there is none that can be read."""
+def read(name: str, load: Callable[[Any], Out]) -> Out | None:
+    """What `load` makes of the things kept under this name; None where there are none that can be read."""
     path = _path(name)
     if path is None:
         return None
     try:
-        content = path.read_bytes()
-        check, content = content[:32], content[32:]
-        if hashlib.sha256(content).digest() != check:
+        content = memoryview(path.read_bytes())
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
             raise ValueError("not what was written")
-        executable, inside, outside, form = pickle.loads(content)
-        _register_routines()
-        found = serialize_executable.deserialize_and_load(executable, inside, outside)
+        found = load(pickle.loads(content[32:]))
         os.utime(path)  # used now
     except FileNotFoundError:
         return None
     except Exception:  # whatever is wrong with a file of a cache: it is made anew
         forget(name)
         return None
-    return found, form
+    return found
 
 
 def forget(name: str) -> None:
@@ -104,15 +101,13 @@ def forget(name: str) -> None:
             path.unlink()
 
 
-def write(name: str, compiled: Any, form: Any) -> None:
-    """Keeps a compiled function and the form beside it; nothing where that cannot be done."""
+def write(name: str, things: Callable[[], Any]) -> None:
+    """Keeps the things that are given, plain data, under this name; nothing where that cannot be done."""
     path = _path(name)
     if path is None:
         return
-    with contextlib.suppress(
-        Exception
-    ):  # a full disk, an executable that has no text: the answer does not depend on it
-        content = pickle.dumps((*serialize_executable.serialize(compiled), form))
+    with contextlib.suppress(Exception):  # a full disk, what has no text: the answer does not depend on it
+        content = pickle.dumps(things(), pickle.HIGHEST_PROTOCOL)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(file.name, path)  # at once: another process sees all of it or nothing
@@ -181,7 +176,7 @@ def _surroundings() -> str:
     files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
     ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     device = jax.devices()[0]
-    releases = jax.__version__, importlib.metadata.version("jaxlib")
+    releases = jax.__version__, np.__version__, *map(importlib.metadata.version, ("jaxlib", "scipy"))
     words = *releases, platform.platform(), _processor(), device.device_kind
     return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
 
@@ -193,9 +188,3 @@ def _processor() -> str:
         return "\n".join(sorted({line for line in lines if line.startswith(("flags", "model name", "Features"))}))
     except OSError:
         return platform.processor()
-
-
-@functools.cache
-def _register_routines() -> None:
-    """Lets JAX name the routines of LAPACK to XLA, which it does when it lowers one: a program read back calls them."""
-    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), float))

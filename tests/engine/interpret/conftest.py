@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from cavity.engine.interpret.interpreter import Interpreter
+from cavity.engine.interpret.listing import written
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +20,7 @@ def agree():
 
     def check(function, *arguments, tolerance=1e-14):
         arguments = jax.tree.map(np.asarray, arguments)
-        found = Interpreter(jax.make_jaxpr(function)(*arguments))(*jax.tree.leaves(arguments))
+        found = Interpreter(written(jax.make_jaxpr(function)(*arguments)))(*jax.tree.leaves(arguments))
         wanted = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(*arguments))]
         assert len(found) == len(wanted)
         for own, other in zip(found, wanted, strict=True):

@@ -8,7 +8,8 @@ from jax import lax
 
 from cavity.engine.interpret.elementwise import ELEMENTWISE
 from cavity.engine.interpret.graph import Graph
-from cavity.engine.interpret.interpreter import Body, Interpreter, can_interpret
+from cavity.engine.interpret.interpreter import Interpreter, can_interpret
+from cavity.engine.interpret.listing import written
 
 
 def test_loops_and_choices(agree):
@@ -62,7 +63,7 @@ def test_calls(agree):
 def test_numbers_that_repeat_are_computed_once(agree):
     """A number spread over a plate stays one number until something asks for the plate."""
     closed = jax.make_jaxpr(lambda x: jnp.exp(jnp.broadcast_to(x, (1000, 1000))) + 1.0)(1.0)
-    graph = Graph(Body)
+    graph = Graph()
     (out,) = graph.inline(closed, [graph.value(())])
     assert graph.shapes[out] == ()
     agree(lambda x, a: (jnp.broadcast_to(x, (3, 4)) * a).sum(0) + jnp.full(4, x)[1], 2.0, np.ones((3, 4)))
@@ -76,10 +77,10 @@ def test_what_does_not_change_in_a_loop_is_computed_once():
         return np.sin(x)
 
     closed = jax.make_jaxpr(lambda x: lax.fori_loop(0, 5, lambda i, c: c + jnp.sin(x), 0.0))(1.0)
-    run = Interpreter(closed)
+    run = Interpreter(written(closed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(ELEMENTWISE, "sin", lambda equation: counted)
-        (found,) = Interpreter(closed)(1.0)
+        (found,) = Interpreter(written(closed))(1.0)
     assert len(calls) == 1
     assert found == pytest.approx(run(1.0)[0]) == pytest.approx(5 * np.sin(1.0))
 
@@ -89,13 +90,13 @@ def test_what_nobody_reads_is_not_computed():
         jnp.linalg.cholesky(x)
         return x + 1.0
 
-    run = Interpreter(jax.make_jaxpr(function)(np.eye(2)))
+    run = Interpreter(written(jax.make_jaxpr(function)(np.eye(2))))
     np.testing.assert_array_equal(run(np.eye(2))[0], np.eye(2) + 1.0)
-    assert len(run.program.turn.actions) == 1
+    assert len(run.body.turn.actions) == 1
 
 
 def test_division_by_zero_is_no_news(recwarn):
-    run = Interpreter(jax.make_jaxpr(lambda x: (1.0 / x, jnp.log(x), x / x))(np.zeros(2)))
+    run = Interpreter(written(jax.make_jaxpr(lambda x: (1.0 / x, jnp.log(x), x / x))(np.zeros(2))))
     inverse, logarithm, ratio = run(np.zeros(2))
     np.testing.assert_array_equal([inverse, logarithm, ratio], np.outer([np.inf, -np.inf, np.nan], np.ones(2)))
     assert not recwarn.list

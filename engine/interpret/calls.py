@@ -1,0 +1,42 @@
+"""Equations that are no more than a call: the jaxpr that stands in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr
+
+
+def called(name: str) -> Any:
+    """The jaxpr of a call, which the parameter `name` holds, and the places of the inputs that it reads."""
+
+    def of(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
+        jaxpr = equation.params[name]
+        closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
+        return closed, range(len(equation.invars))
+
+    return of
+
+
+def linear_solve(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
+    """The jaxpr that solves; its constants come behind those of the products, the right side at the end."""
+    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
+    start, size = lengths.matvec + lengths.vecmat, len(equation.invars)
+    right = len(solve.in_avals) - lengths.solve
+    return solve, [*range(start, start + lengths.solve), *range(size - right, size)]
+
+
+def drawn_from_gamma(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
+    """The jaxpr of what JAX makes of draws of Gamma variables."""
+    key, shape = (variable.aval for variable in equation.invars)
+    draw = partial(equation.primitive.impl, **equation.params, use_vmap=True)
+    return jax.make_jaxpr(draw)(key, shape), (0, 1)
+
+
+def branch(params: Any, which: Any) -> ClosedJaxpr:
+    """The branch that is taken where that is known."""
+    branches = params["branches"]
+    return branches[min(max(int(which), 0), len(branches) - 1)]
