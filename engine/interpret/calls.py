@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,3 +40,17 @@ def branch(params: Any, which: Any) -> ClosedJaxpr:
     """The branch that is taken where that is known."""
     branches = params["branches"]
     return branches[min(max(int(which), 0), len(branches) - 1)]
+
+
+INLINED: dict[str, Callable[[Any], tuple[ClosedJaxpr, Sequence[int]]]] = {
+    "jit": called("jaxpr"),
+    "pjit": called("jaxpr"),
+    "closed_call": called("call_jaxpr"),
+    "core_call": called("call_jaxpr"),
+    "custom_jvp_call": called("call_jaxpr"),
+    "custom_vjp_call": called("call_jaxpr"),
+    "remat2": called("jaxpr"),
+    "checkpoint": called("jaxpr"),
+    "custom_linear_solve": linear_solve,
+    "random_gamma": drawn_from_gamma,
+}

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from .equation import Equation, Function, Shape
 
-# Writes a jaxpr down for inputs of these shapes, the first so many of which stay as they are: see `listing`.
-Write = Callable[[ClosedJaxpr, Sequence[Shape], int], Any]
+# Writes a jaxpr down for inputs of these shapes, the first so many of which stay as they are: see `writing`.
+Write = Callable[[Any, Sequence[Shape], int], Any]
 Program = Callable[[Any], Any]  # makes of what was written something to bind and run: see `actions`
 
 

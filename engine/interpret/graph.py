@@ -17,7 +17,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from . import rules
-from .calls import branch
+from .calls import INLINED, branch
 from .equation import Equation, Form, Shape, Unknown, is_jaxpr, is_key, type_of
 from .random import packed
 from .work import of_step
@@ -118,8 +118,8 @@ class Graph:
         name, params = equation.primitive.name, equation.params
         if equation.effects:
             raise Unknown(f"{name}, which has effects beside its result")
-        if name in rules.INLINED:
-            closed, places = rules.INLINED[name](equation)
+        if name in INLINED:
+            closed, places = INLINED[name](equation)
             return self.inline(closed, [ins[place] for place in places])
         if name in rules.SAME or (name == "convert_element_type" and _same_type(equation)):
             return ins

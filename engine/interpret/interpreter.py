@@ -6,11 +6,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from .actions import Body
 from .equation import Unknown
-from .listing import Program, written
+from .listing import Program
 from .work import Meter
 
 
@@ -44,8 +43,10 @@ class ByNumpy:
         return jax.tree.unflatten(self._nesting, jax.device_put(self._run(*jax.tree.leaves(arguments))))
 
 
-def can_interpret(closed: ClosedJaxpr) -> str | None:
-    """None where NumPy can run a jaxpr as XLA would; otherwise why not. Nothing is run."""
+def can_interpret(closed: Any) -> str | None:
+    """None where NumPy can run a closed jaxpr as XLA would; otherwise why not. Nothing is run."""
+    from .writing import written
+
     try:
         Interpreter(written(closed))
     except Unknown as problem:

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
-from . import algebra, calls, control, indexing, random, reductions, shapes
+from . import algebra, control, indexing, random, reductions, shapes
 from .elementwise import ELEMENTWISE
 from .equation import Equation, Function, Rule
 
-__all__ = ["ARRAYS", "CONTROL", "ELEMENTWISE", "INLINED", "MOVES", "SAME", "function_of"]
+__all__ = ["ARRAYS", "CONTROL", "ELEMENTWISE", "MOVES", "SAME", "function_of"]
 
 # What does nothing to numbers.
 SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier", "pvary"}
 # What only moves elements of its first input.
 MOVES = {"reshape", "squeeze", "transpose", "rev", "slice", "split", "unstack", "expand_dims"}
-
-INLINED: dict[str, Callable[[Any], tuple[ClosedJaxpr, Sequence[int]]]] = {
-    "jit": calls.called("jaxpr"),
-    "pjit": calls.called("jaxpr"),
-    "closed_call": calls.called("call_jaxpr"),
-    "core_call": calls.called("call_jaxpr"),
-    "custom_jvp_call": calls.called("call_jaxpr"),
-    "custom_vjp_call": calls.called("call_jaxpr"),
-    "remat2": calls.called("jaxpr"),
-    "checkpoint": calls.called("jaxpr"),
-    "custom_linear_solve": calls.linear_solve,
-    "random_gamma": calls.drawn_from_gamma,
-}
 
 CONTROL: dict[str, control.Control] = {
     "while": control.WHILE,

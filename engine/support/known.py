@@ -35,11 +35,12 @@ def read(name: str | None) -> Known | None:
 def by_numpy(known: Known, traced: jax.stages.Traced | None, meter: Meter, name: str | None) -> ByNumpy | None:
     """The function, run by NumPy: what was read, or what was traced, which is kept. None where NumPy cannot run it."""
     from ..interpret.interpreter import ByNumpy  # here: what is compiled needs nothing of this
-    from ..interpret.listing import written
 
     program = known.program
     try:
         if traced is not None:
+            from ..interpret.writing import written
+
             program = written(traced.jaxpr)
         assert program is not None
         found = ByNumpy(program, known.nesting, meter)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cavity.engine.interpret.interpreter import Interpreter
-from cavity.engine.interpret.listing import written
+from cavity.engine.interpret.writing import written
 
 
 @pytest.fixture(autouse=True)

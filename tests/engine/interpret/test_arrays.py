@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from cavity.engine.interpret.interpreter import Interpreter
-from cavity.engine.interpret.listing import written
+from cavity.engine.interpret.writing import written
 
 A = np.arange(24.0).reshape(2, 3, 4) - 7.5
 MODES = ("clip", "fill", "drop", "promise_in_bounds")

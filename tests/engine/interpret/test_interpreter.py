@@ -9,7 +9,7 @@ from jax import lax
 from cavity.engine.interpret.elementwise import ELEMENTWISE
 from cavity.engine.interpret.graph import Graph
 from cavity.engine.interpret.interpreter import Interpreter, can_interpret
-from cavity.engine.interpret.listing import written
+from cavity.engine.interpret.writing import written
 
 
 def test_loops_and_choices(agree):
