@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import itertools
 import math
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import lapack
 from .equation import Equation, Function, Unknown, pick
 
 WIDEST = 64  # rows of a batch of matrices that are solved side by side, row by row
@@ -74,19 +73,13 @@ def every(shape: tuple[int, ...], function: Callable[..., Any]) -> Function:
     return each
 
 
-@functools.cache
-def _routine(library: str, name: str) -> Function:
-    """One of BLAS or LAPACK, for double precision. Loading SciPy's takes longer than small programs run."""
-    return getattr(importlib.import_module(f"scipy.linalg.{library}"), f"d{name}")
-
-
 def cholesky(equation: Equation) -> Function:
     """The lower triangular factor."""
     _double(equation)
     batch = equation.ins[0].shape[:-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factor, failed = _routine("lapack", "potrf")(a, lower=1, clean=1)
+        factor, failed = lapack.routine("potrf")(a, lower=1, clean=1)
         return (np.full_like(factor, np.nan) if failed else factor,)
 
     each = every(batch, one)
@@ -108,7 +101,7 @@ def triangular_solve(equation: Equation) -> Function:
     unit, batch, size = params["unit_diagonal"], matrix.shape[:-2], matrix.shape[-1]
 
     def one(a: Any, b: Any) -> tuple[Any, ...]:
-        trsm = _routine("blas", "trsm")
+        trsm = lapack.routine("trsm")
         return (trsm(1.0, a, b, side=not left, lower=lower, trans_a=transposed, diag=unit),)
 
     if math.prod(batch) <= 4 or size > WIDEST:
@@ -146,7 +139,7 @@ def lu(equation: Equation) -> Function:
     rows = equation.ins[0].shape[-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factors, exchanges, _ = _routine("lapack", "getrf")(a)
+        factors, exchanges, _ = lapack.routine("getrf")(a)
         order = np.arange(rows, dtype=np.int32)
         for i, j in enumerate(exchanges):
             order[i], order[j] = order[j], order[i]

@@ -14,18 +14,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import os
 import pathlib
 import pickle
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
+import jaxlib
 import numpy as np
+import scipy
 
 from ...factors.errors import DataError
 
@@ -173,12 +174,22 @@ def _trim(folder: pathlib.Path) -> None:
 @functools.cache
 def _surroundings() -> str:
     """All that decides how programs are compiled, beside settings that may change in a process."""
-    files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
-    ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    ours = sorted(seen for room in ROOMS for seen in _files(PACKAGE / room))
     device = jax.devices()[0]
-    releases = jax.__version__, np.__version__, *map(importlib.metadata.version, ("jaxlib", "scipy"))
+    releases = jax.__version__, jaxlib.__version__, np.__version__, scipy.__version__
     words = *releases, platform.platform(), _processor(), device.device_kind
     return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
+
+
+def _files(folder: str | os.PathLike[str]) -> Iterator[tuple[str, int, int]]:
+    """Every file of Python in a folder, with its size and the time of its last change."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry)
+            elif entry.name.endswith(".py"):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
 
 
 def _processor() -> str:
