@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
 
 from . import rules
 from .calls import INLINED, branch
@@ -86,14 +85,14 @@ class Graph:
         self.steps.append(Step(equation, ins, outs, work))
         return outs
 
-    def inline(self, closed: ClosedJaxpr, ins: Sequence[int]) -> list[int]:
-        """The values of a jaxpr's outputs."""
-        jaxpr = closed.jaxpr
-        values = {**dict(zip(jaxpr.constvars, map(self._held, closed.consts), strict=True))}
+    def inline(self, closed: Any, ins: Sequence[int]) -> list[int]:
+        """The values of the outputs of a jaxpr, which may be open where it has no constants."""
+        jaxpr, constants = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
+        values = dict(zip(jaxpr.constvars, map(self._held, constants), strict=True))
         values.update(zip(jaxpr.invars, ins, strict=True))
 
         def read(atom: Any) -> int:
-            return self._literal(atom) if isinstance(atom, Literal) else values[atom]
+            return self._literal(atom) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
             outs = self._equation(equation, [read(atom) for atom in equation.invars])

@@ -8,15 +8,17 @@ computed once for a loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from . import rules
 from .equation import Equation, Form, Shape, type_of
 from .graph import Graph, Step
 from .listing import Listing, Part, Program
+
+if TYPE_CHECKING:  # loading it takes longer than writing
+    from jax.extend.core import ClosedJaxpr
 
 
 def written(closed: ClosedJaxpr) -> Program:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
-import jaxlib
+import jaxlib.version
 import numpy as np
 import scipy
 
@@ -176,7 +176,7 @@ def _surroundings() -> str:
     """All that decides how programs are compiled, beside settings that may change in a process."""
     ours = sorted(seen for room in ROOMS for seen in _files(PACKAGE / room))
     device = jax.devices()[0]
-    releases = jax.__version__, jaxlib.__version__, np.__version__, scipy.__version__
+    releases = jax.__version__, jaxlib.version.__version__, np.__version__, scipy.__version__
     words = *releases, platform.platform(), _processor(), device.device_kind
     return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
 
