@@ -39,7 +39,7 @@ _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
 
 
 def cache(folder: str | os.PathLike[str] | None) -> None:
-    """Keeps compiled programs in `folder` from now on, or nowhere where that is None.
+    """Keeps programs in `folder` from now on, or nowhere where that is None.
 
     Without this call the folder is that of the environment variable CAVITY_CACHE ("off" for none), or else `cavity` in
     the user's cache folder. It is made where it is not there, holds at most 512 MiB (what was used the longest ago goes

@@ -1,11 +1,15 @@
 """Programs: control flow, what is computed once or never, and what is left to the compiler."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from scipy import linalg
 
+from cavity.engine.interpret import lapack
 from cavity.engine.interpret.elementwise import ELEMENTWISE
 from cavity.engine.interpret.graph import Graph
 from cavity.engine.interpret.interpreter import Interpreter, can_interpret
@@ -118,3 +122,38 @@ def test_what_is_unknown_is_told_before_anything_runs(function, reason):
 
 def test_what_is_known_is_told():
     assert can_interpret(jax.make_jaxpr(jnp.sin)(1.0)) is None
+
+
+def test_what_is_written_is_plain_data():
+    """Without jaxprs, which a process would have to trace again; equal equations are written once."""
+
+    def function(x, a):
+        total = lax.scan(lambda c, row: (c + jnp.sin(row) * x, c), a[0], a)
+        return lax.cond(x > 0, lambda: total, lambda: (a[1], a)), jnp.sin(a[0]) + jnp.sin(a[1]) + jnp.sin(a[2])
+
+    arguments = np.asarray(2.0), np.arange(12.0).reshape(3, 4)
+    first, second = (pickle.dumps(written(jax.make_jaxpr(function)(*arguments))) for _ in range(2))
+    assert first == second
+    assert b"jaxpr" not in first
+    turn = pickle.loads(first).listing.turn
+    sines = [place for place, equation in enumerate(turn.equations) if equation.name == "sin"]
+    assert len(sines) == 1
+    assert [place for place, _, _ in turn.steps].count(sines[0]) == 3
+
+
+def test_the_routines_of_lapack_are_scipys(monkeypatch):
+    """Found without loading all of its linear algebra, and with it where they are not where they were."""
+    a = np.array([[2.0, 0.5], [0.5, 1.0]])
+    wanted = linalg.lapack.dpotrf(a, lower=1)[0], linalg.lapack.dgetrf(a)[0], linalg.blas.dtrsm(1.0, a, a)
+
+    def found():
+        return lapack.routine("potrf")(a, lower=1)[0], lapack.routine("getrf")(a)[0], lapack.routine("trsm")(1.0, a, a)
+
+    np.testing.assert_array_equal(found(), wanted)
+    monkeypatch.setattr(lapack.PathFinder, "find_spec", lambda *_: None)
+    for cached in (lapack.routine, lapack._library):
+        cached.cache_clear()
+    np.testing.assert_array_equal(found(), wanted)
+    assert lapack.routine("potrf") is linalg.lapack.dpotrf
+    for cached in (lapack.routine, lapack._library):
+        cached.cache_clear()
