@@ -11,13 +11,13 @@ from jaxtyping import PyTree
 
 from ...compiler.language.nodes import Expr, inside
 from ..interpret.equation import Unknown
-from ..interpret.interpreter import Interpreter
 from ..values.scope import Scope
 
 
 def computed(what: Callable[[Scope], PyTree], expressions: Iterable[Expr], scope: Scope) -> PyTree:
     """The arrays that `what` makes of the values of expressions of data; by JAX what NumPy does not know."""
-    from ..interpret.writing import written  # here: many models need none of it
+    from ..interpret.interpreter import Interpreter  # here: many models need none of it
+    from ..interpret.writing import written
 
     read = {getattr(node, "name", None) for node in inside(expressions)}
     data = {name: array for name, array in scope.data.items() if name in read and isinstance(array, np.ndarray)}

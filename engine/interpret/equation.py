@@ -9,6 +9,7 @@ import numpy as np
 
 Shape = tuple[int, ...]
 Function = Callable[..., Any]
+HALF = np.dtype(np.float16)
 
 
 class Unknown(Exception):
@@ -74,7 +75,7 @@ def type_of(aval: Any) -> np.dtype:
         if str(aval.dtype) != "key<fry>":
             raise Unknown(f"random keys of type {aval.dtype}")
         return np.dtype(np.uint64)
-    if aval.dtype.kind not in "biuf" or aval.dtype.name in ("float16",):
+    if aval.dtype.kind not in "biuf" or aval.dtype == HALF:
         raise Unknown(f"numbers of type {aval.dtype}")
     return aval.dtype
 

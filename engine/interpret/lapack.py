@@ -12,8 +12,6 @@ from collections.abc import Callable
 from importlib.machinery import PathFinder
 from typing import Any
 
-import scipy
-
 WRAPPERS = {"potrf": "_flapack", "getrf": "_flapack", "trsm": "_fblas"}
 
 
@@ -26,6 +24,8 @@ def routine(name: str) -> Callable[..., Any]:
 @functools.cache
 def _library(name: str) -> Any:
     """A library of `scipy.linalg`, without the package; with it where this release of SciPy keeps it elsewhere."""
+    import scipy
+
     spec = PathFinder.find_spec(name, [f"{folder}/linalg" for folder in scipy.__path__])
     if spec is None or spec.loader is None:
         return importlib.import_module("scipy.linalg.lapack" if name == "_flapack" else "scipy.linalg.blas")

@@ -26,7 +26,6 @@ from typing import Any, TypeVar
 import jax
 import jaxlib.version
 import numpy as np
-import scipy
 
 from ...factors.errors import DataError
 
@@ -174,6 +173,8 @@ def _trim(folder: pathlib.Path) -> None:
 @functools.cache
 def _surroundings() -> str:
     """All that decides how programs are compiled, beside settings that may change in a process."""
+    import scipy  # here: it takes a while, and is not needed without a folder
+
     ours = sorted(seen for room in ROOMS for seen in _files(PACKAGE / room))
     device = jax.devices()[0]
     releases = jax.__version__, jaxlib.version.__version__, np.__version__, scipy.__version__
