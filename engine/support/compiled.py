@@ -130,7 +130,9 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     own = names[small] if names else None
 
     def compile(trace: Trace) -> Call:
-        code = lambda: _code(traced or trace()[0])  # noqa: E731
+        def code() -> Call:
+            return _code(traced or trace()[0])
+
         found = None if own in early else _read(own, code)
         if found is not None:
             return found.call

@@ -30,10 +30,13 @@ import numpy as np
 from ...factors.errors import DataError
 
 LARGEST = 2**29  # bytes in the folder
+LEAST = 2**16  # bytes that a file counts for, so that there are at most 8,192
+SHARE = 2**23  # bytes that a process writes before it looks through the folder again
 SUFFIX = ".program"
 Out = TypeVar("Out")
 PACKAGE, ROOMS = pathlib.Path(__file__).parents[2], ("factors", "compiler", "engine", "models")
 
+_unseen = [SHARE]  # bytes that were written since the folder was looked through, which it is at first
 _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
 
 
@@ -111,7 +114,10 @@ def write(name: str, things: Callable[[], Any]) -> None:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(file.name, path)  # at once: another process sees all of it or nothing
-        _trim(path.parent)
+        _unseen[0] += max(len(content), LEAST)
+        if _unseen[0] > SHARE:
+            _unseen[0] = 0
+            _trim(path.parent)
 
 
 def _path(name: str) -> pathlib.Path | None:
@@ -157,16 +163,18 @@ def _problem(path: pathlib.Path) -> str | None:
 def _trim(folder: pathlib.Path) -> None:
     """Deletes what was used the longest ago, until the folder is small enough."""
     files = []
-    for path in folder.glob(f"*{SUFFIX}"):
-        with contextlib.suppress(OSError):  # another process may be first
-            status = path.stat()
-            files.append((status.st_mtime, status.st_size, path))
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                with contextlib.suppress(OSError):  # another process may be first
+                    status = entry.stat()
+                    files.append((status.st_mtime, max(status.st_size, LEAST), entry.path))
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
         if total <= LARGEST:
             return
         with contextlib.suppress(OSError):
-            path.unlink()
+            os.unlink(path)
         total -= size
 
 

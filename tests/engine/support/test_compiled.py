@@ -108,9 +108,10 @@ def test_a_folder_of_others_is_refused(tmp_path):
 
 def test_the_folder_keeps_what_was_used_last(tmp_path, monkeypatch):
     monkeypatch.setattr(on_disk, "LARGEST", 250)
+    monkeypatch.setattr(on_disk, "LEAST", 100)
     for age, name in enumerate("cab"):
         path = tmp_path / f"{name}.program"
-        path.write_bytes(bytes(100))
+        path.write_bytes(bytes(50 if name == "b" else 100))  # counted as the least
         os.utime(path, (1000 - age, 1000 - age))
     (tmp_path / "of somebody else").write_bytes(bytes(1000))
     on_disk._trim(tmp_path)
