@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
+from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Expr, Let, Random
 from ...factors.errors import DataError
@@ -19,7 +20,8 @@ from ..data.missing_and_sparse import Arrays, in_blocks
 from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
-from ..expressions.marginal_of import OF_A_CLASS, marginal
+from ..expressions.marginal_of import OF_A_CLASS, ExpressionMarginal, marginal
+from ..run.padded import PaddedRows, padded_plates
 from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
@@ -52,14 +54,24 @@ def predict(
     told = {plate.name for name in data for plate in model.inputs[name].plates}
     before = {name: size for name, size in old.sizes.items() if name not in fresh or name not in told}
     binding = bind_checked(model, {**kept, **data}, {**before, **sizes})
+    padding = _padding(posterior, binding, fresh, {**posterior.request.sizes, **sizes})
+    larger = dataclasses.replace(binding, inputs=padding.rows(binding.inputs), sizes=padding.larger_sizes)
     with jax.enable_x64(True):
-        return _marginals(posterior, binding, fresh, frozenset(data))
+        found = _found(posterior, larger, fresh, frozenset(data))
+    return {name: _marginal(name, answer, padding) for name, answer in found.items()}
 
 
-def _marginals(
+def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked: Mapping[str, int]) -> PaddedRows:
+    """The new rows of plates that a run pads too: predictions of a few rows more need no other forward pass."""
+    sparse = [name for name, array in binding.inputs.items() if is_sparse(array)]
+    plates = padded_plates(posterior.machine.graph, binding.sizes, asked, sparse)
+    return PaddedRows(posterior.model, tuple(plate for plate in plates if plate.name in fresh), binding.sizes)
+
+
+def _found(
     posterior: Outcome, binding: Binding, fresh: frozenset[str], given: frozenset[str]
-) -> dict[str, Marginal]:
-    """The marginals of what the inputs `given` and the plates `fresh` change, from the beliefs that stay."""
+) -> dict[str, ExpressionMarginal]:
+    """The distributions of what the inputs `given` and the plates `fresh` change, from the beliefs that stay."""
     model, machine = posterior.model, posterior.machine
     named = {**model.randoms, **model.lets}
 
@@ -91,7 +103,7 @@ def _marginals(
             known[name] = posterior[name].family
     moments = {name: family.moments() for name, family in known.items()}
     run = Carried(graph, Scope(binding.sizes, data, moments, joints=graph.joints), known)
-    return {name: _marginal(named[name], found[name], run) for name in wanted}
+    return {name: _answer(named[name], found[name], run) for name in wanted}
 
 
 def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> Arrays:
@@ -100,13 +112,24 @@ def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> Arrays:
     return in_blocks(binding, plan, [] if rows is None else [rows])
 
 
-def _marginal(node: Random | Let, family: Family, run: Carried) -> Marginal:
-    """A predictive marginal; that of an expression of numbers from their joint distribution, as in a posterior."""
+def _answer(node: Random | Let, family: Family, run: Carried) -> ExpressionMarginal:
+    """A predictive distribution; that of an expression of numbers from their joint distribution, as in a posterior."""
     cut = any(isinstance(array, Pages) for array in run.scope.data.values())  # many rows are read block by block
     if isinstance(node, Random) or not (node.domain.is_gaussian or node.domain.is_bounded):
-        return Marginal(family, node.name, OF_A_CLASS if isinstance(node, Let) and node.domain.is_simplex else "")
+        note = OF_A_CLASS if isinstance(node, Let) and node.domain.is_simplex else ""
+        return ExpressionMarginal(family, note, exact=True)
     if cut:
-        return Marginal(Projected(family), node.name)
+        return ExpressionMarginal(family, "", exact=False)
     found = marginal(node, run)
-    family = family if found.family is None else found.family
-    return Marginal(family if found.exact else Projected(family), node.name, found.note, found.shape)
+    return found if found.family is not None else found._replace(family=family)
+
+
+def _marginal(name: str, found: ExpressionMarginal, padding: PaddedRows) -> Marginal:
+    """The marginal of the rows that were asked for."""
+    family, whole = padding.first_rows(name, found.family), found.shape
+
+    def shape(own: Family) -> Family | None:
+        table = None if whole is None else whole(None)
+        return None if table is None else dataclasses.replace(padding.first_rows(name, table), projection=own)
+
+    return Marginal(family if found.exact else Projected(family), name, found.note, None if whole is None else shape)
