@@ -51,6 +51,11 @@ class Marginal:
         self.note = note  # what stands between this distribution and the exact marginal, for its repr
         self._shape = shape
 
+    @property
+    def has_shape(self) -> bool:
+        """Whether its distribution may be more than its family."""
+        return self._shape is not None
+
     @cached_property
     def distribution(self) -> Family:
         """What quantiles, densities and draws are of: the family, or what it is the projection of."""

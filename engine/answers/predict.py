@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
@@ -20,7 +22,7 @@ from ..data.missing_and_sparse import Arrays, in_blocks
 from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
-from ..expressions.marginal_of import OF_A_CLASS, ExpressionMarginal, marginal
+from ..expressions.marginal_of import OF_A_CLASS, marginal
 from ..run.padded import PaddedRows, padded_plates
 from ..support.asked_arguments import UserData
 from ..values.scope import Scope
@@ -57,8 +59,8 @@ def predict(
     padding = _padding(posterior, binding, fresh, {**posterior.request.sizes, **sizes})
     larger = dataclasses.replace(binding, inputs=padding.rows(binding.inputs), sizes=padding.larger_sizes)
     with jax.enable_x64(True):
-        found = _found(posterior, larger, fresh, frozenset(data))
-    return {name: _marginal(name, answer, padding) for name, answer in found.items()}
+        found = _marginals(posterior, larger, fresh, frozenset(data))
+    return {name: OfFewerRows(whole, padding) if padding.holds(name) else whole for name, whole in found.items()}
 
 
 def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked: Mapping[str, int]) -> PaddedRows:
@@ -68,10 +70,10 @@ def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked:
     return PaddedRows(posterior.model, tuple(plate for plate in plates if plate.name in fresh), binding.sizes)
 
 
-def _found(
+def _marginals(
     posterior: Outcome, binding: Binding, fresh: frozenset[str], given: frozenset[str]
-) -> dict[str, ExpressionMarginal]:
-    """The distributions of what the inputs `given` and the plates `fresh` change, from the beliefs that stay."""
+) -> dict[str, Marginal]:
+    """The marginals of what the inputs `given` and the plates `fresh` change, from the beliefs that stay."""
     model, machine = posterior.model, posterior.machine
     named = {**model.randoms, **model.lets}
 
@@ -103,7 +105,7 @@ def _found(
             known[name] = posterior[name].family
     moments = {name: family.moments() for name, family in known.items()}
     run = Carried(graph, Scope(binding.sizes, data, moments, joints=graph.joints), known)
-    return {name: _answer(named[name], found[name], run) for name in wanted}
+    return {name: _marginal(named[name], found[name], run) for name in wanted}
 
 
 def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> Arrays:
@@ -112,24 +114,43 @@ def _inputs(plan: Plan, names: tuple[str, ...], binding: Binding) -> Arrays:
     return in_blocks(binding, plan, [] if rows is None else [rows])
 
 
-def _answer(node: Random | Let, family: Family, run: Carried) -> ExpressionMarginal:
-    """A predictive distribution; that of an expression of numbers from their joint distribution, as in a posterior."""
+def _marginal(node: Random | Let, family: Family, run: Carried) -> Marginal:
+    """A predictive marginal; that of an expression of numbers from their joint distribution, as in a posterior."""
     cut = any(isinstance(array, Pages) for array in run.scope.data.values())  # many rows are read block by block
     if isinstance(node, Random) or not (node.domain.is_gaussian or node.domain.is_bounded):
-        note = OF_A_CLASS if isinstance(node, Let) and node.domain.is_simplex else ""
-        return ExpressionMarginal(family, note, exact=True)
+        return Marginal(family, node.name, OF_A_CLASS if isinstance(node, Let) and node.domain.is_simplex else "")
     if cut:
-        return ExpressionMarginal(family, "", exact=False)
+        return Marginal(Projected(family), node.name)
     found = marginal(node, run)
-    return found if found.family is not None else found._replace(family=family)
+    family = family if found.family is None else found.family
+    return Marginal(family if found.exact else Projected(family), node.name, found.note, found.shape)
 
 
-def _marginal(name: str, found: ExpressionMarginal, padding: PaddedRows) -> Marginal:
-    """The marginal of the rows that were asked for."""
-    family, whole = padding.first_rows(name, found.family), found.shape
+class OfFewerRows(Marginal):
+    """The marginal of the rows that were asked for, of one of padded rows.
 
-    def shape(own: Family) -> Family | None:
-        table = None if whole is None else whole(None)
-        return None if table is None else dataclasses.replace(padding.first_rows(name, table), projection=own)
+    That is asked what takes a function that is made for its shape.
+    """
 
-    return Marginal(family if found.exact else Projected(family), name, found.note, None if whole is None else shape)
+    def __init__(self, whole: Marginal, padding: PaddedRows) -> None:
+        self._whole, self._cut = whole, partial(padding.first_rows, whole.name)
+        super().__init__(self._cut(whole.family), whole.name, whole.note, self._table if whole.has_shape else None)
+
+    def _table(self, own: Family) -> Family | None:
+        """The distribution of an expression that is more than its family."""
+        whole = self._whole.distribution
+        return None if whole is self._whole.family else dataclasses.replace(self._cut(whole), projection=own)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E x; P(True) of a boolean, the probability vector of a category."""
+        return self._cut(self._whole.mean)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Var x, element by element."""
+        return self._cut(self._whole.variance)
+
+    def quantile(self, q: ArrayLike) -> np.ndarray:
+        """The smallest value x with P(X <= x) >= q, element by element; see `Marginal.quantile`."""
+        return self._cut(self._whole.quantile(q), np.ndim(q))

@@ -76,11 +76,13 @@ class PaddedRows:
                     found[name] = _longer(found[name], lead + axis, self.larger_sizes[plate.name])
         return found
 
-    def first_rows(self, name: str, values: PyTree) -> PyTree:
-        """The values of a variable without those of padded rows."""
-        if not set(self._over[name]) & set(self.plates):
-            return values
-        rows = tuple(slice(self.sizes[plate.name]) for plate in self._over[name])
+    def holds(self, name: str) -> bool:
+        """Whether a variable has padded rows."""
+        return bool(set(self._over[name]) & set(self.plates))
+
+    def first_rows(self, name: str, values: PyTree, lead: int = 0) -> PyTree:
+        """The values of a variable without those of padded rows; `lead` as in `rows`."""
+        rows = (slice(None),) * lead + tuple(slice(self.sizes[plate.name]) for plate in self._over[name])
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], values)
 
     @cached_property
