@@ -30,6 +30,7 @@ from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
+from ..support import asked_families as asked
 from ..values.first_beliefs import family_of, first_moments
 from ..values.joint_beliefs import member_families, together
 from .marginal import Marginal
@@ -288,11 +289,14 @@ def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
         args=args,
         constant=True,
     )
-    with jax.enable_x64(True):
-        scope = machine.scope(arrays)
-        here = first_moments(variable, scope)
+
+    def pulled(arrays):
+        here = first_moments(variable, machine.scope(arrays))
         gradient = jax.grad(lambda own: block_energy(block, machine.scope(arrays, {name: own})))(here)
-        naturals = family_of(variable).pull(here, gradient)
+        return tuple(family_of(variable).pull(here, gradient))
+
+    with jax.enable_x64(True):
+        naturals = machine.function("prior naturals", (name,), pulled)(arrays)
         if variable.domain.is_discrete:
             naturals = (np.clip(naturals[0], -tables.CERTAIN, tables.CERTAIN),)
         return tuple(np.asarray(natural) for natural in naturals)
@@ -369,7 +373,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: object) -
 
 def _check_proper(name: str, family: ExponentialFamily, where: str) -> None:
     with jax.enable_x64(True):
-        proper = np.asarray(family.is_proper())
+        proper = np.asarray(asked.is_proper(family))
         finite = all(np.isfinite(natural).all() for natural in family.naturals())
     if not proper.all() or not finite:
         places = np.argwhere(~proper)

@@ -24,6 +24,7 @@ from ..distributions.cases import Projected
 from ..expressions.after import Carried
 from ..expressions.marginal_of import OF_A_CLASS, marginal
 from ..run.padded import PaddedRows, padded_plates
+from ..support import asked_families as asked
 from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
@@ -103,7 +104,7 @@ def _marginals(
     for name in latent_names(graph, [named[n].expression for n in wanted if isinstance(named[n], Let)]):
         if name not in known and name not in observed:  # what no factor of the run told of
             known[name] = posterior[name].family
-    moments = {name: family.moments() for name, family in known.items()}
+    moments = {name: asked.moments(family) for name, family in known.items()}
     run = Carried(graph, Scope(binding.sizes, data, moments, joints=graph.joints), known)
     return {name: _marginal(named[name], found[name], run) for name in wanted}
 

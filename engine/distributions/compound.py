@@ -21,6 +21,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.families.matrices import outer
 from ...factors.records import fixed
+from ..support.compiled import compiled
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
 from .shown import Belief, Shown
@@ -91,11 +92,11 @@ class Compound(Shown):
         if self.conditional.below is None:
             raise UnsupportedError(f"{self.title} has no quantiles: use those of draws, `sample(key, shape)`.")
         with jax.enable_x64(True):
-            found = np.asarray(_quantile(self, jnp.asarray(level, float)))
+            found = np.asarray(_quantile(self, np.asarray(level, float)))
         return np.round(found) if self.conditional.whole else found
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
-        return _sample(self, key, tuple(shape))
+        return _sample_of(self, key, tuple(shape))
 
     def parameters(self) -> dict[str, Numeric]:
         """The arguments where all are known, else mean and variance."""
@@ -262,8 +263,7 @@ def _sample_of(family: Compound, key: Key, shape: tuple[int, ...]) -> Array:
     return for_all(jax.random.split(key, (*shape, *family.plates)))
 
 
-_quantile = jax.jit(_quantile_of)
-_sample = jax.jit(_sample_of, static_argnums=2)
+_quantile = compiled("compound quantile", (), _quantile_of)
 
 
 def _mixed(weights: Array, parts: Array) -> Array:

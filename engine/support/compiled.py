@@ -121,7 +121,7 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     with stage("tracing"):
         traced, form = trace()
     equations, work = expected(traced.jaxpr)
-    price = COMPILING * equations
+    price = COMPILING * max(equations, 1)  # one that returns its arguments is not worth compiling
     small = work < price
     own = names[small] if names else None
 
