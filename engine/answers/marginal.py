@@ -96,7 +96,7 @@ class Marginal:
     def parameters(self) -> dict[str, np.ndarray]:
         """The family's own parameters by name, such as shape and rate."""
         with jax.enable_x64(True):
-            return {name: np.asarray(value) for name, value in self.distribution.parameters().items()}
+            return {name: np.asarray(value) for name, value in asked.parameters(self.distribution).items()}
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
         """The smallest value x with P(X <= x) >= q, element by element.

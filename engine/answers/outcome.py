@@ -152,7 +152,9 @@ class Outcome(Inferred):
             if isinstance(node, Let):
                 found = self._together(node).family
             if found is None:
-                found = predictions(graph, (name,), self._machine.sizes, data, self.families)[name]
+                sizes = self._machine.sizes
+                call = self._machine.function("forward", (name,), partial(predictions, graph, (name,), sizes))
+                found = call(data, self.families)[name]
             if isinstance(node, Let):
                 check_finite(node, found)
                 return found if self._together(node).exact else Projected(found)

@@ -6,6 +6,7 @@ Run operation by operation, JAX would compile each of them, and an inverse would
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 
@@ -17,6 +18,16 @@ covariance = compiled("covariance", (), lambda family: family.covariance())
 moments = compiled("moments", (), lambda family: family.moments())
 is_proper = compiled("is proper", (), lambda family: family.is_proper())
 log_density = compiled("log density", (), lambda family, x: family.log_density(x))
+
+_parameters = compiled("parameters", (), lambda family: family.parameters())
+
+
+def parameters(family: Any) -> dict[str, Any]:
+    """The family's own parameters by name, in its order, which nested arrays do not keep."""
+    names: list[str] = []
+    jax.eval_shape(lambda own: names.extend(own.parameters()), family)
+    found = _parameters(family)
+    return {name: found[name] for name in names}
 
 
 @functools.lru_cache(maxsize=64)
