@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,10 @@ from ...factors.arrays import Array
 from ...factors.errors import DataError
 from ...factors.factor import Switch, Term
 from ..support.warn import warn
-from ..values.evaluate import known, value
-from ..values.plated import spread
+from ..values.evaluate import known
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
-from .computed import computed
+from .values_of_data import value_of_data
 
 DIGITS = 16.0
 DOUBTFUL, HOPELESS = 6.0, 3.0  # digits left: fewer than a run needs to converge, and fewer than an answer needs
@@ -70,14 +68,10 @@ def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple
     if isinstance(multiplier, Input) and not isinstance(scope.data[multiplier.name], Pages):
         array = scope.data[multiplier.name]
     else:
-        array = computed(partial(_spread, multiplier), [multiplier], scope).astype(float)
+        array = np.asarray(value_of_data(multiplier, scope), float)
     rows = array.reshape(-1, array.shape[-1] if multiplier.domain.is_vector else 1)
     same = rows.min(0) == rows.max(0)  # exactly: the rounding of a mean is no spread
     return np.abs(rows.mean(0)), np.where(same, 0.0, rows.std(0))
-
-
-def _spread(multiplier: Expr, scope: Scope) -> Array:
-    return spread(value(multiplier, scope), multiplier.plates, scope.sizes)
 
 
 def _columns_of_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:

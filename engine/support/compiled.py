@@ -125,7 +125,8 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
         with stage("tracing"):
             traced, form = trace()
         known = Known(expected(traced.jaxpr), form, traced.out_tree)
-    form, price = known.form, COMPILING * known.expected.equations
+    form = known.form
+    price = COMPILING * max(known.expected.equations, 1)  # one that returns its arguments is not worth compiling
     small = known.expected.work < price
     own = names[small] if names else None
 
