@@ -145,7 +145,7 @@ class Posterior(Outcome, AnyPosterior):
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.
 
-        Takes seconds; see `engine.checks.trust`. `seed` decides the draws. `summary()` repeats the verdict from then
+        See `engine.checks.trust`. `seed` decides the draws. `summary()` repeats the verdict from then
         on. Returns a `Trust`; what cannot be compared is "unchecked", with the reason. Source: vehtari2024psis,
         yao2018yes.
         """

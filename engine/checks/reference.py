@@ -6,6 +6,7 @@ weighted draws, is mixed with the product of the beliefs and weighted (see `psis
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from scipy.special import gammaln
 from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
+from ..support.asked_arguments import key_words
+from ..support.compiled import Call, compiled
 from .psis import Smoothed, smoothed
 
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
@@ -51,7 +54,7 @@ class Reference(NamedTuple):
 
 
 class Functions(NamedTuple):
-    """The compiled functions of a log density, over many points."""
+    """The functions of a log density, over many points."""
 
     log_density: Points
     heights: Points
@@ -64,17 +67,17 @@ class Functions(NamedTuple):
 
 
 def functions(density: LogDensity) -> Functions:
-    """Compiles the log density and its derivatives, with data as arguments."""
+    """The log density and its derivatives, with data as arguments."""
     data = density._data
 
-    def batch(function):
+    def batch(what, function):
         # Ten million numbers at a time: draws times entries of the data. One shape, so that it is compiled once.
         entries = sum(np.size(array) for array in data.values()) + density.dimension
         size = int(np.clip(1e7 // entries, 1, DRAWS))
-        compiled = jax.jit(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
+        call = density.function(what, (size,), lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
 
         def chunk(x, start):
-            return jax.tree.map(np.asarray, compiled(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
+            return jax.tree.map(np.asarray, call(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
 
         def many(x):
             parts = [chunk(x, start) for start in range(0, jax.tree.leaves(x)[0].shape[0], DRAWS)]
@@ -82,9 +85,9 @@ def functions(density: LogDensity) -> Functions:
 
         return many
 
-    def single(function):
-        compiled = jax.jit(function)
-        return lambda *args: jax.tree.map(np.asarray, compiled(*args, data))
+    def single(what, function):
+        call = density.function(what, (), function)
+        return lambda *args: jax.tree.map(np.asarray, call(*args, data))
 
     def jacobian(z, d):
         return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
@@ -102,22 +105,32 @@ def functions(density: LogDensity) -> Functions:
         return jax.vmap(one)(right)
 
     return Functions(
-        batch(density._unconstrained),
-        single(lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
-        batch(density._constrain),
-        batch(density._unconstrain),
-        batch(jacobian),
-        single(jax.grad(density._unconstrained)),
-        single(jax.hessian(density._unconstrained)),
-        single(solve),
+        batch("densities", density._unconstrained),
+        single("heights", lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
+        batch("constrained", density._constrain),
+        batch("unconstrained", density._unconstrain),
+        batch("jacobians", jacobian),
+        single("gradient of density", jax.grad(density._unconstrained)),
+        single("hessian of density", jax.hessian(density._unconstrained)),
+        single("solved", solve),
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _split(number: int) -> Call:
+    """The words of so many keys from those of one."""
+
+    def own(words: jax.Array) -> jax.Array:
+        return jax.random.key_data(jax.random.split(jax.random.wrap_key_data(words), number))
+
+    return compiled("split", (number,), own)
 
 
 def belief_draws(
     density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
 ) -> Draws:
     """Draws from the product of the marginals of the latent variables."""
-    keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
+    keys = np.asarray(_split(max(len(density.names), 1))(key_words(seed)))
     values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
     z = call.unconstrain(values)
     if not np.isfinite(z).all():

@@ -123,7 +123,7 @@ def trust(posterior: Inferred, factors_of: Outcome, *, seed: int = 0) -> Trust:
     """Compares the beliefs of `posterior` with the model's own joint log density; see `Trust`.
 
     `factors_of` is the run whose EP factors are looked at: `posterior` itself, but for an integration, which has no
-    single cavity of each. `seed` decides the draws. It costs a few seconds, most of them to compile, and some twenty
+    single cavity of each. `seed` decides the draws. It costs a second or a few, and some twenty
     thousand evaluations of the log density. A posterior whose model has no joint log density, or whose run diverged or
     met a contradiction, is "unchecked", with the reason.
     Source: vehtari2024psis, yao2018yes.

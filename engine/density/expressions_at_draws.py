@@ -36,5 +36,6 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
         scope = Scope(density._sizes, {**data, **values}, {})
         return {name: spread(value(node, scope), node.plates, density._sizes) for name, node in lets.items()}
 
-    found = jax.jit(jax.vmap(one, in_axes=(0, None)))(draws, data) if lets else {}
+    call = density.function("expressions", (), jax.vmap(one, in_axes=(0, None)))
+    found = call(draws, data) if lets else {}
     return {name: np.asarray(array) for name, array in found.items()}
