@@ -30,6 +30,7 @@ from ..run.result import Outputs
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
 CHUNKS = {True: {1: 32, 2: 128, 3: 256}, False: {1: 8, 2: 32, 3: 64}}
+CALLS = 20  # of that size, for one answer
 LOOKED_AT = {1: 32, 2: 128, 3: 256}  # points of a scan
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
@@ -158,7 +159,7 @@ class Conditionals:
             chunk = points[at : at + size]
             padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
             with jax.enable_x64(True):
-                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
+                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed, CALLS)
                 pairs = zip(self.kinds, padded.T, strict=True)
                 slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 STEPS = {1: 0.6, 2: 0.8, 3: 1.0}  # first spacing in standard deviations; halved until nothing changes
+ALONG = {1: 4, 2: 1, 3: 1}  # cells that are looked at beyond one that holds mass
 DRAWS = {2: 128, 3: 256}  # points that tell the spread of the mass
 FREEDOM, ROUNDS = 4.0, 2  # degrees of freedom of their distribution, and how often it is adapted
 NEWTON = 30  # steps to the peak, at most
@@ -162,7 +163,11 @@ def _every_second(known: dict[Place, float]) -> dict[Place, float]:
 
 
 def _neighbours(place: Place) -> list[Place]:
-    return [(*place[:i], place[i] + step, *place[i + 1 :]) for i in range(len(place)) for step in (1, -1)]
+    """The next cells along each axis; several of them on a line, where they spare calls."""
+    reach = range(1, ALONG[len(place)] + 1)
+    return [
+        (*place[:i], place[i] + way * k, *place[i + 1 :]) for i in range(len(place)) for k in reach for way in (1, -1)
+    ]
 
 
 def _peak(
@@ -183,8 +188,13 @@ def _peak(
         gradient, hessian = _differences(found, d, width)
         values, vectors = np.linalg.eigh(-hessian)
         newton = vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 0.05))
-        if np.linalg.norm(newton) < 0.3 and np.all(values > 0.1):
-            return centre + spread @ newton, spread @ (vectors / np.sqrt(values))
+        # never wider than about four of the present scales
+        scaled = spread @ (vectors / np.sqrt(np.clip(np.abs(values), 0.05, 100.0)))
+        if np.linalg.norm(newton) < 0.3:
+            centre, spread = centre + spread @ newton, scaled
+            if np.all((values > 0.1) & (values < 10.0)):
+                break
+            continue
         newton *= min(1.0, 3.0 / max(np.linalg.norm(newton), 1e-300))
         ladder = LENGTHS[:, None] * newton
         steps = np.concatenate([width * stencil[top : top + 1], ladder])
@@ -193,9 +203,7 @@ def _peak(
         if heights[best] <= found[0]:
             spread = 0.5 * spread
             continue
-        centre = centre + spread @ steps[best]
-        # never wider than about four of the present scales
-        spread = spread @ (vectors / np.sqrt(np.clip(np.abs(values), 0.05, 100.0)))
+        centre, spread = centre + spread @ steps[best], scaled
     return centre, spread
 
 

@@ -102,7 +102,7 @@ def _given_state(conditionals: Conditionals, state: Float[np.ndarray, " k"], acc
         return np.concatenate([np.broadcast_to(state, (len(points), len(state))), points], axis=1)
 
     # Where the rest iterates, points that are far from all sense might not settle: the grid grows from the peak alone.
-    first = None if conditionals.machine.direct else 1
+    first = None if conditionals.machine.direct else 4 - conditionals.continuous
     grid = explore(lambda points: conditionals(whole(points)), *conditionals.start, accuracy, first)
     if grid is None:
         return None

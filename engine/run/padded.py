@@ -168,9 +168,9 @@ class PaddedRunner:
         """Inferences with stacked data: the outputs, stacked."""
         return self.padding.cut(self.runner.many(self.padding.data(data, 1), seed), 1)
 
-    def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
+    def many_values(self, data: Data, values: Data, seed: object, calls: int = 1) -> Outputs:
         """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
-        outputs = self.runner.many_values(self.padding.data(data), self.padding.rows(values, 1), seed)
+        outputs = self.runner.many_values(self.padding.data(data), self.padding.rows(values, 1), seed, calls)
         return self.padding.cut(outputs, 1)
 
 
