@@ -38,9 +38,10 @@ NOTHING = 25.0  # nats below the peak: the mass there does not count
 # Logarithms, or log odds, on either side of zero that are looked at for a start: where one pass is exact, and if not.
 SCANNED = {True: 10.0, False: 5.0}
 NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence to speak of
+STARTS = 3  # points that a peak is looked for from: there may be several
 SPREAD = 1.5  # in these: the scale of a start that was scanned for
 
-Start: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]
+Start: TypeAlias = tuple[Float[np.ndarray, "... d"], Float[np.ndarray, "... d"]]  # one point and its scale, or several
 Points: TypeAlias = Float[
     np.ndarray, "K d"
 ]  # in unconstrained coordinates, one for each scalar; states of discrete ones
@@ -115,17 +116,19 @@ class Conditionals:
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
 
     def _scanned(self) -> Start | None:
-        """The best of some points that fill a cube; locations are looked at on all scales."""
+        """The best of some points that fill a cube, apart from each other; locations are looked at on all scales."""
         d = self.continuous
         turns = np.arange(LOOKED_AT[d])[:, None] * _ratios(d)
         cube = SCANNED[self.machine.direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
         real = np.array([kind == "real" for kind in self.kinds[self.discrete :]])
         points = np.where(real, np.sinh(cube), cube)
-        found = self(points)
-        best = int(np.argmax(found))
-        if not np.isfinite(found[best]):
-            return None
-        return points[best], SPREAD * np.where(real, np.cosh(cube[best]), 1.0)
+        scales = SPREAD * np.where(real, np.cosh(cube), 1.0)
+        found, chosen = self(points), []
+        for k in np.argsort(-found):
+            apart = all(np.any(np.abs(points[k] - points[other]) > scales[other]) for other in chosen)
+            if apart and np.isfinite(found[k]) and len(chosen) < STARTS:
+                chosen.append(k)
+        return (points[chosen], scales[chosen]) if chosen else None
 
     def saturated(self, points: Points, log_density: Float[np.ndarray, " K"]) -> bool:
         """Whether there is mass where probabilities are too near one to be told apart."""

@@ -41,6 +41,7 @@ GOOD = Accuracy(1e-2, (20.0, 14.0, 9.0), 1e-8)
 _LARGEST = 60_000
 
 LogDensity: TypeAlias = Callable[[Float[np.ndarray, "K d"]], Float[np.ndarray, " K"]]
+Peak: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]  # and a root of the covariance around it
 Place: TypeAlias = tuple[int, ...]  # of a cell, counted from the centre
 
 
@@ -80,29 +81,33 @@ class Grid(NamedTuple):
 
 def explore(
     log_density: LogDensity,
-    start: Float[np.ndarray, " d"],
-    scale: Float[np.ndarray, " d"],
+    starts: Float[np.ndarray, "... d"],
+    scales: Float[np.ndarray, "... d"],
     accuracy: Accuracy = BEST,
     first: int | None = None,
 ) -> Grid | None:
-    """The grid of a density whose mass lies around `start` on the scale `scale`; None where it finds no end.
+    """The grid of a density whose mass lies around one of `starts` on its scale; None where it finds no end.
 
-    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peak the
+    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peaks the
     grid grows by neighbours until the density around it is negligible, whatever the shape of its mass; `first` cells
-    on either side of the peak are looked at together, which spares calls.
+    on either side of the highest are looked at together, which spares calls.
 
     For an analytic density a spacing is off by about the square of what half of it changes; that is the error.
     """
-    d = len(start)
-    centre, spread = _peak(log_density, start, np.diag(scale))
+    starts, scales = np.atleast_2d(starts), np.atleast_2d(scales)
+    peaks = [_peak(log_density, start, np.diag(scale)) for start, scale in zip(starts, scales, strict=True)]
+    masses = _heights(log_density, peaks) + [np.linalg.slogdet(spread)[1] for _, spread in peaks]
+    d, cutoff = starts.shape[1], accuracy.cutoff[starts.shape[1] - 1]
+    (centre, spread), step, best = peaks[int(np.argmax(masses))], STEPS[starts.shape[1]], None
+    others = [peak for (peak, _), mass in zip(peaks, masses, strict=True) if mass > np.max(masses) - cutoff]
     if d > 1:
         centre, spread = _mass(log_density, centre, spread)
-    step, best = STEPS[d], None
     known: dict[Place, float] = {}
     first = FIRST[d] if first is None else first
     while step > 0.01:
         cell = spread * step
-        if not _flood(log_density, centre, cell, accuracy.cutoff[d - 1], known, first):
+        seeds = [tuple(map(int, np.round(np.linalg.solve(cell, other - centre)))) for other in others]
+        if not _flood(log_density, centre, cell, cutoff, known, [*_box(d, first), *seeds]):
             return best
         finer, coarser = _grid(known, centre, cell), _grid(_every_second(known), centre, 2.0 * cell)
         best = finer._replace(error=finer.distance(coarser) ** 2)
@@ -113,6 +118,16 @@ def explore(
         step *= 0.5
         known = {tuple(2 * k for k in place): value for place, value in known.items()}
     return best
+
+
+def _heights(log_density: LogDensity, peaks: Sequence[Peak]) -> Float[np.ndarray, " K"]:
+    found = log_density(np.array([centre for centre, _ in peaks]))
+    return np.where(np.isfinite(found), found, -np.inf)
+
+
+def _box(d: int, reach: int) -> list[Place]:
+    """The cells around the centre."""
+    return list(itertools.product(range(-reach, reach + 1), repeat=d))
 
 
 def together(grids: Sequence[Grid]) -> Grid:
@@ -135,11 +150,10 @@ def _flood(
     cell: Float[np.ndarray, "d d"],
     cutoff: float,
     known: dict[Place, float],
-    first: int,
+    seeds: Sequence[Place],
 ) -> bool:
-    """Adds to `known` the log densities of the cells around the centre; false where there are too many, or none."""
-    d = len(centre)
-    front = [place for place in itertools.product(range(-first, first + 1), repeat=d) if place not in known]
+    """Adds to `known` the log densities of the cells around `seeds`; false where there are too many, or none."""
+    front = [place for place in dict.fromkeys(seeds) if place not in known]
     looked: set[Place] = set()  # those whose neighbours have been asked for
     while front and len(known) + len(front) <= _LARGEST:
         values = log_density(centre + np.asarray(front, float) @ cell.T)
@@ -170,9 +184,7 @@ def _neighbours(place: Place) -> list[Place]:
     ]
 
 
-def _peak(
-    log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+def _peak(log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]) -> Peak:
     """Newton's method with differences over most of a standard deviation: the peak and a root of its covariance.
 
     It never goes down: a step is the best of several lengths, and where none helps the differences are too wide.
@@ -207,9 +219,7 @@ def _peak(
     return centre, spread
 
 
-def _mass(
-    log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+def _mass(log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]) -> Peak:
     """The mean and a root of the covariance of the mass, from weighted points around the peak.
 
     The curvature at a peak may say little of a skewed density. Where the points say little, the peak is kept.
