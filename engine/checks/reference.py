@@ -1,7 +1,8 @@
 """Reference moments of a posterior, drawn from its joint log density: what beliefs are compared with.
 
 A Student distribution around the beliefs, shaped by the curvature of the log density there and adapted to its own
-weighted draws, is mixed with the product of the beliefs and weighted (see `psis`). Source: cornuet2012amis.
+weighted draws, is mixed with the product of the beliefs and weighted (see `psis`). Where that is too coarse the draws
+are nested (see `nested`). Source: cornuet2012amis.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy.special import gammaln
 from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
+from ..support.compiled import compiled
 from .psis import Smoothed, smoothed
 
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
@@ -40,18 +42,27 @@ class Draws(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count."""
+    """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count.
+
+    `log_total` is the logarithm of the mean weight: of the integral of the density.
+    """
 
     z: Float[np.ndarray, "draw coordinate"]
     weighted: Smoothed
+    log_total: float
 
     @property
     def usable(self) -> bool:
         return self.weighted.k < GOOD_K and self.weighted.effective > FEWEST
 
+    @property
+    def error(self) -> float:
+        """The standard error of `log_total`."""
+        return float(np.sqrt(max(1.0 / self.weighted.effective - 1.0 / len(self.z), 0.0)))
+
 
 class Functions(NamedTuple):
-    """The compiled functions of a log density, over many points."""
+    """The functions of a log density, over many points; each is made ready when it is first called."""
 
     log_density: Points
     heights: Points
@@ -61,20 +72,26 @@ class Functions(NamedTuple):
     gradient: Points  # at one point, like the next two
     hessian: Points
     solve: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+    curved: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # gradients, and rows of Hessians
+    states: Callable[[np.ndarray], Values]  # probabilities of the states of discrete variables, given each point
 
 
 def functions(density: LogDensity) -> Functions:
-    """Compiles the log density and its derivatives, with data as arguments."""
+    """The log density and its derivatives, with data as arguments."""
     data = density._data
+    entries = sum(np.size(array) for array in data.values()) + density.dimension
 
-    def batch(function):
-        # Ten million numbers at a time: draws times entries of the data. One shape, so that it is compiled once.
-        entries = sum(np.size(array) for array in data.values()) + density.dimension
-        size = int(np.clip(1e7 // entries, 1, DRAWS))
-        compiled = jax.jit(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
+    def ready(function):
+        # What they are made of is this density, bounds that are numbers included: nothing else shares them.
+        return compiled("of a log density", (object(),), function)
+
+    def chunked(function, width: int = 1):
+        # Ten million numbers at a time: draws times entries of the data, times what each is differentiated in.
+        size = int(np.clip(1e7 // (entries * width), 1, DRAWS))
+        call = ready(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
 
         def chunk(x, start):
-            return jax.tree.map(np.asarray, compiled(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
+            return jax.tree.map(np.asarray, call(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
 
         def many(x):
             parts = [chunk(x, start) for start in range(0, jax.tree.leaves(x)[0].shape[0], DRAWS)]
@@ -83,33 +100,52 @@ def functions(density: LogDensity) -> Functions:
         return many
 
     def single(function):
-        compiled = jax.jit(function)
-        return lambda *args: jax.tree.map(np.asarray, compiled(*args, data))
+        call = ready(function)
+        return lambda *args: jax.tree.map(np.asarray, call(*args, data))
 
     def jacobian(z, d):
         return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
 
+    def times(z, v, d):
+        """The Hessian times a vector."""
+        return jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+
     def solve(z, right, scale, d):
         """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
 
-        def times(v):
-            return -jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
-
         def one(b):
-            x, _ = jax.scipy.sparse.linalg.cg(times, b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
-            return x, jnp.linalg.norm(times(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+            x, _ = jax.scipy.sparse.linalg.cg(lambda v: -times(z, v, d), b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
+            return x, jnp.linalg.norm(-times(z, x, d) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
 
         return jax.vmap(one)(right)
 
+    def curved(z, rows):
+        """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
+        size = int(np.clip(1e7 // (entries * max(len(rows), 1)), 1, len(z)))
+        return derivatives(z, rows, size)
+
+    calls = {}
+
+    def derivatives(z, rows, size):
+        def one(a, rows, d):
+            gradient = jax.grad(density._unconstrained)(a, d)
+            return gradient, jax.vmap(lambda row: times(a, row, d))(rows)
+
+        if size not in calls:
+            calls[size] = ready(lambda z, rows, d: jax.lax.map(lambda a: one(a, rows, d), z, batch_size=size))
+        return jax.tree.map(np.asarray, calls[size](z, rows, data))
+
     return Functions(
-        batch(density._unconstrained),
+        chunked(density._unconstrained),
         single(lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
-        batch(density._constrain),
-        batch(density._unconstrain),
-        batch(jacobian),
+        chunked(density._constrain),
+        chunked(density._unconstrain),
+        chunked(jacobian),
         single(jax.grad(density._unconstrained)),
         single(jax.hessian(density._unconstrained)),
         single(solve),
+        curved,
+        chunked(density._states_given),
     )
 
 
@@ -189,55 +225,68 @@ def reference(
     covariance: Float[np.ndarray, "coordinate coordinate"],
     mean: Float[np.ndarray, " coordinate"],
     seed: int,
+    count: int = DRAWS,
 ) -> Reference:
-    """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs."""
+    """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs.
+
+    `count` are the draws of each round.
+    """
     random = np.random.default_rng(seed)
     dimension = len(mean)
     freedom = 5.0 + dimension
-    z = log_proposal = np.zeros(0)
     for _ in range(ROUNDS):
-        z, log_proposal = _student(random, mean, covariance, freedom, DRAWS)
-        found = smoothed(_finite(call.log_density(z) - log_proposal))
+        z = student(random, mean, covariance, freedom, count)
+        found = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom)).weighted
         mean_new = found.weights @ z
         gap = z - mean_new
         rate = found.effective / (found.effective + 2.0 * dimension + 10.0)
         covariance = (1.0 - rate) * covariance + rate * (found.weights[:, None] * gap).T @ gap
         mean = (1.0 - rate) * mean + rate * mean_new
-    z, _ = _student(random, mean, covariance, freedom, DRAWS)
-    alone = smoothed(_finite(call.log_density(z) - _log_student(z, mean, covariance, freedom)))
-    best = Reference(z, alone)
+    z = student(random, mean, covariance, freedom, count)
+    best = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom))
     if not best.usable:  # a mixture of both covers what either misses
         centre, shape = draws.z.mean(0), np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(dimension)
-        wide, _ = _student(random, centre, 1.5 * shape, 5.0, DRAWS)
+        wide = student(random, centre, 1.5 * shape, 5.0, count)
         both = np.concatenate([z, wide])
         log_mix = np.logaddexp(
-            _log_student(both, mean, covariance, freedom), _log_student(both, centre, 1.5 * shape, 5.0)
+            log_student(both, mean, covariance, freedom), log_student(both, centre, 1.5 * shape, 5.0)
         ) - np.log(2.0)
-        mixed = smoothed(_finite(call.log_density(both) - log_mix))
-        if mixed.k < alone.k:
-            best = Reference(both, mixed)
+        mixed = weighted(both, call.log_density(both) - log_mix)
+        if mixed.weighted.k < best.weighted.k:
+            best = mixed
     return best
 
 
-def _finite(log_weights: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(log_weights), -np.inf, log_weights)
+def weighted(z: Float[np.ndarray, "draw coordinate"], log_weights: Float[np.ndarray, " draw"]) -> Reference:
+    """Draws with their smoothed weights; a weight that is no number counts nothing."""
+    finite = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    top = finite.max()
+    with np.errstate(divide="ignore"):
+        total = top + np.log(np.mean(np.exp(finite - top))) if np.isfinite(top) else -np.inf
+    return Reference(z, smoothed(finite), float(total))
 
 
-def _student(
+def student(
     random: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    lower = _root(covariance)
+) -> np.ndarray:
+    """Draws of a Student distribution."""
     scale = np.sqrt(freedom / random.chisquare(freedom, count))
-    z = mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ lower.T)
-    return z, _log_student(z, mean, covariance, freedom)
+    return mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ _root(covariance).T)
 
 
-def _log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
+def log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
+    """Its log density."""
     lower = _root(covariance)
-    dimension = len(mean)
     distance = np.sum(np.linalg.solve(lower, (z - mean).T) ** 2, axis=0)
+    return student_height(distance, np.log(np.diagonal(lower)).sum(), freedom, len(mean))
+
+
+def student_height(
+    distance: np.ndarray, log_scale: np.ndarray | float, freedom: float, dimension: int
+) -> np.ndarray:
+    """The log density at a squared `distance` in units of the scale, whose log determinant is 2 `log_scale`."""
     constant = gammaln(0.5 * (freedom + dimension)) - gammaln(0.5 * freedom) - 0.5 * dimension * np.log(freedom * np.pi)
-    return constant - np.log(np.diagonal(lower)).sum() - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
+    return constant - log_scale - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

@@ -156,7 +156,10 @@ class LogDensity:
 
     # the density ------------------------------------------------------------------------------------------------------
 
-    def _density(self, values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
+    def _density(
+        self, values: Mapping[str, Array], data: Mapping[str, Array], tilts: Mapping[str, Array] | None = None
+    ) -> Array:
+        """The log density; `tilts` are added to the log probabilities of the states of the variables summed out."""
         scope = Scope(self._sizes, {**data, **values}, {})
         for name, (variable, plate) in self._states.items():
             scope.data[name] = states(variable, plate, scope)
@@ -176,7 +179,27 @@ class LogDensity:
                 wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
                 density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
             pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
+        for name, tilt in (tilts or {}).items():
+            variable, plate = self._states[name]
+            pieces.append(
+                InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None})
+            )
         return eliminate(pieces, self._states, scope)
+
+    def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
+        """The probabilities of the states of each variable summed out, given the others and the data.
+
+        They are the derivatives of the log density in what is added to the log probabilities of the states.
+        """
+        values = self._constrain(z, data)
+        tilts = {name: jnp.zeros(self._states_shape(variable)) for name, (variable, _) in self._states.items()}
+        return jax.grad(lambda tilts: self._density(values, data, tilts))(tilts)
+
+    def _states_shape(self, variable: Random) -> tuple[int, ...]:
+        plates = tuple(self._sizes[plate.name] for plate in variable.plates)
+        size = 2 if variable.domain.is_boolean else self._event_size(variable)
+        assert isinstance(size, int)
+        return (*plates, size)
 
     def __call__(self, values: Mapping[str, PyTree]) -> Array | float:
         """log p(values, data). `values` has one array for each name in `names`, of the shape in `shapes`."""
