@@ -8,13 +8,27 @@ from the funnel that they make. The weights are those of the joint density. Sour
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from ..density.log_density import LogDensity
-from .reference import Functions, Reference, log_student, student, student_height, weighted
+from .reference import (
+    Draws,
+    Functions,
+    Reference,
+    centred,
+    entries,
+    log_student,
+    mirrored,
+    reference,
+    spread_of,
+    student,
+    student_height,
+    weighted,
+)
 
 MOST_OUTER = 8
 EXPLORED, ROUNDS = 200, 6
@@ -22,6 +36,8 @@ WIDE = 1.0  # sd of the outer coordinates in the first round, where the beliefs 
 STEPS = (8, 3, 2)  # of Newton: from the beliefs, in later rounds, and of the draws
 HALVED = 0.5 ** np.arange(6)
 FREEDOM = 6.0
+FUNNEL = 5  # inner coordinates from which on one distribution for all is the last resort
+ENOUGH = 0.2  # of the draws count
 
 Rows = Float[np.ndarray, "point coordinate"]
 
@@ -44,23 +60,25 @@ class Conditional(NamedTuple):
         return np.where(np.isfinite(found), found, -np.inf)
 
 
-def outer_of(density: LogDensity) -> np.ndarray:
-    """The outer coordinates: of what is bounded, element by element, in the variables that have few."""
+def outer_of(density: LogDensity, plain: bool) -> np.ndarray:
+    """The outer coordinates: of variables that have few, those that are bounded; `plain` takes real ones too."""
     found: list[int] = []
-    bounded = [name for name in density.names if not (density.model.randoms[name].domain.is_gaussian)]
-    for name in sorted(bounded, key=lambda name: density.slices[name].stop - density.slices[name].start):
-        own = range(density.slices[name].start, density.slices[name].stop)
-        if len(found) + len(own) <= MOST_OUTER:
+    for name in sorted(density.names, key=lambda name: density.slices[name].stop - density.slices[name].start):
+        variable, own = density.model.randoms[name], range(density.slices[name].start, density.slices[name].stop)
+        wanted = not variable.domain.is_gaussian or (plain and not variable.plates)
+        if wanted and len(found) + len(own) <= MOST_OUTER:
             found += own
     return np.array(sorted(found), int)
 
 
-def nested_draws(call: Functions, outer: np.ndarray, start: Rows, seed: int, count: int) -> Reference:
+def nested_draws(
+    density: LogDensity, call: Functions, outer: np.ndarray, start: Rows, seed: int, count: int
+) -> Reference:
     """`count` weighted draws. `start` are draws of the beliefs, which tell where to begin."""
     random = np.random.default_rng(seed)
     dimension = start.shape[1]
     inner = np.setdiff1d(np.arange(dimension), outer)
-    centre, spread = start[:, outer].mean(0), np.diag(np.maximum(start[:, outer].std(0), WIDE) ** 2)
+    centre, spread = start[:, outer].mean(0), np.diag(_width(density, outer, start) ** 2)
     line = np.zeros((len(outer) + 1, len(inner)))  # of the mode as a function of the outer coordinates
     line[0] = start[:, inner].mean(0)
     for number in range(ROUNDS):
@@ -75,14 +93,22 @@ def nested_draws(call: Functions, outer: np.ndarray, start: Rows, seed: int, cou
     points = student(random, centre, spread, FREEDOM, count)
     found = _conditional(call, points, _on(line, points), outer, inner, STEPS[2])
     freedom = FREEDOM + len(inner)
-    scale = np.sqrt(freedom / random.chisquare(freedom, count))
-    normal = scale[:, None] * random.normal(size=(count, len(inner)))
+    normal = mirrored(random, count, freedom, len(inner))
     z = np.empty((count, dimension))
     z[:, outer] = points
     z[:, inner] = found.mode + np.linalg.solve(np.swapaxes(found.root, 1, 2), normal[..., None])[..., 0]
     log_q = log_student(points, centre, spread, FREEDOM)
     log_q += student_height(np.sum(normal**2, axis=1), -found.log_root, freedom, len(inner))
     return weighted(z, call.log_density(z) - log_q)
+
+
+def _width(density: LogDensity, outer: np.ndarray, start: Rows) -> np.ndarray:
+    """Sds of the outer coordinates to begin with: twice those of the beliefs, of a logarithm no less than one."""
+    found = 2.0 * start.std(0)
+    for name, part in density.slices.items():
+        if not density.model.randoms[name].domain.is_gaussian:
+            found[part] = np.maximum(found[part], WIDE)
+    return found[outer]
 
 
 def _on(line: np.ndarray, points: Rows) -> Rows:
@@ -146,3 +172,62 @@ def _definite(precision: np.ndarray) -> np.ndarray:
     largest = np.maximum(np.abs(values).max(-1, keepdims=True), 1e-10)
     floored = np.maximum(np.abs(values), 1e-6 * largest)
     return (vectors * floored[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def draws_of(
+    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float = np.inf
+) -> Reference | None:
+    """The best weighted draws of a posterior that are found: adapted to all coordinates at once, else nested.
+
+    `draws` are those of the beliefs, `count` how many are wanted, and `most` how many numbers may be worked on. None
+    where no way is open.
+    """
+    best: Reference | None = None
+    for made in _ways(density, call, draws, seed, count, most):
+        if made is not None and (best is None or _quality(made) > _quality(best)):
+            best = made
+        if best is not None and best.usable and best.weighted.effective > ENOUGH * count:
+            break
+    return best
+
+
+def _quality(found: Reference) -> tuple[bool, float]:
+    return found.usable, found.weighted.effective
+
+
+def _ways(
+    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float
+) -> Iterator[Reference]:
+    """Weighted draws by one way after the other, the likeliest first."""
+
+    def together() -> Iterator[Reference]:
+        mean = draws.z.mean(0)
+        if density.hard:  # no derivative tells of the jump
+            covariance = np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(len(mean))
+        else:
+            mean = centred(call, mean)
+            covariance, _ = spread_of(-call.hessian(mean))
+        yield reference(call, draws, covariance, mean, seed, count)
+
+    def apart() -> Iterator[Reference]:
+        for outer in _outers(density):
+            inner = density.dimension - len(outer)
+            if inner * float(_points(count)) * entries(density) <= most:
+                yield nested_draws(density, call, outer, draws.z, seed, count)
+
+    funnel = density.dimension - len(outer_of(density, False)) >= FUNNEL
+    for way in (apart, together) if funnel else (together, apart):
+        yield from way()
+
+
+def _points(count: int) -> int:
+    """How many points have their derivatives looked at, in an ordinary run."""
+    return 3 * EXPLORED * STEPS[1] + count * STEPS[2]
+
+
+def _outers(density: LogDensity) -> list[np.ndarray]:
+    """The choices of outer coordinates that leave inner ones; with real ones last, which costs more draws."""
+    if density.hard:
+        return []
+    few, more = outer_of(density, False), outer_of(density, True)
+    return [own for own in ([few] if len(few) == len(more) else [few, more]) if 0 < len(own) < density.dimension]

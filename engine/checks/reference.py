@@ -19,6 +19,7 @@ from scipy.special import gammaln
 from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
+from ..distributions.partly_observed import Completed
 from ..support.compiled import compiled
 from .psis import Smoothed, smoothed
 
@@ -76,10 +77,14 @@ class Functions(NamedTuple):
     states: Callable[[np.ndarray], Values]  # probabilities of the states of discrete variables, given each point
 
 
+def entries(density: LogDensity) -> int:
+    """How many numbers the density is made of: a measure of what one evaluation costs."""
+    return sum(np.size(array) for array in density._data.values()) + density.dimension
+
+
 def functions(density: LogDensity) -> Functions:
     """The log density and its derivatives, with data as arguments."""
-    data = density._data
-    entries = sum(np.size(array) for array in data.values()) + density.dimension
+    data, size = density._data, entries(density)
 
     def ready(function):
         # What they are made of is this density, bounds that are numbers included: nothing else shares them.
@@ -87,8 +92,8 @@ def functions(density: LogDensity) -> Functions:
 
     def chunked(function, width: int = 1):
         # Ten million numbers at a time: draws times entries of the data, times what each is differentiated in.
-        size = int(np.clip(1e7 // (entries * width), 1, DRAWS))
-        call = ready(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
+        batch = int(np.clip(1e7 // (size * width), 1, DRAWS))
+        call = ready(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=batch))
 
         def chunk(x, start):
             return jax.tree.map(np.asarray, call(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
@@ -113,27 +118,31 @@ def functions(density: LogDensity) -> Functions:
     def solve(z, right, scale, d):
         """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
 
+        def minus(v):
+            return -times(z, v, d)
+
         def one(b):
-            x, _ = jax.scipy.sparse.linalg.cg(lambda v: -times(z, v, d), b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
-            return x, jnp.linalg.norm(-times(z, x, d) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+            x, _ = jax.scipy.sparse.linalg.cg(
+                lambda v: -times(z, v, d), b, tol=1e-4, maxiter=400, M=lambda v: scale * v
+            )
+            return x, jnp.linalg.norm(minus(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
 
         return jax.vmap(one)(right)
 
     def curved(z, rows):
         """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
-        size = int(np.clip(1e7 // (entries * max(len(rows), 1)), 1, len(z)))
-        return derivatives(z, rows, size)
+        return derivatives(z, rows, int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z))))
 
     calls = {}
 
-    def derivatives(z, rows, size):
+    def derivatives(z, rows, batch):
         def one(a, rows, d):
             gradient = jax.grad(density._unconstrained)(a, d)
             return gradient, jax.vmap(lambda row: times(a, row, d))(rows)
 
-        if size not in calls:
-            calls[size] = ready(lambda z, rows, d: jax.lax.map(lambda a: one(a, rows, d), z, batch_size=size))
-        return jax.tree.map(np.asarray, calls[size](z, rows, data))
+        if batch not in calls:
+            calls[batch] = ready(lambda z, rows, d: jax.lax.map(lambda a: one(a, rows, d), z, batch_size=batch))
+        return jax.tree.map(np.asarray, calls[batch](z, rows, data))
 
     return Functions(
         chunked(density._unconstrained),
@@ -161,8 +170,16 @@ def belief_draws(
         values = call.constrain(z)
     log_q = np.zeros(count)
     for name, drawn in values.items():
-        log_q += marginals[name].log_density(drawn).reshape(count, -1).sum(1)
+        log_q += _log_belief(marginals[name], drawn).reshape(count, -1).sum(1)
     return Draws(values, z, log_q + call.log_jacobian(z))
+
+
+def _log_belief(marginal: Marginal, drawn: np.ndarray) -> np.ndarray:
+    """The log density of a belief, of one that has missing entries only these."""
+    family = marginal.family
+    if isinstance(family, Completed):
+        return np.where(family.missing, Marginal(family.predicted, marginal.name).log_density(drawn), 0.0)
+    return marginal.log_density(drawn)
 
 
 def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
@@ -270,8 +287,15 @@ def student(
     random: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int
 ) -> np.ndarray:
     """Draws of a Student distribution."""
-    scale = np.sqrt(freedom / random.chisquare(freedom, count))
-    return mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ _root(covariance).T)
+    return mean + mirrored(random, count, freedom, len(mean)) @ _root(covariance).T
+
+
+def mirrored(random: np.random.Generator, count: int, freedom: float, dimension: int) -> np.ndarray:
+    """Standard draws, each with its mirror image in the second half, which makes means more exact."""
+    half = (count + 1) // 2
+    scale = np.sqrt(freedom / random.chisquare(freedom, half))
+    drawn = scale[:, None] * random.normal(size=(half, dimension))
+    return np.concatenate([drawn, -drawn])[:count]
 
 
 def log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
@@ -281,9 +305,7 @@ def log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom
     return student_height(distance, np.log(np.diagonal(lower)).sum(), freedom, len(mean))
 
 
-def student_height(
-    distance: np.ndarray, log_scale: np.ndarray | float, freedom: float, dimension: int
-) -> np.ndarray:
+def student_height(distance: np.ndarray, log_scale: np.ndarray | float, freedom: float, dimension: int) -> np.ndarray:
     """The log density at a squared `distance` in units of the scale, whose log determinant is 2 `log_scale`."""
     constant = gammaln(0.5 * (freedom + dimension)) - gammaln(0.5 * freedom) - 0.5 * dimension * np.log(freedom * np.pi)
     return constant - log_scale - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -70,9 +70,12 @@ class LogDensity:
     def __init__(self, model: Model, binding: Binding) -> None:
         self.model, self._sizes = model, binding.sizes
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
-        self._missing = {name: ~mask for name, mask in binding.missing.items()}
+        holes = self._read_by_others(binding.missing)
+        self._missing = {name: ~mask for name, mask in binding.missing.items() if name not in holes}
+        self._holes = {name: np.flatnonzero(binding.missing[name]) for name in holes}
         self._needed = _needed(model, set(binding.observed))
-        free = {n: v for n, v in model.randoms.items() if n in self._needed and n not in binding.observed}
+        latent = {n for n in self._needed if n not in binding.observed} | holes
+        free = {n: v for n, v in model.randoms.items() if n in latent}
         self._events = self._find_events(set(binding.observed))
         parts = {node.name: parents(node) for node in self._factors()}
         parts |= {name: (expr,) for name, (expr, _) in self._events.items()}
@@ -120,18 +123,20 @@ class LogDensity:
             events[name] = (node.expression, node)
         return events
 
+    def _read_by_others(self, missing: Collection[str]) -> set[str]:
+        """Variables with missing entries that something depends on: these entries are latent."""
+        roots = [*self.model.constraints.values()]
+        for other in [*self.model.randoms.values(), *self.model.lets.values()]:
+            roots += parents(other)
+        return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
+
     def _check(self, noise: set[str]) -> None:
-        users = {
-            name: other.name
-            for name in self._missing
-            for other in [*self.model.randoms.values(), *self.model.lets.values()]
-            if any(isinstance(p, Random) and p.name == name for p in inside(parents(other)))
-        }
-        for name, user in users.items():
-            raise UnsupportedError(
-                f"'{name}' has missing entries and '{user}' depends on it, so these entries are latent and the others "
-                "are not. Leave the whole variable out of the data."
-            )
+        for name in self._holes:
+            if not self.model.randoms[name].domain.is_real:
+                raise UnsupportedError(
+                    f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
+                    "are not. For the joint log density leave the whole variable out of the data."
+                )
         for name, (variable, _) in self._states.items():
             if not isinstance(variable.term, (Term, Switch)):
                 raise UnsupportedError(
@@ -181,9 +186,7 @@ class LogDensity:
             pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
         for name, tilt in (tilts or {}).items():
             variable, plate = self._states[name]
-            pieces.append(
-                InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None})
-            )
+            pieces.append(InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None}))
         return eliminate(pieces, self._states, scope)
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
@@ -263,6 +266,8 @@ class LogDensity:
 
     def _bijection(self, variable: Random, data: Mapping[str, Array]) -> Bijection:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
+        if variable.name in self._holes:
+            return self._filled(variable.name, shape, data)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support, data)
         found = family_of(variable).bijection(self._event_size(variable))
@@ -273,6 +278,16 @@ class LogDensity:
                 "observe it."
             )
         return found.over(shape)
+
+    def _filled(self, name: str, shape: tuple[int, ...], data: Mapping[str, Array]) -> Bijection:
+        """Missing entries, each any number, between those that were given."""
+        holes, given = self._holes[name], jnp.ravel(jnp.asarray(data[name], float))
+        return Bijection(
+            len(holes),
+            lambda z: given.at[holes].set(z).reshape(shape),
+            lambda x: jnp.ravel(jnp.asarray(x, float))[holes],
+            lambda z: jnp.zeros(()),
+        )
 
     def _between(
         self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Array]

@@ -117,9 +117,9 @@ def test_it_measures_the_known_error_of_a_mean_field():
 
 def test_equal_weights_show_that_beliefs_are_the_posterior():
     posterior = conjugate()
-    assert "Trust" not in posterior.summary()
+    assert "verdict: good: exact." in posterior.summary()
     assert posterior.trust().pareto_k == -np.inf
-    assert "Trust: good" in posterior.summary()
+    assert "verdict: good: means and sds agree" in posterior.summary()
 
 
 def test_what_cannot_be_checked_says_why():
