@@ -50,9 +50,12 @@ class AnyPosterior(Inferred):
         what that has found. "unchecked" where neither is possible.
         """
         if self._verdict is None:
-            from .checks.verdict import verdict_on
+            from .checks.verdict import compared, settled, verdict_on
 
-            self._verdict = verdict_on(self, self._trust)
+            self._verdict = None if self._trust else settled(self)
+            if self._verdict is None:
+                self._trust = self._trust or compared(self)
+                self._verdict = verdict_on(self, self._trust)
         return self._verdict
 
     def keep(self, found: Trust) -> Trust:

@@ -23,6 +23,7 @@ EVALUATED = 1e-8  # seconds of each number that a log density is made of, of mac
 ALIKE = 1e-6  # probabilities that differ by less are the same
 CERTAIN = 1e-6
 MANY = 10  # elements from which on one class for all of them is a sign
+SERIOUS = {Kind.APART, Kind.NEAREST, Kind.POWER}
 WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projection keeps what a summary shows
 
 
@@ -34,22 +35,24 @@ def is_exact(answer: Exactness) -> bool:
 def is_serious(posterior: Inferred) -> bool:
     """Whether something is taken apart, or a belief cannot hold the posterior, or the run did not converge."""
     kinds = {kind for answer in answers(posterior.graph) for _, kind in answer.causes}
-    return bool(kinds & {Kind.APART, Kind.NEAREST, Kind.POWER}) or not posterior.converged
+    return bool(kinds & SERIOUS) or not posterior.converged
 
 
-def verdict_on(posterior: Inferred, found: Trust | None, effort: float = 1.0) -> Verdict:
-    """The verdict on a posterior; `found` is what a comparison has found, where one was made.
-
-    Without that, one is made where it is expected to take at most `effort` seconds.
-    """
+def settled(posterior: Inferred) -> Verdict | None:
+    """The verdict of structure alone; None where a comparison is needed."""
     if posterior.code in FAILED:
         return Verdict("poor", posterior.diagnosis)
+    if not posterior.converged or not all(is_exact(answer) for answer in answers(posterior.graph)):
+        return None
+    gridded = sorted(posterior.graph.observed - posterior.request.observed)
+    return Verdict("good", f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact.")
+
+
+def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
+    """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
     groups = answers(posterior.graph)
-    if found is None and posterior.converged and all(is_exact(answer) for answer in groups):
-        gridded = sorted(posterior.graph.observed - posterior.request.observed)
-        return Verdict("good", f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact.")
-    if found is None:
-        found = compared(posterior, effort)
+    if found.level == "unchecked" and is_serious(posterior):
+        return Verdict("doubtful", f"{_apart(groups)}, and no comparison was possible. {found.reason}")
     seen = list(_signs(posterior)) if found.level != "good" else []
     level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
     told = found.reason + "".join(f" {remark}" for _, remark in seen)
@@ -58,7 +61,7 @@ def verdict_on(posterior: Inferred, found: Trust | None, effort: float = 1.0) ->
     return Verdict(level, told)
 
 
-def compared(posterior: Inferred, effort: float, seed: int = 0) -> Trust:
+def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
     """A comparison with weighted draws that is expected to take at most `effort` seconds, else the reason why not."""
     try:
         density = density_of(posterior)
@@ -72,6 +75,13 @@ def compared(posterior: Inferred, effort: float, seed: int = 0) -> Trust:
             )
         return trust(posterior, None, seed=seed, count=0)
     return trust(posterior, None, seed=seed, count=COUNT, most=effort / EVALUATED)
+
+
+def _apart(groups: list[Exactness]) -> str:
+    """Which variables are approximate in a way that mostly makes sds too narrow."""
+    names = [name for answer in groups if {kind for _, kind in answer.causes} & SERIOUS for name in answer.names]
+    shown = f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
+    return f"the beliefs of {shown} are taken apart or the nearest of their family, which mostly makes sds too narrow"
 
 
 def _loops(groups: list[Exactness]) -> str:

@@ -61,13 +61,13 @@ def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior
     found = posterior.keep(compared(posterior, effort, seed))
     if not found.serious and posterior.converged:
         return posterior
-    better = _by_draws(posterior, found, seed, effort)
+    better = by_draws(posterior, found, seed)
     if better is None and found.serious:
         warn(f"The verdict on the posterior of '{posterior.model.name}' is {posterior.verdict}")
     return posterior if better is None else better
 
 
-def _by_draws(posterior: AnyPosterior, found: Trust, seed: int, effort: float) -> Reweighted | None:
+def by_draws(posterior: AnyPosterior, found: Trust, seed: int) -> Reweighted | None:
     """The posterior of weighted draws, more of them than were compared with; None where they are not usable."""
     if found.reference is None or not _mixes(posterior):
         return None
