@@ -175,34 +175,29 @@ def _definite(precision: np.ndarray) -> np.ndarray:
 
 
 def draws_of(
-    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float = np.inf
-) -> Reference | None:
+    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float, jumps: bool
+) -> Reference:
     """The best weighted draws of a posterior that are found: adapted to all coordinates at once, else nested.
 
-    `draws` are those of the beliefs, `count` how many are wanted, and `most` how many numbers may be worked on. None
-    where no way is open.
+    `draws` are those of the beliefs, `count` how many are wanted, and `most` how many numbers may be worked on. Where
+    the density `jumps` to zero no derivatives are looked at.
     """
-    best: Reference | None = None
-    for made in _ways(density, call, draws, seed, count, most):
-        if made is not None and (best is None or _quality(made) > _quality(best)):
-            best = made
-        if best is not None and best.usable and best.weighted.effective > ENOUGH * count:
+    found: list[Reference] = []
+    for made in _ways(density, call, draws, seed, count, most, jumps):
+        found.append(made)
+        if made.usable and made.weighted.effective > ENOUGH * count:
             break
-    return best
-
-
-def _quality(found: Reference) -> tuple[bool, float]:
-    return found.usable, found.weighted.effective
+    return max(found, key=lambda one: (one.usable, one.weighted.effective))
 
 
 def _ways(
-    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float
+    density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float, jumps: bool
 ) -> Iterator[Reference]:
     """Weighted draws by one way after the other, the likeliest first."""
 
     def together() -> Iterator[Reference]:
         mean = draws.z.mean(0)
-        if density.hard:  # no derivative tells of the jump
+        if jumps:  # no derivative tells of it
             covariance = np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(len(mean))
         else:
             mean = centred(call, mean)
@@ -210,7 +205,7 @@ def _ways(
         yield reference(call, draws, covariance, mean, seed, count)
 
     def apart() -> Iterator[Reference]:
-        for outer in _outers(density):
+        for outer in [] if jumps else _outers(density):
             inner = density.dimension - len(outer)
             if inner * float(_points(count)) * entries(density) <= most:
                 yield nested_draws(density, call, outer, draws.z, seed, count)
@@ -227,7 +222,5 @@ def _points(count: int) -> int:
 
 def _outers(density: LogDensity) -> list[np.ndarray]:
     """The choices of outer coordinates that leave inner ones; with real ones last, which costs more draws."""
-    if density.hard:
-        return []
     few, more = outer_of(density, False), outer_of(density, True)
     return [own for own in ([few] if len(few) == len(more) else [few, more]) if 0 < len(own) < density.dimension]

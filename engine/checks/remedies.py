@@ -20,10 +20,10 @@ def remedy(posterior: Inferred) -> str:
     """A sentence, "" where nothing is known that would help."""
     least = _serious(posterior.graph)
     asked, accuracy = posterior.request.method, posterior.request.options.of_plan
-    if names := _worth_integrating(posterior, least):
-        return f"To mend it: integrate the scalars that are taken apart (infer(..., integrate={names!r}))."
     if checked_method(asked) != AUTO and _fewer(posterior, least, method="auto"):
         return "To mend it: leave method= out; the compiler then chooses operators that leave less approximate."
+    if names := _worth_integrating(posterior, least):
+        return f"To mend it: integrate the scalars that are taken apart (infer(..., integrate={names!r}))."
     if accuracy != "best" and _fewer(posterior, least, accuracy="best"):
         return "To mend it: infer(..., accuracy='best') treats jointly what is apart here."
     if checked_method(asked) == AUTO and _fewer(posterior, least, method="ep"):

@@ -32,6 +32,7 @@ SERIOUS = (0.2, 1.2, 0.1)  # a mean, an sd, a probability off by that much is wa
 CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact reference
 CURVATURE_SHIFT = (0.5, 2.0)
 FAILED = ("diverged", "contradiction")  # codes of runs whose beliefs mean nothing
+JUMPS = "The density jumps to zero, which curvature cannot follow, and the weighted draws are too few."
 PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
 
 
@@ -137,18 +138,25 @@ class Trust:
 
 
 def trust(
-    posterior: Inferred, factors_of: Outcome | None, *, seed: int = 0, count: int = DRAWS, most: float = np.inf
+    posterior: Inferred,
+    factors_of: Outcome | None,
+    *,
+    seed: int = 0,
+    count: int = DRAWS,
+    most: float = np.inf,
+    start: Inferred | None = None,
 ) -> Trust:
     """Compares the beliefs of `posterior` with the model's own joint log density; see `Trust`.
 
     `factors_of` is the run whose EP factors are looked at, if any: `posterior` itself, but for an integration, which
     has no single cavity of each. `seed` decides the draws, `count` how many a round has (none: curvature alone), and
-    `most` bounds the numbers that nested draws may work on. It costs a few seconds, most of them to trace and compile,
+    `most` bounds the numbers that nested draws may work on; the draws begin at the beliefs of `start`, which are those
+    of `posterior` where none is given. It costs a few seconds, most of them to trace and compile,
     and some twenty thousand evaluations of the log density. A posterior whose model has no joint log density, or whose
     run diverged or met a contradiction, is "unchecked", with the reason.
     Source: vehtari2024psis, yao2018yes.
     """
-    start = time.perf_counter()
+    began = time.perf_counter()
     if posterior.code in FAILED:
         return Trust.unchecked(posterior.diagnosis)
     tilted = {} if factors_of is None else tilted_shapes(factors_of)
@@ -156,14 +164,16 @@ def trust(
     try:
         density = density_of(posterior)
         with jax.enable_x64(True):
-            findings, numbers, more, found = _compare(posterior, density, functions(density), seed, count, most)
+            call = functions(density)
+            draws = belief_draws(density, call, start or posterior, seed, count or DRAWS) if density.names else None
+            findings, numbers, more, found = _compare(posterior, density, call, draws, seed, count, most)
     except (CavityError, np.linalg.LinAlgError) as reason:
         level = "unchecked" if posterior.converged else "doubtful"
         return Trust.unchecked(*notes, str(reason), level=level, tilted=tilted)
     level = max((f.level for f in findings), key=LEVELS.index)
     if notes and level == "good":
         level = "doubtful"
-    seconds, advice = time.perf_counter() - start, "" if level in LEVELS[:2] else remedy(posterior)
+    seconds, advice = time.perf_counter() - began, "" if level in LEVELS[:2] else remedy(posterior)
     return Trust(level, tuple(findings), *numbers, tilted, (*notes, *more), seconds, advice, found)
 
 
@@ -172,31 +182,38 @@ Comparison = tuple[list[Finding], tuple[float, float, float], list[str], Referen
 
 
 def _compare(
-    posterior: Inferred, density: LogDensity, call: Functions, seed: int, count: int, most: float
+    posterior: Inferred,
+    density: LogDensity,
+    call: Functions,
+    draws: Draws | None,
+    seed: int,
+    count: int,
+    most: float,
 ) -> Comparison:
-    if not density.names:
+    if draws is None:
         return _by_enumeration(density, call, posterior)
-    draws = belief_draws(density, call, posterior, seed, count or DRAWS)
     nan = float("nan")
-    if not count:
+    if not count and not density.hard:
         return _by_curvature(density, call, draws.z, True), (nan, nan, 0.0), [], None
-    product = smoothed(np.nan_to_num(call.log_density(draws.z) - draws.log_q, nan=-np.inf))
+    height = call.log_density(draws.z)
+    product = smoothed(np.nan_to_num(height - draws.log_q, nan=-np.inf))
+    jumps = bool(density.hard) or bool(np.any(np.isneginf(height)))
     if density.dimension > LARGEST_DENSE:
-        if density.hard:
-            raise UnsupportedError(_jumps(density))
+        if jumps:
+            raise UnsupportedError(JUMPS)
         note = (
             f"{density.dimension} coordinates are too many for weighted draws: curvature at the beliefs was solved "
             f"for {PROBED} of them."
         )
         findings = _by_probes(density, call, draws)
         return findings, (product.k, nan, product.effective), [note], None
-    found = draws_of(density, call, draws, seed, count, most)
+    found = draws_of(density, call, draws, seed, count, most, jumps)
     numbers = product.k, found.weighted.k, found.weighted.effective
     if found.usable:
         findings = [*_by_draws(density, call, posterior, found), *_states_by_draws(density, call, posterior, found)]
         return findings, numbers, [], found
-    if density.hard:
-        raise UnsupportedError(_jumps(density))
+    if jumps:
+        raise UnsupportedError(JUMPS)
     if density.summed:  # several states are several modes, of which curvature knows one
         raise UnsupportedError(
             "The posterior is too far from Gaussian for weighted draws, and the states of "
@@ -206,13 +223,6 @@ def _compare(
     _, proper = spread_of(-call.hessian(mean))
     note = "The posterior is too far from Gaussian for weighted draws: sds are compared with curvature."
     return _by_curvature(density, call, draws.z, proper), numbers, [note], None
-
-
-def _jumps(density: LogDensity) -> str:
-    return (
-        f"The constraint '{density.hard[0]}' makes the density jump to zero, which curvature cannot follow, and the "
-        "weighted draws are too few."
-    )
 
 
 def _by_enumeration(density: LogDensity, call: Functions, posterior: Inferred) -> Comparison:

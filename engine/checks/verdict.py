@@ -52,7 +52,9 @@ def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
     """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
     groups = answers(posterior.graph)
     if found.level == "unchecked" and is_serious(posterior):
-        return Verdict("doubtful", f"{_apart(groups)}, and no comparison was possible. {found.reason}")
+        return Verdict(
+            "doubtful", f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
+        )
     seen = list(_signs(posterior)) if found.level != "good" else []
     level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
     told = found.reason + "".join(f" {remark}" for _, remark in seen)
@@ -81,7 +83,8 @@ def _apart(groups: list[Exactness]) -> str:
     """Which variables are approximate in a way that mostly makes sds too narrow."""
     names = [name for answer in groups if {kind for _, kind in answer.causes} & SERIOUS for name in answer.names]
     shown = f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
-    return f"the beliefs of {shown} are taken apart or the nearest of their family, which mostly makes sds too narrow"
+    kept = "are taken apart or the nearest of their family, which mostly makes sds too narrow"
+    return f"the beliefs of {shown} {kept}." if names else ""
 
 
 def _loops(groups: list[Exactness]) -> str:

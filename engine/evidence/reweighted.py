@@ -28,9 +28,10 @@ from ..answers.new_elements import changed_variables
 from ..answers.predict import asked_for
 from ..answers.predictive import marginals
 from ..answers.refused import refused, refused_property
+from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference, functions
 from ..checks.trust import Trust, trust
-from ..checks.verdict import COUNT, compared, is_serious
+from ..checks.verdict import COUNT, compared, is_serious, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, density_of
 from ..distributions.mixed_over_grid import GridMixture
@@ -74,7 +75,7 @@ def by_draws(posterior: AnyPosterior, found: Trust, seed: int) -> Reweighted | N
     draws = found.reference
     count = int(COUNT * np.clip(WANTED / draws.weighted.effective, 1.0, MOST))
     if count > COUNT:
-        more = trust(posterior, None, seed=seed + 1, count=count, most=np.inf).reference
+        more = trust(posterior, None, seed=seed + 1, count=count).reference
         draws = draws if more is None or more.weighted.effective < draws.weighted.effective else more
     density = density_of(posterior)
     return Reweighted(posterior, density, functions(density), draws)
@@ -265,12 +266,16 @@ class Reweighted(AnyPosterior):
         """What the compiler chose for the beliefs that the draws started from, and how these were corrected."""
         return explain_plan(self.graph, self.plain.evidence) + "\n" + self.plain.diagnosis + "\n" + self.diagnosis
 
-    def trust(self, *, seed: int = 0) -> Trust:
-        """What the draws found of the beliefs is corrected: draws of another seed are compared with these.
+    @property
+    def verdict(self) -> Verdict:
+        """good, with what the draws are worth; after `trust()` what that has found."""
+        if self._trust is not None:
+            return verdict_on(self, self._trust)
+        return Verdict("good", f"weighted draws of the joint density, worth {self.effective:.0f} independent ones.")
 
-        See `Posterior.trust`.
-        """
-        return self.keep(trust(self, None, seed=seed + 2))
+    def trust(self, *, seed: int = 0) -> Trust:
+        """How far to trust these draws, against others from another seed: see `Posterior.trust`."""
+        return self.keep(trust(self, None, seed=seed + 2, start=self.plain))
 
     loo = refused("loo()", f"needs the cavities of beliefs, and {_DRAWN} Ask that: posterior.plain.loo().")
     evidence_gradient = refused(
