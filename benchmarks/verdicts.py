@@ -95,7 +95,7 @@ def one(infer, marked):
         found["mark"], found["worst"] = marked(posterior)
         kept = posterior._trust
         found["serious"] = bool(kept and kept.serious)
-        if kept and (kept.serious or not posterior.converged) and kept.reference is not None:
+        if kept and (kept.serious or not posterior.converged) and kept.witness is not None:
             start = time.perf_counter()
             better = by_draws(posterior, kept, 0)
             if better is not None:

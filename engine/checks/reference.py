@@ -26,6 +26,7 @@ from .psis import Smoothed, smoothed
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
 ROUNDS = 4
 DRAWS = 4000
+DERIVED = 200  # points at once that derivatives are taken at
 GOOD_K = 0.7
 FEWEST = 200.0
 
@@ -90,9 +91,9 @@ def functions(density: LogDensity) -> Functions:
         # What they are made of is this density, bounds that are numbers included: nothing else shares them.
         return compiled("of a log density", (object(),), function)
 
-    def chunked(function, width: int = 1):
-        # Ten million numbers at a time: draws times entries of the data, times what each is differentiated in.
-        batch = int(np.clip(1e7 // (size * width), 1, DRAWS))
+    def chunked(function):
+        # Ten million numbers at a time: draws times entries of the data.
+        batch = int(np.clip(1e7 // size, 1, DRAWS))
         call = ready(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=batch))
 
         def chunk(x, start):
@@ -129,20 +130,21 @@ def functions(density: LogDensity) -> Functions:
 
         return jax.vmap(one)(right)
 
-    def curved(z, rows):
+    def derivatives(z, rows, d):
         """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
-        return derivatives(z, rows, int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z))))
 
-    calls = {}
+        def one(a):
+            return jax.grad(density._unconstrained)(a, d), jax.vmap(lambda row: times(a, row, d))(rows)
 
-    def derivatives(z, rows, batch):
-        def one(a, rows, d):
-            gradient = jax.grad(density._unconstrained)(a, d)
-            return gradient, jax.vmap(lambda row: times(a, row, d))(rows)
+        batch = int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z)))
+        return jax.lax.map(one, z, batch_size=batch)
 
-        if batch not in calls:
-            calls[batch] = ready(lambda z, rows, d: jax.lax.map(lambda a: one(a, rows, d), z, batch_size=batch))
-        return jax.tree.map(np.asarray, calls[batch](z, rows, data))
+    derived = ready(derivatives)
+
+    def curved(z, rows):
+        padded = np.concatenate([z, np.repeat(z[-1:], -len(z) % DERIVED, axis=0)])  # one shape: it is traced once
+        parts = [derived(padded[at : at + DERIVED], rows, data) for at in range(0, len(padded), DERIVED)]
+        return jax.tree.map(lambda *p: np.concatenate(p)[: len(z)], *parts)
 
     return Functions(
         chunked(density._unconstrained),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -69,6 +70,21 @@ class Finding:
         return f"'{self.name}' ({', '.join(wrong)}{tied})"
 
 
+class Witness(NamedTuple):
+    """Weighted draws that were usable, and what they were made from: more can be had."""
+
+    density: LogDensity
+    call: Functions
+    start: Draws
+    jumps: bool
+    found: Reference
+
+    def more(self, seed: int, count: int) -> Reference:
+        """Others, of which a round has `count`."""
+        with jax.enable_x64(True):
+            return draws_of(self.density, self.call, self.start, seed, count, np.inf, self.jumps)
+
+
 @dataclasses.dataclass(frozen=True)
 class Trust:
     """A verdict on a posterior. `print` it, or read `level`: good, doubtful, poor or unchecked.
@@ -90,7 +106,7 @@ class Trust:
     notes: tuple[str, ...]
     seconds: float
     remedy: str = ""
-    reference: Reference | None = dataclasses.field(default=None, repr=False, compare=False)
+    witness: Witness | None = dataclasses.field(default=None, repr=False, compare=False)
 
     @staticmethod
     def unchecked(*notes: str, level: str = "unchecked", tilted: dict[str, Shape] | None = None) -> Trust:
@@ -178,7 +194,7 @@ def trust(
 
 
 # The findings; k of the beliefs' draws, k and effective number of the reference's; notes; the weighted draws.
-Comparison = tuple[list[Finding], tuple[float, float, float], list[str], Reference | None]
+Comparison = tuple[list[Finding], tuple[float, float, float], list[str], Witness | None]
 
 
 def _compare(
@@ -211,18 +227,15 @@ def _compare(
     numbers = product.k, found.weighted.k, found.weighted.effective
     if found.usable:
         findings = [*_by_draws(density, call, posterior, found), *_states_by_draws(density, call, posterior, found)]
-        return findings, numbers, [], found
+        return findings, numbers, [], Witness(density, call, draws, jumps, found)
     if jumps:
         raise UnsupportedError(JUMPS)
-    if density.summed:  # several states are several modes, of which curvature knows one
-        raise UnsupportedError(
-            "The posterior is too far from Gaussian for weighted draws, and the states of "
-            f"{', '.join(density.summed)} may add modes that curvature does not know."
-        )
     mean = centred(call, draws.z.mean(0))
     _, proper = spread_of(-call.hessian(mean))
     note = "The posterior is too far from Gaussian for weighted draws: sds are compared with curvature."
-    return _by_curvature(density, call, draws.z, proper), numbers, [note], None
+    if density.summed:  # several states are several modes, of which curvature knows one
+        note += f" The states of {', '.join(density.summed)} may add modes that curvature does not know."
+    return _by_curvature(density, call, draws.z, proper and not density.summed), numbers, [note], None
 
 
 def _by_enumeration(density: LogDensity, call: Functions, posterior: Inferred) -> Comparison:
@@ -287,8 +300,14 @@ def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: b
             name, "curvature", shift[part], ratio[part], CURVATURE_SHIFT, CURVATURE_RATIO, 0.0, correlation, density
         )
         # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
-        findings.append(finding if here and proper else dataclasses.replace(finding, level="unchecked", beyond=False))
+        # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
+        findings.append(finding if here and proper else _not_verified(finding))
     return findings
+
+
+def _not_verified(finding: Finding) -> Finding:
+    """Doubtful, whatever was found: a curvature that may not hold neither vouches for beliefs nor condemns them."""
+    return dataclasses.replace(finding, level="doubtful", beyond=False)
 
 
 def _by_probes(density: LogDensity, call: Functions, draws: Draws) -> list[Finding]:
@@ -313,7 +332,7 @@ def _by_probes(density: LogDensity, call: Functions, draws: Draws) -> list[Findi
             name, "curvature", step[mine] / laplace, sd[mine] / laplace, CURVATURE_SHIFT, CURVATURE_RATIO, 0.0
         )
         proper = np.all(variance[own] > 0) and residuals.max() < 0.01
-        findings.append(finding if proper else dataclasses.replace(finding, level="unchecked", beyond=False))
+        findings.append(finding if proper else _not_verified(finding))
     return findings
 
 

@@ -20,6 +20,7 @@ from .trust import FAILED, Trust, trust
 
 COUNT = 1000  # draws of each round
 EVALUATED = 1e-8  # seconds of each number that a log density is made of, of machine code on a common processor
+DERIVED = 3e-8  # of each number of a derivative
 ALIKE = 1e-6  # probabilities that differ by less are the same
 CERTAIN = 1e-6
 MANY = 10  # elements from which on one class for all of them is a sign
@@ -71,12 +72,12 @@ def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
     except CavityError as reason:
         return Trust.unchecked(str(reason))
     if COUNT * 6 * size * EVALUATED > effort:
-        if min(density.dimension, LARGEST_DENSE) * 5 * size * EVALUATED > effort or density.hard or density.summed:
+        if min(density.dimension, LARGEST_DENSE) * 5 * size * DERIVED > effort or density.hard or density.summed:
             return Trust.unchecked(
                 f"{int(size)} numbers are too many for an unasked comparison; posterior.trust() makes one."
             )
         return trust(posterior, None, seed=seed, count=0)
-    return trust(posterior, None, seed=seed, count=COUNT, most=effort / EVALUATED)
+    return trust(posterior, None, seed=seed, count=COUNT, most=effort / DERIVED)
 
 
 def _apart(groups: list[Exactness]) -> str:

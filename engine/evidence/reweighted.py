@@ -29,11 +29,11 @@ from ..answers.predict import asked_for
 from ..answers.predictive import marginals
 from ..answers.refused import refused, refused_property
 from ..answers.verdict import Verdict
-from ..checks.reference import Functions, Reference, functions
+from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
 from ..checks.verdict import COUNT, compared, is_serious, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
-from ..density.log_density import LogDensity, density_of
+from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
 from ..distributions.partly_observed import Completed
 from ..distributions.weighted_draws import WeightedDraws
@@ -70,15 +70,15 @@ def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior
 
 def by_draws(posterior: AnyPosterior, found: Trust, seed: int) -> Reweighted | None:
     """The posterior of weighted draws, more of them than were compared with; None where they are not usable."""
-    if found.reference is None or not _mixes(posterior):
+    witness = found.witness
+    if witness is None or not _mixes(posterior):
         return None
-    draws = found.reference
+    draws = witness.found
     count = int(COUNT * np.clip(WANTED / draws.weighted.effective, 1.0, MOST))
     if count > COUNT:
-        more = trust(posterior, None, seed=seed + 1, count=count).reference
-        draws = draws if more is None or more.weighted.effective < draws.weighted.effective else more
-    density = density_of(posterior)
-    return Reweighted(posterior, density, functions(density), draws)
+        more = witness.more(seed + 1, count)
+        draws = more if more.usable and more.weighted.effective > draws.weighted.effective else draws
+    return Reweighted(posterior, witness.density, witness.call, draws)
 
 
 def _mixes(posterior: AnyPosterior) -> bool:

@@ -1,4 +1,4 @@
-"""The verdict that comes unasked: right on what is exact, alarmed by what is wrong, and with advice that can be taken."""
+"""The verdict that comes unasked: right on what is exact, alarmed by what is wrong, with advice that can be taken."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ from cavity.engine.evidence.reweighted import Reweighted
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(3)
-DATA = {f"y{k}": 1.0 + s * random.normal(size=2) for k, s in enumerate((0.3, 1.0, 2.0, 0.6))}
+DATA = {f"y{k}": 1.0 + s * random.normal(size=3) for k, s in enumerate((0.3, 1.0, 2.0, 0.6))}
 
 
 def four_instruments():
@@ -17,7 +17,7 @@ def four_instruments():
     m = cv.Model("four instruments")
     x = m.random("x", cv.gaussian(0.0, variance=4.0))
     for k in range(4):
-        precision = m.random(f"precision{k}", cv.gamma(1.0, 1.0))
+        precision = m.random(f"precision{k}", cv.gamma(0.5, 0.1))
         m.random(f"y{k}", cv.gaussian(x, precision=precision), plates=m.plate(f"n{k}"))
     m.random("next", cv.gaussian(x, variance=0.5))
     m.let("twice", 2.0 * x)
@@ -31,8 +31,14 @@ def exact():
     grid = np.linspace(-9.0, 11.0, 20001)
     log = stats.norm.logpdf(grid, 0.0, 2.0)
     for y in DATA.values():
-        shape, rate = 1.0 + 0.5 * len(y), 1.0 + 0.5 * np.sum((y - grid[:, None]) ** 2, axis=1)
-        log += gammaln(shape) - shape * np.log(rate) - 0.5 * len(y) * np.log(2.0 * np.pi)
+        shape, rate = 0.5 + 0.5 * len(y), 0.1 + 0.5 * np.sum((y - grid[:, None]) ** 2, axis=1)
+        log += (
+            gammaln(shape)
+            - gammaln(0.5)
+            + 0.5 * np.log(0.1)
+            - shape * np.log(rate)
+            - 0.5 * len(y) * np.log(2.0 * np.pi)
+        )
     weights = np.exp(log - log.max())
     total = log.max() + np.log(weights.sum() * (grid[1] - grid[0]))
     weights /= weights.sum()
