@@ -32,8 +32,13 @@ def models(folder, only):
     import table
 
     for name, (file, function) in table.declared().items():
-        reference = table.reference_of(file, name)
-        if reference is None or (only and name not in only):
+        if only and name not in only:
+            continue
+        try:
+            reference = table.reference_of(file, name)
+        except KeyError:
+            continue  # not made yet
+        if reference is None:
             continue
 
         def infer(function=function):

@@ -58,7 +58,7 @@ class AnyPosterior(Inferred):
                 self._verdict = verdict_on(self, self._trust)
         return self._verdict
 
-    def keep(self, found: Trust) -> Trust:
+    def _keep(self, found: Trust) -> Trust:
         """Keeps what a comparison has found, for the verdict."""
         self._trust, self._verdict = found, None
         return found
@@ -174,7 +174,7 @@ class Posterior(Outcome, AnyPosterior):
         """
         from .checks.trust import trust
 
-        return self.keep(trust(self, self, seed=seed))
+        return self._keep(trust(self, self, seed=seed))
 
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.

@@ -202,7 +202,7 @@ class Integrated(AnyPosterior):
         """
         from ..checks.trust import trust
 
-        return self.keep(trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed))
+        return self._keep(trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed))
 
     def loo(self) -> LeaveOneOut:
         """Leave-one-out log predictive densities, mixed over the grid: see `Posterior.loo`.

@@ -59,7 +59,7 @@ def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior
     """
     if effort <= 0.0 or not is_serious(posterior):
         return posterior
-    found = posterior.keep(compared(posterior, effort, seed))
+    found = posterior._keep(compared(posterior, effort, seed))
     if not found.serious and posterior.converged:
         return posterior
     better = by_draws(posterior, found, seed)
@@ -90,7 +90,7 @@ def _mixes(posterior: AnyPosterior) -> bool:
 class Reweighted(AnyPosterior):
     """A posterior of weighted draws of the joint density.
 
-    It is read and asked as any posterior. `values` has the draws of the continuous variables by name, shaped
+    It is read and asked as any posterior. `draws` has those of the continuous variables by name, shaped
     (draws, plates, event), and `weights` their probabilities: together they are the joint posterior. `plain` is the
     factorised posterior that they correct, which also answers what needs one belief of each variable.
     """
@@ -100,9 +100,9 @@ class Reweighted(AnyPosterior):
         self.plain, self._density, self._found = plain, density, found
         self.weights = found.weighted.weights
         with jax.enable_x64(True):
-            self.values = call.constrain(found.z)
+            self.draws = call.constrain(found.z)
             self._states = call.states(found.z) if density.summed else {}
-            self._expressions = values_of_expressions(density, self.values)
+            self._expressions = values_of_expressions(density, self.draws)
 
     # marginals --------------------------------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Reweighted(AnyPosterior):
     def families(self) -> dict[str, Any]:
         """The marginals of all variables that the data tell of, by name."""
         found: dict[str, Any] = {}
-        for name, drawn in self.values.items():
+        for name, drawn in self.draws.items():
             family = WeightedDraws(drawn, self.weights, self.model.randoms[name].domain.kind)
             missing = self.binding.missing.get(name)
             found[name] = family if missing is None else Completed(self.observed[name], missing, family)
@@ -159,7 +159,7 @@ class Reweighted(AnyPosterior):
         def stays(node: Expr) -> bool:
             return not fresh & {plate.name for plate in node.plates}
 
-        kept = {name for name in (*self.values, *self._states) if stays(nodes[name])}
+        kept = {name for name in (*self.draws, *self._states) if stays(nodes[name])}
         changed = changed_variables(self.model, nodes, fresh, frozenset(data), dict.fromkeys(kept))
         wanted = tuple(name for name in changed if name in set(self))
         seen = {name: array for name, array in self.observed.items() if stays(nodes[name]) and name not in changed}
@@ -178,7 +178,7 @@ class Reweighted(AnyPosterior):
         """The laws of variables given each of some draws, mixed; of the draws only the variables in `kept`."""
         plan = dataclasses.replace(self.graph, joints=())
         chosen = self._chosen
-        values = {name: a[chosen] for name, a in self.values.items() if kept is None or name in kept}
+        values = {name: a[chosen] for name, a in self.draws.items() if kept is None or name in kept}
         states = {name: a[chosen] for name, a in self._states.items() if kept is None or name in kept}
         with jax.enable_x64(True):
             given = {name: self._discrete(name, p) for name, p in states.items()}
@@ -275,7 +275,7 @@ class Reweighted(AnyPosterior):
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these draws, against others from another seed: see `Posterior.trust`."""
-        return self.keep(trust(self, None, seed=seed + 2, start=self.plain))
+        return self._keep(trust(self, None, seed=seed + 2, start=self.plain))
 
     loo = refused("loo()", f"needs the cavities of beliefs, and {_DRAWN} Ask that: posterior.plain.loo().")
     evidence_gradient = refused(
