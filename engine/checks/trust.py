@@ -34,6 +34,7 @@ CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact r
 CURVATURE_SHIFT = (0.5, 2.0)
 FAILED = ("diverged", "contradiction")  # codes of runs whose beliefs mean nothing
 JUMPS = "The density jumps to zero, which curvature cannot follow, and the weighted draws are too few."
+HANGS = 0.1  # of a variance, on one draw
 PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
 
 
@@ -280,7 +281,10 @@ def _by_draws(density: LogDensity, call: Functions, posterior: Inferred, found: 
     for name, drawn in values.items():
         flat = drawn.reshape(len(weights), -1)
         mean = weights @ flat
-        sd = np.sqrt(weights @ (flat - mean) ** 2)
+        spread = weights[:, None] * (flat - mean) ** 2
+        variance = spread.sum(0)
+        # Of a tail so heavy that the variance hangs on single draws these say nothing.
+        sd = np.where(spread.max(0) > HANGS * variance, np.nan, np.sqrt(variance))
         with np.errstate(divide="ignore", invalid="ignore"):  # what is given among missing entries has no sd
             shift, ratio = (posterior[name].mean.ravel() - mean) / sd, posterior[name].sd.ravel() / sd
         findings.append(_finding(name, "weighted draws", shift, ratio, SHIFT, RATIO, error, correlation, density))
