@@ -128,7 +128,7 @@ def _model(reader: _Reader, model: Model) -> None:
 
 
 def _type(reader: _Reader, kind: type) -> None:
-    home = _home(kind)
+    home = "builtins:NoneType" if kind is types.NoneType else _home(kind)  # that of None has no name there
     if home is None:
         raise _Unknown(kind)
     reader.put("type", home)

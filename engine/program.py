@@ -54,6 +54,7 @@ Runs: TypeAlias = Runner | PaddedRunner
 
 PROGRAMS = 8  # that a model keeps, by what is observed and by options
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
+GIVEN_UP = 200  # sweeps of an inference at a point of a grid: all points wait for the last
 
 
 class Program:
@@ -286,7 +287,8 @@ class Program:
 
     def conditional(self, names: tuple[str, ...]) -> Program:
         """The program that is also given the variables called `names`, as an integration needs it; made once."""
-        options = dataclasses.replace(self.options, progress=False, restarts=1)
+        most = min(self.options.max_iterations, GIVEN_UP)
+        options = dataclasses.replace(self.options, progress=False, restarts=1, max_iterations=most)
         return self._conditionals.get(
             names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
         )

@@ -2,9 +2,9 @@
 `sklearn`; import it by its own name.
 
 An estimator infers the posterior of its model, keeps it as `posterior_`, and predicts by averaging over it. Features
-are standardised first, since the models' priors ask for it. Rows are padded with unobserved outcomes, which change
-nothing, to a grid of sizes: data sets of similar sizes, such as the folds of a cross-validation, share one compiled
-program. Features of the models with linear scores may be sparse, and are then scaled but not centred.
+are standardised first, since the models' priors ask for it. Data sets of similar sizes, such as the folds of a
+cross-validation, share one program, which NumPy runs where that takes less time than compiling. Features of the models
+with linear scores may be sparse, and are then scaled but not centred.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..engine.evidence.integrated import Integrated
 from ..factors.arrays import Numeric
-from .fitting import Definition, Estimator, location_and_scale, partly
+from .fitting import Definition, Estimator, location_and_scale
 from .gamma_estimation import gamma_estimation
 from .heteroskedastic_gp import KERNEL, heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
@@ -296,6 +296,7 @@ class HeteroskedasticGP(_Heteroskedastic):
 
     _mean = "f"
     _accepts = False
+    _with_beliefs = True
 
     def __init__(
         self, scale: float = 1.0, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000
@@ -364,7 +365,7 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         """The posterior of each column."""
         model = _gamma_model(tuple(self.shape), tuple(self.rate))
         # With the best accuracy the shape is integrated, so that these are no plain posteriors.
-        return [cv.infer(model, {"x": partly(x)}, accuracy="best") for x in self._columns]  # type: ignore[misc]
+        return [cv.infer(model, {"x": x}, accuracy="best") for x in self._columns]  # type: ignore[misc]
 
     def score_samples(self, X: Table) -> np.ndarray:
         """The log posterior predictive density (rows) of each row of `X` (rows, columns), not negative.

@@ -1,4 +1,4 @@
-"""What the estimators share: one compiled program for data of similar sizes, the fit, predictions, and pickling."""
+"""What the estimators share: one program for data of similar sizes, the fit, predictions, and pickling."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ TIGHT = 1e-8  # tolerance of inferences whose evidence is followed uphill
 
 @functools.lru_cache(maxsize=32)
 def program(definition: Definition, observed: str, tolerance: float, max_iter: int) -> cv.Program:
-    """One program for all fits with equal settings; it compiles once for each padded shape."""
+    """One program for all fits with equal settings; small data are run by NumPy, as those of `cv.infer`."""
     build, arguments = definition
-    return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter)
+    return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter, execution="auto")
+
+
+# The engine pads the rows of dense data where they meet in sums alone (`engine/run/padded.py`). The two functions below
+# are for the rest: sparse data, which the engine lays out for their number of rows, and rows that have a belief each,
+# which it never pads. A row without features and with a missing outcome changes nothing there.
 
 
 def padded(array: Features) -> Features:
@@ -62,6 +67,7 @@ class Estimator(BaseEstimator):
     """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
 
     _accepts: str | bool = "csr"  # what `validate_data` makes of sparse features; False refuses them
+    _with_beliefs = False  # whether rows have a belief each
 
     def __init__(self, *, standardize: bool = True, tolerance: float = 1e-6, max_iter: int = 1000) -> None:
         self.standardize = standardize
@@ -98,21 +104,24 @@ class Estimator(BaseEstimator):
         )
         outcome = self._coded(y)
         self._centre, self._width = location_and_scale(X) if self.standardize else (0.0, np.ones(X.shape[1]))
-        self._infer(self._definition(X.shape[1]), {"x": self._inputs(X), "y": partly(outcome)}, "y", self._start())
+        inputs = self._inputs(X)
+        if inputs.shape[0] > len(outcome):
+            outcome = partly(outcome)
+        self._infer(self._definition(X.shape[1]), {"x": inputs, "y": outcome}, "y", self._start())
         self._describe()
         return self
 
     def _inputs(self, X: Features) -> Features:
-        """Features, standardised and padded. Sparse ones stay so unless a mean has to be subtracted."""
+        """Features, standardised, and padded where the engine does not. Sparse ones stay so unless they are centred."""
         if sparse.issparse(X) and not np.any(self._centre):
             return padded(sparse.csr_array(X.multiply(1.0 / self._width)))
-        dense = X.toarray() if sparse.issparse(X) else X
-        return padded((dense - self._centre) / self._width)
+        dense = ((X.toarray() if sparse.issparse(X) else X) - self._centre) / self._width
+        return padded(dense) if self._with_beliefs else dense
 
     def _infer(
         self,
         definition: Definition,
-        data: dict[str, Features | np.ma.MaskedArray],
+        data: dict[str, Features],
         observed: str,
         start: dict[str, Numeric],
     ) -> None:

@@ -1,6 +1,6 @@
 """Heteroskedastic regression: a linear mean, and a linear logarithm of the precision."""
 
-import jax.numpy as jnp
+import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
@@ -17,7 +17,7 @@ def heteroskedastic_regression(features: int) -> cv.Model:
     m = cv.Model("heteroskedastic regression")
     row = m.plate("row")
     x = m.input("x", cv.vector(features), plates=row)
-    standard = {"mean": jnp.zeros(features), "covariance": jnp.eye(features)}
+    standard = {"mean": np.zeros(features), "covariance": np.eye(features)}
     weight = m.random("weight", cv.vector_gaussian(**standard))
     bias = m.random("bias", cv.gaussian(0.0, variance=1.0))
     precision_weight = m.random("precision_weight", cv.vector_gaussian(**standard))

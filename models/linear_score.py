@@ -1,6 +1,6 @@
 """The linear score that regressions with one outcome share."""
 
-import jax.numpy as jnp
+import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
@@ -14,7 +14,7 @@ def linear_score(m: cv.Model, row: Plate, features: int, prior_variance: float, 
     the random `weight` (features) and `bias`, and the deterministic `score` (row), which is returned.
     """
     x = m.input("x", cv.vector(features), plates=row)
-    prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
+    prior = cv.vector_gaussian(np.zeros(features), covariance=prior_variance * np.eye(features))
     weight = m.random("weight", prior)
     bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
     return m.let("score", cv.dot(weight, x) + bias)

@@ -1,6 +1,6 @@
 """Multinomial probit regression: the class of the largest of noisy linear scores."""
 
-import jax.numpy as jnp
+import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
@@ -15,7 +15,7 @@ def multinomial_probit(features: int, classes: int) -> cv.Model:
     m = cv.Model("multinomial probit regression")
     row, cls = m.plate("row"), m.plate("class", classes)
     x = m.input("x", cv.vector(features), plates=row)
-    weight = m.random("weight", cv.vector_gaussian(jnp.zeros(features), covariance=jnp.eye(features)), plates=cls)
+    weight = m.random("weight", cv.vector_gaussian(np.zeros(features), covariance=np.eye(features)), plates=cls)
     bias = m.random("bias", cv.gaussian(0.0, variance=1.0), plates=cls)
     score = m.let("score", cv.dot(weight, x) + bias)
     m.random("y", cv.categorical(cv.probit(score, over=cls)), plates=row)

@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-import jax.numpy as jnp
+import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
@@ -29,9 +29,9 @@ def ordinal_regression(features: int, classes: int, bias_variance: float = 10.0)
     x = m.input("x", cv.vector(features), plates=row)
     precision = m.input("precision", cv.positive)
     distances = [m.input(name, cv.positive) for name in gaps(classes)]
-    weight = m.random("weight", cv.vector_gaussian(jnp.zeros(features), precision=precision))
+    weight = m.random("weight", cv.vector_gaussian(np.zeros(features), precision=precision))
     bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance))
     score = m.let("score", cv.dot(weight, x) + bias)
-    cutpoints = cv.stack(0.0, *accumulate(distances)) if distances else jnp.zeros(1)
+    cutpoints = cv.stack(0.0, *accumulate(distances)) if distances else np.zeros(1)
     m.random("y", cv.ordered_probit(score, cutpoints))
     return m

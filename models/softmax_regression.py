@@ -1,6 +1,6 @@
 """Softmax regression: classes from linear scores."""
 
-import jax.numpy as jnp
+import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
@@ -23,11 +23,11 @@ def softmax_regression(
     if prior_variance in ("shared", "per class"):
         owner = cls if prior_variance == "per class" else ()
         precision = m.random("precision", cv.gamma(shape=1.0, rate=1.0), plates=owner)
-        prior = cv.vector_gaussian(jnp.zeros(features), precision=precision)
+        prior = cv.vector_gaussian(np.zeros(features), precision=precision)
     elif isinstance(prior_variance, str):
         raise cv.ModelError(f'prior_variance={prior_variance!r} is no number. Give one, or "shared" or "per class".')
     else:
-        prior = cv.vector_gaussian(jnp.zeros(features), covariance=prior_variance * jnp.eye(features))
+        prior = cv.vector_gaussian(np.zeros(features), covariance=prior_variance * np.eye(features))
     weight = m.random("weight", prior, plates=cls)
     bias = m.random("bias", cv.gaussian(0.0, variance=bias_variance), plates=cls)
     score = m.let("score", cv.dot(weight, x) + bias)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from functools import cached_property
 from types import EllipsisType
@@ -16,21 +15,10 @@ from ...factors.arrays import Key, Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ..distributions.cases import title
-from ..support.asked_arguments import levels, numbers, random_key, shape_of_draws
-from ..support.compiled import Call, compiled
+from ..support import asked_families as asked
+from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
-
-# Compiled once for each family and shape: run operation by operation, an inverse costs a millisecond.
-_mean = compiled("mean", (), lambda family: family.mean())
-_variance = compiled("variance", (), lambda family: family.variance())
-
-_log_density = compiled("log density", (), lambda family, x: family.log_density(x))
-
-
-@functools.lru_cache(maxsize=64)
-def _sample(shape: tuple[int, ...]) -> Call:
-    return compiled("sample", (shape,), lambda family, key: family.sample(jax.random.wrap_key_data(key), shape))
 
 
 class Marginal:
@@ -51,6 +39,11 @@ class Marginal:
         self.note = note  # what stands between this distribution and the exact marginal, for its repr
         self._shape = shape
 
+    @property
+    def has_shape(self) -> bool:
+        """Whether its distribution may be more than its family."""
+        return self._shape is not None
+
     @cached_property
     def distribution(self) -> Family:
         """What quantiles, densities and draws are of: the family, or what it is the projection of."""
@@ -60,12 +53,12 @@ class Marginal:
     @property
     def mean(self) -> np.ndarray:
         """E x; P(True) of a boolean, the probability vector of a category."""
-        return self._array(lambda: _mean(self.family))
+        return self._array(lambda: asked.mean(self.family))
 
     @property
     def variance(self) -> np.ndarray:
         """Var x, element by element."""
-        return self._array(lambda: _variance(self.family))
+        return self._array(lambda: asked.variance(self.family))
 
     @property
     def sd(self) -> np.ndarray:
@@ -97,13 +90,13 @@ class Marginal:
                 f"{self.name!r} has a {title(self.family)} marginal, whose elements are told one by one. Those of "
                 "vectors have a covariance; `variance` is there for every marginal."
             )
-        return self._array(lambda: self.family.covariance())  # type: ignore[attr-defined]
+        return self._array(lambda: asked.covariance(self.family))
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         """The family's own parameters by name, such as shape and rate."""
         with jax.enable_x64(True):
-            return {name: np.asarray(value) for name, value in self.distribution.parameters().items()}
+            return {name: np.asarray(value) for name, value in asked.parameters(self.distribution).items()}
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
         """The smallest value x with P(X <= x) >= q, element by element.
@@ -130,8 +123,8 @@ class Marginal:
         `key` is a random key (`jax.random.key(0)`) or an integer seed: the same key gives the same draws. `shape` says
         how many along each axis, () for one. Raises ModelError for a key or a shape that is none.
         """
-        stream, sizes = random_key(key), shape_of_draws(shape)
-        return self._array(lambda: _sample(sizes)(self.distribution, jax.random.key_data(stream)))
+        words, sizes = key_words(key), shape_of_draws(shape)
+        return self._array(lambda: asked.sample(sizes)(self.distribution, words))
 
     def log_density(self, x: ArrayLike) -> np.ndarray:
         """log q(x), element by element over the plates.
@@ -143,7 +136,7 @@ class Marginal:
         if not hasattr(self.distribution, "log_density"):
             raise UnsupportedError(f"{self.name!r} is observed: a point has no density. Compare with its `.mean`.")
         values = np.array(numbers(x, "log_density()"))
-        return self._array(lambda: _log_density(self.distribution, values))
+        return self._array(lambda: asked.log_density(self.distribution, values))
 
     @staticmethod
     def _array(function: Callable[[], Numeric]) -> np.ndarray:

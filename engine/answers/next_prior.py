@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 import jax
 import numpy as np
@@ -23,6 +24,7 @@ from ...compiler.language.nodes import Random, parents
 from ...compiler.methods import EXACT
 from ...compiler.passes.given import Part
 from ...compiler.passes.given import names as given_names
+from ...factors.arrays import Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Term
 from ...factors.families import ExponentialFamily, Family
@@ -30,6 +32,8 @@ from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
+from ..support import asked_families as asked
+from ..support.compiled import compiled
 from ..values.first_beliefs import family_of, first_moments
 from ..values.joint_beliefs import member_families, together
 from .marginal import Marginal
@@ -85,7 +89,8 @@ class Beliefs(Mapping[str, Marginal]):
         for part, family in self.parts.items():
             if part in self.joints:
                 with jax.enable_x64(True):
-                    split = member_families(self.joints[part], family, self.sizes)
+                    joint, sizes = self.joints[part], self.sizes
+                    split = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))(family)
                     self.families |= {name: jax.tree.map(np.asarray, own) for name, own in split.items()}
             else:
                 self.families[part.members[0]] = family
@@ -207,9 +212,12 @@ def marginal_of(
     if len(kept) == len(joint.members):
         return belief
     with jax.enable_x64(True):
-        moments = {joint.variable.name: belief.moments()}
-        found = together(kept, joint.variable.plates, moments, (joint,), sizes).value
-        return jax.tree.map(np.asarray, family.from_moments(found))
+
+        def among(belief: ExponentialFamily) -> ExponentialFamily:
+            moments = {joint.variable.name: belief.moments()}
+            return family.from_moments(together(kept, joint.variable.plates, moments, (joint,), sizes).value)
+
+        return jax.tree.map(np.asarray, compiled("some members", (joint, kept, dict(sizes)), among)(belief))
 
 
 def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
@@ -240,15 +248,22 @@ def _part_naturals(posterior: Outcome, part: Part, joint: Joint | None) -> Natur
         if len(joint.members) == len(whole.members) and all(
             block.constant and block.latent == (joint.variable.name,) for block in own
         ):
-            naturals = machine.constant_of(own, machine.scope(arrays))[joint.variable.name]
-            return tuple(map(np.asarray, naturals))
+            name = joint.variable.name
+            prior = machine.function(
+                "joint prior", own, lambda data: machine.constant_of(own, machine.scope(data))[name]
+            )
+            return tuple(map(np.asarray, prior(arrays)))
         families = {
             member.name: family_of(member).from_naturals(prior_naturals(machine, arrays, member.name))
             for member in joint.members
         }
-        moments = {name: family.moments() for name, family in families.items()}
-        found = together(joint.members, joint.variable.plates, moments, (), machine.sizes).value
-        return tuple(map(np.asarray, family_of(joint.variable).from_moments(found).naturals()))
+
+        def joined(families: dict[str, ExponentialFamily]) -> tuple[Numeric, ...]:
+            moments = {name: family.moments() for name, family in families.items()}
+            found = together(joint.members, joint.variable.plates, moments, (), machine.sizes).value
+            return tuple(family_of(joint.variable).from_moments(found).naturals())
+
+        return tuple(map(np.asarray, machine.function("joint of priors", (joint,), joined)(families)))
 
 
 def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
@@ -288,11 +303,14 @@ def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
         args=args,
         constant=True,
     )
-    with jax.enable_x64(True):
-        scope = machine.scope(arrays)
-        here = first_moments(variable, scope)
+
+    def pulled(arrays):
+        here = first_moments(variable, machine.scope(arrays))
         gradient = jax.grad(lambda own: block_energy(block, machine.scope(arrays, {name: own})))(here)
-        naturals = family_of(variable).pull(here, gradient)
+        return tuple(family_of(variable).pull(here, gradient))
+
+    with jax.enable_x64(True):
+        naturals = machine.function("prior naturals", (name,), pulled)(arrays)
         if variable.domain.is_discrete:
             naturals = (np.clip(naturals[0], -tables.CERTAIN, tables.CERTAIN),)
         return tuple(np.asarray(natural) for natural in naturals)
@@ -369,7 +387,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: object) -
 
 def _check_proper(name: str, family: ExponentialFamily, where: str) -> None:
     with jax.enable_x64(True):
-        proper = np.asarray(family.is_proper())
+        proper = np.asarray(asked.is_proper(family))
         finite = all(np.isfinite(natural).all() for natural in family.naturals())
     if not proper.all() or not finite:
         places = np.argwhere(~proper)

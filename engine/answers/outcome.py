@@ -27,6 +27,7 @@ from ..run.machine import Machine
 from ..run.progress import Timing
 from ..run.result import Result
 from ..run.trace import Trace
+from ..support import asked_families as asked
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
@@ -151,7 +152,9 @@ class Outcome(Inferred):
             if isinstance(node, Let):
                 found = self._together(node).family
             if found is None:
-                found = predictions(graph, (name,), self._machine.sizes, data, self.families)[name]
+                sizes = self._machine.sizes
+                call = self._machine.function("forward", (name,), partial(predictions, graph, (name,), sizes))
+                found = call(data, self.families)[name]
             if isinstance(node, Let):
                 check_finite(node, found)
                 return found if self._together(node).exact else Projected(found)
@@ -222,7 +225,7 @@ class Outcome(Inferred):
 
     @property
     def _scope(self) -> Scope:
-        moments = {name: family.moments() for name, family in self.families.items()}
+        moments = {name: asked.moments(family) for name, family in self.families.items()}
         return Scope(self._machine.sizes, self._arrays, moments, joints=self.graph.joints)
 
     def _observed(self, node: Random | Let) -> Family:

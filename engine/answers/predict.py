@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
+from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Expr, Let, Random
 from ...factors.errors import DataError
@@ -20,6 +23,8 @@ from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
 from ..expressions.marginal_of import OF_A_CLASS, marginal
+from ..run.padded import PaddedRows, padded_plates
+from ..support import asked_families as asked
 from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
@@ -60,8 +65,18 @@ def predict(
 ) -> dict[str, Marginal]:
     """See `Posterior.predict`."""
     binding, fresh = asked_for(posterior, data, sizes, new)
+    padding = _padding(posterior, binding, fresh, {**posterior.request.sizes, **sizes})
+    larger = dataclasses.replace(binding, inputs=padding.rows(binding.inputs), sizes=padding.larger_sizes)
     with jax.enable_x64(True):
-        return _marginals(posterior, binding, fresh, frozenset(data))
+        found = _marginals(posterior, larger, fresh, frozenset(data))
+    return {name: OfFewerRows(whole, padding) if padding.holds(name) else whole for name, whole in found.items()}
+
+
+def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked: Mapping[str, int]) -> PaddedRows:
+    """The new rows of plates that a run pads too: predictions of a few rows more need no other forward pass."""
+    sparse = [name for name, array in binding.inputs.items() if is_sparse(array)]
+    plates = padded_plates(posterior.machine.graph, binding.sizes, asked, sparse)
+    return PaddedRows(posterior.model, tuple(plate for plate in plates if plate.name in fresh), binding.sizes)
 
 
 def _marginals(
@@ -97,7 +112,7 @@ def _marginals(
     for name in latent_names(graph, [named[n].expression for n in wanted if isinstance(named[n], Let)]):
         if name not in known and name not in observed:  # what no factor of the run told of
             known[name] = posterior[name].family
-    moments = {name: family.moments() for name, family in known.items()}
+    moments = {name: asked.moments(family) for name, family in known.items()}
     run = Carried(graph, Scope(binding.sizes, data, moments, joints=graph.joints), known)
     return {name: _marginal(named[name], found[name], run) for name in wanted}
 
@@ -118,3 +133,33 @@ def _marginal(node: Random | Let, family: Family, run: Carried) -> Marginal:
     found = marginal(node, run)
     family = family if found.family is None else found.family
     return Marginal(family if found.exact else Projected(family), node.name, found.note, found.shape)
+
+
+class OfFewerRows(Marginal):
+    """The marginal of the rows that were asked for, of one of padded rows.
+
+    That is asked what takes a function that is made for its shape.
+    """
+
+    def __init__(self, whole: Marginal, padding: PaddedRows) -> None:
+        self._whole, self._cut = whole, partial(padding.first_rows, whole.name)
+        super().__init__(self._cut(whole.family), whole.name, whole.note, self._table if whole.has_shape else None)
+
+    def _table(self, own: Family) -> Family | None:
+        """The distribution of an expression that is more than its family."""
+        whole = self._whole.distribution
+        return None if whole is self._whole.family else dataclasses.replace(self._cut(whole), projection=own)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """E x; P(True) of a boolean, the probability vector of a category."""
+        return self._cut(self._whole.mean)
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Var x, element by element."""
+        return self._cut(self._whole.variance)
+
+    def quantile(self, q: ArrayLike) -> np.ndarray:
+        """The smallest value x with P(X <= x) >= q, element by element; see `Marginal.quantile`."""
+        return self._cut(self._whole.quantile(q), np.ndim(q))

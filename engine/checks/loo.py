@@ -29,7 +29,7 @@ from ..values.first_beliefs import family_of
 from ..values.moments import moments
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
-from .skewness import site_messages
+from .skewness import end_of, site_messages
 
 BATCH = 64  # instances taken out at a time
 
@@ -120,12 +120,16 @@ def _of(posterior: Outcome, name: str) -> np.ndarray | str:
     ((number, block),) = blocks
     if isinstance(block, SiteBlock):
         whole = block.chosen(method=EP)  # also a power of a factor leaves as a whole
-        evidence = site_messages(posterior, number, whole)[2].log_evidence
-        evidence = jnp.reshape(evidence, [machine.sizes[plate.name] for plate in block.plates])
-        plates = block.plates
-        if block.over is not None:  # each of its elements has a share
-            evidence, plates = evidence.sum(-1), plates[:-1]
-        return np.asarray(spread(Placed(evidence, plates), node.plates, machine.sizes))
+
+        def left_out(end, arrays):
+            evidence = site_messages(machine, end, arrays, number, whole)[2].log_evidence
+            evidence, plates = evidence.reshape([machine.sizes[plate.name] for plate in block.plates]), block.plates
+            if block.over is not None:  # each of its elements has a share
+                evidence, plates = evidence.sum(-1), plates[:-1]
+            return spread(Placed(evidence, plates), node.plates, machine.sizes)
+
+        call = machine.function("left out", (number, node), left_out)
+        return np.asarray(call(end_of(posterior, number), posterior.arrays))
     if not isinstance(block, EnergyBlock):
         return f"Its factor is solved jointly ({block.choice.operator}), not instance by instance."
     if block.factor.log_predictive is None:

@@ -7,6 +7,7 @@ are nested (see `nested`). Source: cornuet2012amis.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -20,7 +21,8 @@ from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
 from ..distributions.partly_observed import Completed
-from ..support.compiled import compiled
+from ..support.asked_arguments import key_words
+from ..support.compiled import Call, compiled
 from .psis import Smoothed, smoothed
 
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
@@ -87,14 +89,10 @@ def functions(density: LogDensity) -> Functions:
     """The log density and its derivatives, with data as arguments."""
     data, size = density._data, entries(density)
 
-    def ready(function):
-        # What they are made of is this density, bounds that are numbers included: nothing else shares them.
-        return compiled("of a log density", (object(),), function)
-
-    def chunked(function):
+    def chunked(what, function):
         # Ten million numbers at a time: draws times entries of the data.
         batch = int(np.clip(1e7 // size, 1, DRAWS))
-        call = ready(lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=batch))
+        call = density.function(what, (batch,), lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=batch))
 
         def chunk(x, start):
             return jax.tree.map(np.asarray, call(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
@@ -105,8 +103,8 @@ def functions(density: LogDensity) -> Functions:
 
         return many
 
-    def single(function):
-        call = ready(function)
+    def single(what, function):
+        call = density.function(what, (), function)
         return lambda *args: jax.tree.map(np.asarray, call(*args, data))
 
     def jacobian(z, d):
@@ -139,7 +137,7 @@ def functions(density: LogDensity) -> Functions:
         batch = int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z)))
         return jax.lax.map(one, z, batch_size=batch)
 
-    derived = ready(derivatives)
+    derived = density.function("derivatives", (size,), derivatives)
 
     def curved(z, rows):
         padded = np.concatenate([z, np.repeat(z[-1:], -len(z) % DERIVED, axis=0)])  # one shape: it is traced once
@@ -147,24 +145,34 @@ def functions(density: LogDensity) -> Functions:
         return jax.tree.map(lambda *p: np.concatenate(p)[: len(z)], *parts)
 
     return Functions(
-        chunked(density._unconstrained),
-        single(lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
-        chunked(density._constrain),
-        chunked(density._unconstrain),
-        chunked(jacobian),
-        single(jax.grad(density._unconstrained)),
-        single(jax.hessian(density._unconstrained)),
-        single(solve),
+        chunked("densities", density._unconstrained),
+        single("heights", lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
+        chunked("constrained", density._constrain),
+        chunked("unconstrained", density._unconstrain),
+        chunked("jacobians", jacobian),
+        single("gradient of density", jax.grad(density._unconstrained)),
+        single("hessian of density", jax.hessian(density._unconstrained)),
+        single("solved", solve),
         curved,
-        chunked(density._states_given),
+        chunked("states", density._states_given),
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _split(number: int) -> Call:
+    """The words of so many keys from those of one."""
+
+    def own(words: jax.Array) -> jax.Array:
+        return jax.random.key_data(jax.random.split(jax.random.wrap_key_data(words), number))
+
+    return compiled("split", (number,), own)
 
 
 def belief_draws(
     density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
 ) -> Draws:
     """Draws from the product of the marginals of the latent variables."""
-    keys = jax.random.split(jax.random.key(seed), max(len(density.names), 1))
+    keys = np.asarray(_split(max(len(density.names), 1))(key_words(seed)))
     values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
     z = call.unconstrain(values)
     if not np.isfinite(z).all():

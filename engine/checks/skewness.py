@@ -7,7 +7,7 @@ distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,13 @@ from ...compiler.rules.logic import TRUE
 from ...factors.arrays import Array
 from ..answers.outcome import Outcome
 from ..blocks.site import site_data, sites
+from ..data.missing_and_sparse import Arrays
+from ..run.machine import Machine
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 
+End: TypeAlias = dict[str, Any]  # beliefs and key of the end of a run, and the messages of one block
 Instances: TypeAlias = Float[Array, " instance"]
 
 
@@ -44,41 +47,51 @@ def tilted_shapes(posterior: Outcome) -> dict[str, Shape]:
 
 
 def _block_shape(posterior: Outcome, number: str, block: SiteBlock) -> Shape:
-    out, mean, variance = cavity_of_form(posterior, number, block)
-    function, power = sites.site_function(block), block.method.alpha
+    power = block.method.alpha
 
     def cumulants(out, m, v):
         def curvature(m):
-            return function(out, m, v, power).curvature
+            return sites.site_function(block)(out, m, v, power).curvature
 
         third, fourth = -(v**3) * jax.grad(curvature)(m), -(v**4) * jax.grad(jax.grad(curvature))(m)
-        tilted = v * function(out, m, v, power).ratio
+        tilted = v * sites.site_function(block)(out, m, v, power).ratio
         return third / tilted**1.5, fourth / tilted**2
 
-    skewness, kurtosis = jax.jit(jax.vmap(cumulants))(out, mean, variance)
+    def of_all(end, arrays):
+        return jax.vmap(cumulants)(*cavity_of_form(posterior.machine, end, arrays, number, block))
+
+    found = posterior.machine.function("cumulants", (number,), of_all)
+    skewness, kurtosis = found(end_of(posterior, number), posterior.arrays)
     return Shape(float(np.max(np.abs(skewness), initial=0.0)), float(np.max(np.abs(kurtosis), initial=0.0)))
 
 
+def end_of(posterior: Outcome, number: str) -> End:
+    """Where a run ended, as far as one EP block reads it."""
+    outputs = posterior.result.outputs
+    return {"key": outputs["key"], "beliefs": outputs["beliefs"], "messages": outputs["messages"][number]}
+
+
 def site_messages(
-    posterior: Outcome, number: str, block: SiteBlock
+    machine: Machine, end: End, arrays: Arrays, number: str, block: SiteBlock
 ) -> tuple[Array, list[tuple[Array, Array]], sites.Site]:
     """What `sites.read` says of one EP block at the fixed point: evidence, cavities by term, and the site."""
-    machine = posterior.machine
-    scope, stored = machine.scope(posterior.arrays), machine.graph.blocks[int(number)]
+    scope, stored = machine.scope(arrays), machine.graph.blocks[int(number)]
     if block is not stored and stored in scope.rows:  # rows are cut as they were for the stored messages
         scope = dataclasses.replace(scope, rows={**scope.rows, block: scope.rows[stored]})
-    key = jax.random.wrap_key_data(jnp.asarray(posterior.result.outputs["key"]))
+    key = jax.random.wrap_key_data(jnp.asarray(end["key"]))
     prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-    naturals = {name: tuple(map(jnp.asarray, n)) for name, n in posterior.result.outputs["beliefs"].items()}
-    messages = jax.tree.map(jnp.asarray, posterior.result.outputs["messages"][number])
+    naturals = {name: tuple(map(jnp.asarray, n)) for name, n in end["beliefs"].items()}
+    messages = jax.tree.map(jnp.asarray, end["messages"])
     return sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
 
 
-def cavity_of_form(posterior: Outcome, number: str, block: SiteBlock) -> tuple[Instances, Instances, Instances]:
+def cavity_of_form(
+    machine: Machine, end: End, arrays: Arrays, number: str, block: SiteBlock
+) -> tuple[Instances, Instances, Instances]:
     """By instance: the outcome, and mean and variance of the factor's Gaussian argument under the cavities."""
-    sizes = posterior.machine.sizes
-    scope = Scope(sizes, posterior.arrays, {})
-    _, cavities, _ = site_messages(posterior, number, block)
+    sizes = machine.sizes
+    scope = Scope(sizes, arrays, {})
+    _, cavities, _ = site_messages(machine, end, arrays, number, block)
     shape = [sizes[plate.name] for plate in block.plates]
     means, variances = [site_data.form_offset(block.form, scope)], [site_data.form_noise(block.form, scope)]
     for term, (mean, variance) in zip(block.form.terms, cavities, strict=True):

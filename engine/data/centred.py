@@ -12,7 +12,6 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -27,10 +26,10 @@ from ...factors.arrays import Array
 from ...factors.errors import DataError
 from ...factors.factor import Switch, Term
 from ..support.warn import warn
-from ..values.evaluate import known, value
-from ..values.plated import spread
+from ..values.evaluate import known
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
+from .values_of_data import value_of_data
 
 DIGITS = 16.0
 DOUBTFUL, HOPELESS = 6.0, 3.0  # digits left: fewer than a run needs to converge, and fewer than an answer needs
@@ -69,8 +68,7 @@ def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple
     if isinstance(multiplier, Input) and not isinstance(scope.data[multiplier.name], Pages):
         array = scope.data[multiplier.name]
     else:
-        with jax.enable_x64(True):
-            array = np.asarray(spread(value(multiplier, scope), multiplier.plates, scope.sizes), float)
+        array = np.asarray(value_of_data(multiplier, scope), float)
     rows = array.reshape(-1, array.shape[-1] if multiplier.domain.is_vector else 1)
     same = rows.min(0) == rows.max(0)  # exactly: the rounding of a mean is no spread
     return np.abs(rows.mean(0)), np.where(same, 0.0, rows.std(0))

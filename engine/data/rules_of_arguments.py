@@ -13,7 +13,7 @@ from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.argument_rules import Laid, check_rules
 from ...compiler.language.balanced_sums import not_too_deep
 from ...compiler.language.model import Model
-from ...compiler.language.nodes import Constant, Expr, Input, Let, Random, inside
+from ...compiler.language.nodes import Apply, Constant, Expr, Input, Let, Random, inside
 from ...compiler.language.values import check
 from ...factors.errors import DataError, ModelError
 from ...factors.factor import Chain, Switch, Term
@@ -23,6 +23,7 @@ from ..values.evaluate import known, value
 from ..values.plated import Placed
 from ..values.scope import Scope
 from .cancelled_by_data import check_sharp
+from .values_of_data import value_of_data
 
 
 def bind_checked(model: Model, data: UserData, sizes: Mapping[str, int] | None = None) -> Binding:
@@ -105,6 +106,8 @@ def _is_made(arg: Expr, scope: Scope) -> bool:
 def _evaluated(arg: Expr, scope: Scope) -> Laid:
     if isinstance(arg, Constant):
         return arg.value, arg.plates
+    if isinstance(arg, Apply):
+        return value_of_data(arg, scope), arg.plates
     with jax.enable_x64(True):
         found: Placed = value(arg, scope)
     return np.asarray(found.value), found.plates

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ...factors.arrays import Array
-from ..support.compiled import compiled
 from ..values.evaluate import value
 from ..values.plated import spread
 from ..values.scope import Scope
@@ -37,6 +36,6 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
         scope = Scope(density._sizes, {**data, **values}, {})
         return {name: spread(value(node, scope), node.plates, density._sizes) for name, node in lets.items()}
 
-    many = compiled("expressions", (object(),), jax.vmap(one, in_axes=(0, None)))
-    found = many(draws, data) if lets else {}
+    call = density.function("expressions", (), jax.vmap(one, in_axes=(0, None)))
+    found = call(draws, data) if lets else {}
     return {name: np.asarray(array) for name, array in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,8 @@ from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
+from ..support.cache import Recent
+from ..support.compiled import Call, compiled
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
@@ -31,6 +33,8 @@ from ..values.scope import Scope
 from .probit_noise import comparison_density, comparisons
 from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plate
 from .terms import term_density
+
+FUNCTIONS = 16  # that a density keeps
 
 
 def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None) -> LogDensity:
@@ -207,11 +211,11 @@ class LogDensity:
     def __call__(self, values: Mapping[str, PyTree]) -> Array | float:
         """log p(values, data). `values` has one array for each name in `names`, of the shape in `shapes`."""
         arrays = self._checked(values)
-        return _numbers(self._compiled, arrays, self._data)
+        return self._numbers(self._density, arrays)
 
     def unconstrained(self, z: PyTree) -> Array | float:
         """log p(constrain(z), data) + log |d constrain / dz|."""
-        return _numbers(self._compiled_unconstrained, self._vector(z), self._data)
+        return self._numbers(self._unconstrained, self._vector(z))
 
     def _unconstrained(self, z: Array, data: Mapping[str, Array]) -> Array:
         total = self._density(self._constrain(z, data), data)
@@ -219,14 +223,14 @@ class LogDensity:
 
     def constrain(self, z: PyTree) -> dict[str, Array | float]:
         """The values of the latent variables at the unconstrained vector z."""
-        return _numbers(self._compiled_constrain, self._vector(z), self._data)
+        return self._numbers(self._constrain, self._vector(z))
 
     def _constrain(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         return {name: b.forward(part).reshape(self.shapes[name]) for name, (b, part) in self._parts(z, data).items()}
 
     def unconstrain(self, values: Mapping[str, PyTree]) -> Array:
         """The unconstrained vector at which `constrain` gives these values."""
-        return _numbers(self._compiled_unconstrain, self._checked(values), self._data)
+        return self._numbers(self._unconstrain, self._checked(values))
 
     def _unconstrain(self, values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
         maps = self._bijections(data)
@@ -343,37 +347,32 @@ class LogDensity:
             )
         return z
 
-    @functools.cached_property
-    def _compiled(self) -> Callable[..., PyTree]:
-        return jax.jit(self._density)
+    def function(self, what: str, of: tuple[Hashable, ...], own: Call) -> Call:
+        """`own`, a function of nested arrays, made ready at most once: this density and `of` decide what it computes.
+
+        Data are arguments of it, and part of its structure too: which discrete variables hang together depends on them.
+        """
+        structure = self.model, self._sizes, self._missing, self._holes, self._data, *of
+        return self._functions.get((what, *of), lambda: compiled(what, structure, own))
 
     @functools.cached_property
-    def _compiled_unconstrained(self) -> Callable[..., PyTree]:
-        return jax.jit(self._unconstrained)
+    def _functions(self) -> Recent[Call]:
+        return Recent(FUNCTIONS)
 
-    @functools.cached_property
-    def _compiled_constrain(self) -> Callable[..., PyTree]:
-        return jax.jit(self._constrain)
-
-    @functools.cached_property
-    def _compiled_unconstrain(self) -> Callable[..., PyTree]:
-        return jax.jit(self._unconstrain)
+    def _numbers(self, own: Call, argument: PyTree) -> PyTree:
+        """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
+            return jax.jit(own)(argument, self._data)
+        with jax.enable_x64(True):
+            argument = jax.tree.map(lambda a: np.asarray(a, float), argument)
+            found = jax.tree.map(np.asarray, self.function(own.__name__, (), own)(argument, self._data))
+        return float(found) if isinstance(found, np.ndarray) and found.ndim == 0 else found
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{list(shape) if shape else ''}" for name, shape in self.shapes.items())
         out = [f"summed out: {', '.join(self.summed)}"] * bool(self.summed)
         out += [f"integrated out: {', '.join(self.collapsed)}"] * bool(self.collapsed)
         return "<" + "; ".join([f"Log density of {self.model.name!r} in {shapes or 'nothing'}", *out]) + ">"
-
-
-def _numbers(function: Callable[..., PyTree], argument: PyTree, data: Mapping[str, Array]) -> PyTree:
-    """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
-        return function(argument, data)
-    with jax.enable_x64(True):
-        argument = jax.tree.map(lambda a: np.asarray(a, float), argument)
-        found = jax.tree.map(np.asarray, function(argument, data))
-    return float(found) if isinstance(found, np.ndarray) and found.ndim == 0 else found
 
 
 def is_known(expr: Expr, data: set[str]) -> bool:

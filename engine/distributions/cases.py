@@ -15,6 +15,7 @@ from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
 from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
 from ...factors.families.base import ExponentialFamily, Levels
+from ..support.compiled import compiled
 from .shown import Belief, Shown
 
 
@@ -74,10 +75,7 @@ class Cases(Shown):
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         level = np.asarray(level, float)
         with jax.enable_x64(True):
-            shape = self.mean().shape
-            wanted = jnp.reshape(level, level.shape + (1,) * len(shape))
-            search = jax.jit(lambda own, at: inverted(lambda x: own.below(x) < at, own.kind, level.shape + shape))
-            return np.asarray(search(self, wanted))
+            return np.asarray(_quantile(self, level))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
@@ -112,6 +110,15 @@ class Cases(Shown):
             weight = jnp.reshape(weight, jnp.shape(weight) + (1,) * (jnp.ndim(values) - jnp.ndim(weight)))
             total = total + jnp.where(weight > 0, weight * values, 0.0).sum(place)
         return total
+
+
+def _quantile_of(own: Cases, level: Array) -> Array:
+    shape = jnp.shape(own.mean())
+    wanted = jnp.reshape(level, jnp.shape(level) + (1,) * len(shape))
+    return inverted(lambda x: own.below(x) < wanted, own.kind, jnp.shape(level) + shape)
+
+
+_quantile = compiled("quantile of cases", (), _quantile_of)
 
 
 @final

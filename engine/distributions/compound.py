@@ -21,6 +21,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.families.matrices import outer
 from ...factors.records import fixed
+from ..support.compiled import compiled
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
 from .shown import Belief, Shown
@@ -29,6 +30,7 @@ DRAWS = 4096
 _POINTS = {0: 1, 1: 400, 2: 48, 3: 20}  # for each argument, by the number of random ones
 _POINTS_OF_JUMPS = {0: 1, 1: 4000, 2: 200, 3: 40}
 _LARGE = 2**22  # numbers at once
+Nodes = tuple[tuple[int, ...], Array, dict[str, Array]]  # see `Compound._nodes`
 
 
 @final
@@ -63,13 +65,14 @@ class Compound(Shown):
             )
 
         def one(single: Compound) -> Array:
-            mean = single._average(single.conditional.mean)
+            nodes = single._nodes()
+            mean = single._average(single.conditional.mean, nodes)
 
             def second(**arguments: Array) -> Array:
                 gap = single.conditional.mean(**arguments) - mean
                 return own(**arguments) + outer(gap, gap)
 
-            return single._average(second)
+            return single._average(second, nodes)
 
         return self._each(one)
 
@@ -85,17 +88,17 @@ class Compound(Shown):
 
     def below(self, x: Array) -> Array:
         """P(X <= x), by element, at a value shaped plates + event (more leading axes allowed)."""
-        return self._at(lambda single, at: single._below(at), jnp.asarray(x, float))
+        return self._at(lambda single, at: single._below(at, single._nodes()), jnp.asarray(x, float))
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         if self.conditional.below is None:
             raise UnsupportedError(f"{self.title} has no quantiles: use those of draws, `sample(key, shape)`.")
         with jax.enable_x64(True):
-            found = np.asarray(_quantile(self, jnp.asarray(level, float)))
+            found = np.asarray(_quantile(self, np.asarray(level, float)))
         return np.round(found) if self.conditional.whole else found
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
-        return _sample(self, key, tuple(shape))
+        return _sample_of(self, key, tuple(shape))
 
     def parameters(self) -> dict[str, Numeric]:
         """The arguments where all are known, else mean and variance."""
@@ -126,7 +129,7 @@ class Compound(Shown):
     def _by_draws(self) -> bool:
         return len(self.sources) > 3 or not all(is_scalar(source) for source in self.sources)
 
-    def _nodes(self, points_of: dict[int, int] = _POINTS) -> tuple[tuple[int, ...], Array, dict[str, Array]]:
+    def _nodes(self, points_of: dict[int, int] = _POINTS) -> Nodes:
         """The counts of points along each source, the weights of their product, and the arguments there."""
         if self._by_draws():
             keys = [jax.random.fold_in(jax.random.key(0), number) for number in range(len(self.sources))]
@@ -157,9 +160,9 @@ class Compound(Shown):
         _, weights, arguments = self._nodes(_POINTS_OF_JUMPS)
         return jnp.tensordot(weights, jax.vmap(lambda a: function(**a))(arguments), axes=1)
 
-    def _average(self, function: Callable[..., Array]) -> Array:
+    def _average(self, function: Callable[..., Array], nodes: Nodes) -> Array:
         """The expectation of a function of the arguments; infinite where the outermost points hold a share of it."""
-        counts, weights, arguments = self._nodes()
+        counts, weights, arguments = nodes
         values = jax.vmap(lambda a: function(**a))(arguments)
         weights = weights.reshape((-1,) + (1,) * (values.ndim - 1))
         parts = jnp.where(weights > 0, weights * values, 0.0)
@@ -177,7 +180,8 @@ class Compound(Shown):
 
     def _mean(self) -> Array:
         """NaN where the mean spread is infinite about a centre: what lies to the left and to the right both are."""
-        mean = self._average(self.conditional.mean)
+        nodes = self._nodes()
+        mean = self._average(self.conditional.mean, nodes)
         if not self.sources or self.kind not in ("real", "sparse"):
             return mean
 
@@ -185,23 +189,24 @@ class Compound(Shown):
             variance = self.conditional.variance(**arguments)
             return jnp.sqrt(jnp.where(jnp.isfinite(variance), variance, 0.0))  # a Student's t may have a mean without
 
-        return jnp.where(jnp.isinf(self._average(spread)), jnp.nan, mean)
+        return jnp.where(jnp.isinf(self._average(spread, nodes)), jnp.nan, mean)
 
     def _variance(self) -> Array:
-        own = self.conditional
-        mean = self._average(own.mean)
-        within = self._average(own.variance)
-        between = self._average(lambda **a: (own.mean(**a) - mean) ** 2) if self.sources else 0.0
+        own, nodes = self.conditional, self._nodes()
+        mean = self._average(own.mean, nodes)
+        within = self._average(own.variance, nodes)
+        between = self._average(lambda **a: (own.mean(**a) - mean) ** 2, nodes) if self.sources else 0.0
         return jnp.where(jnp.isinf(mean), jnp.inf, within + between)
 
-    def _below(self, x: Array) -> Array:
-        _, weights, arguments = self._nodes()
+    def _below(self, x: Array, nodes: Nodes) -> Array:
+        _, weights, arguments = nodes
         below: Any = self.conditional.below
         return _mixed(weights, jax.vmap(lambda a: below(x, **a))(arguments))
 
     def _quantile(self, level: Array, event: tuple[int, ...]) -> Array:
-        found = inverted(lambda x: self._below(x) < level, self.kind, event)
-        return jnp.where(jnp.isnan(self._below(found)), jnp.nan, found)
+        nodes = self._nodes()
+        found = inverted(lambda x: self._below(x, nodes) < level, self.kind, event)
+        return jnp.where(jnp.isnan(self._below(found, nodes)), jnp.nan, found)
 
     def _draw(self, key: Key) -> Array:
         keys = jax.random.split(key, len(self.sources) + 1)
@@ -262,8 +267,7 @@ def _sample_of(family: Compound, key: Key, shape: tuple[int, ...]) -> Array:
     return for_all(jax.random.split(key, (*shape, *family.plates)))
 
 
-_quantile = jax.jit(_quantile_of)
-_sample = jax.jit(_sample_of, static_argnums=2)
+_quantile = compiled("compound quantile", (), _quantile_of)
 
 
 def _mixed(weights: Array, parts: Array) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import final
 
 import jax
@@ -17,6 +16,7 @@ from ...factors.families import Family
 from ...factors.families.base import Levels
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
+from ..support.compiled import compiled
 from .cases import Projected
 
 _BISECTIONS = 80
@@ -88,17 +88,20 @@ class GridMixture(Family):
         components: PyTree = self.components
         level = np.asarray(level, float)
         with jax.enable_x64(True):
-            shape = components.mean().shape[1:]
-            target = jnp.asarray(level.reshape(level.shape + (1,) * len(shape)))
-            return np.asarray(_quantile(components, self.weights, target, level.shape + shape))
+            return np.asarray(_quantile(components, self.weights, level))
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def _quantile(components: PyTree, weights: Array, target: Array, shape: tuple[int, ...]) -> Array:
+def _quantile_of(components: PyTree, weights: Array, level: Array) -> Array:
+    plates = jnp.shape(components.mean())[1:]
+    shape, target = jnp.shape(level) + plates, jnp.reshape(level, jnp.shape(level) + (1,) * len(plates))
+
     def is_below(x: Array) -> Array:
         return jnp.tensordot(weights, jax.vmap(below, in_axes=(0, None))(components, x), axes=1) < target
 
     return inverted(is_below, components.kind, shape)
+
+
+_quantile = compiled("quantile over a grid", (), _quantile_of)
 
 
 @final

@@ -19,19 +19,27 @@ from jaxtyping import Float
 from ...compiler.data.bind import Binding
 from ...compiler.language.nodes import Plate, Random
 from ...factors.arrays import Numeric
+from ...factors.errors import UnsupportedError
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL
 from ..posterior import Posterior
 from ..program import Program
+from ..run.control.result_codes import CONVERGED
 from ..run.result import Outputs
 
-CHUNKS = {0: 1, 1: 32, 2: 128, 3: 256}  # inferences that run side by side, by number of continuous scalars
+# Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
+# last of them.
+CHUNKS = {True: {1: 32, 2: 128, 3: 256}, False: {1: 8, 2: 32, 3: 64}}
+LOOKED_AT = {1: 32, 2: 128, 3: 256}  # points of a scan
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
 NOTHING = 25.0  # nats below the peak: the mass there does not count
-SCANNED = {1: 14.0, 2: 9.0, 3: 6.0}  # logarithms, or log odds, on either side of zero that are looked at for a start
-SPREAD = 1.5  # in unconstrained coordinates: the scale of a start that was scanned for
+# Logarithms, or log odds, on either side of zero that are looked at for a start: where one pass is exact, and if not.
+SCANNED = {True: 10.0, False: 5.0}
+NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence to speak of
+SPREAD = 1.5  # in these: the scale of a start that was scanned for
 
+Start: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]
 Points: TypeAlias = Float[
     np.ndarray, "K d"
 ]  # in unconstrained coordinates, one for each scalar; states of discrete ones
@@ -78,15 +86,26 @@ class Conditionals:
         return np.array(list(itertools.product(*map(range, sizes))), float).reshape(math.prod(sizes), -1)
 
     @cached_property
-    def start(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
-        """About where the continuous scalars lie, and on what scale, in unconstrained coordinates."""
-        scales = all(kind != "real" for kind in self.kinds[self.discrete :])
-        scanned = self._scanned() if scales and self.machine.direct and not self.discrete else None
-        return self._of_beliefs() if scanned is None else scanned
+    def start(self) -> Start:
+        """About where the continuous scalars lie, and on what scale, in unconstrained coordinates.
 
-    def _of_beliefs(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+        A scan spares the plain inference, which would have to be traced; where the rest iterates it might not settle
+        at the points of a scan that are far from all sense, so that locations are taken from the plain beliefs.
+        """
+        scales = all(kind != "real" for kind in self.kinds[self.discrete :])
+        if not self.discrete and (self.machine.direct or scales) and (found := self._scanned()) is not None:
+            return found
+        try:
+            plain = self.plain()
+        except UnsupportedError:  # it met no sound state
+            found = None if self.discrete else self._scanned()
+            if found is None:
+                raise
+            return found
+        return self._of_beliefs(plain)
+
+    def _of_beliefs(self, plain: Posterior) -> Start:
         """Means and standard deviations of the beliefs of the plain inference."""
-        plain = self.plain()
         with jax.enable_x64(True):
             draws = [
                 np.asarray(TO_REAL[kind](plain[name].sample(self.seed, (4000,))))
@@ -94,13 +113,18 @@ class Conditionals:
             ]
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
 
-    def _scanned(self) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]] | None:
-        """The best of some points that fill a cube: it spares the plain inference, which would have to be traced."""
+    def _scanned(self) -> Start | None:
+        """The best of some points that fill a cube; locations are looked at on all scales."""
         d = self.continuous
-        turns = np.arange(CHUNKS[d])[:, None] * _ratios(d)
-        points = SCANNED[d] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
+        turns = np.arange(LOOKED_AT[d])[:, None] * _ratios(d)
+        cube = SCANNED[self.machine.direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
+        real = np.array([kind == "real" for kind in self.kinds[self.discrete :]])
+        points = np.where(real, np.sinh(cube), cube)
         found = self(points)
-        return (points[np.argmax(found)], np.full(d, SPREAD)) if np.isfinite(found.max()) else None
+        best = int(np.argmax(found))
+        if not np.isfinite(found[best]):
+            return None
+        return points[best], SPREAD * np.where(real, np.cosh(cube[best]), 1.0)
 
     def saturated(self, points: Points, log_density: Float[np.ndarray, " K"]) -> bool:
         """Whether there is mass where probabilities are too near one to be told apart."""
@@ -122,13 +146,14 @@ class Conditionals:
                 self.seen, self.held = {}, 0
             self.held += sum(leaf.nbytes for leaf in jax.tree.leaves(outputs))
             self._keep(chunk, outputs)
-            evidence = outputs["evidence"]
-            found.append(np.where(np.isfinite(evidence), evidence + slopes, -np.inf)[: len(chunk)])
+            settled = (outputs["code"] == CONVERGED) | (outputs["error"] < NEARLY)
+            evidence = np.where(settled & np.isfinite(outputs["evidence"]), outputs["evidence"] + slopes, -np.inf)
+            found.append(evidence[: len(chunk)])
         return np.concatenate(found)
 
     def _chunks(self, points: Points) -> Iterator[tuple[Points, Outputs, Float[np.ndarray, " chunk"]]]:
         """Points, what inference finds there, and the log slopes of the scalars, both padded to the chunk's size."""
-        size = CHUNKS[self.continuous] if self.continuous else len(points)
+        size = CHUNKS[self.machine.direct][self.continuous] if self.continuous else len(points)
         for at in range(0, len(points), size):
             chunk = points[at : at + size]
             padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])

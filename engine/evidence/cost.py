@@ -1,7 +1,7 @@
 """What an integration is expected to cost: counted from plans and sizes, never timed.
 
-So it is the same on every machine. The figures are seconds of machine code on one core of a common processor; they are right to a factor of three, which is
-enough to tell a tenth of a second from ten.
+So it is the same on every machine. The figures are seconds of machine code on one core of a common processor; they are
+right to a factor of three, which is enough to tell a tenth of a second from ten.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from ...compiler.language.nodes import Let, Random
 from ..program import Program
 from ..values.joint_beliefs import joint_sizes
 
-POINTS = {0: 1, 1: 70, 2: 500, 3: 2000}  # inferences of an integration, by number of continuous scalars
-SWEEPS = 20  # of an inference that has to iterate
-INSTANCE = 3e-7  # of a factor with messages, a sweep
-ENERGY = 1e-7  # of a factor that is differentiated
-CHAINED = 2e-6  # of an element of a chain
-PRODUCT = 1e-9  # of a product and a sum in the algebra of a joint belief
+# Inferences of an integration, by number of continuous scalars: where one pass is exact, and where they iterate.
+INFERENCES = {True: {0: 1, 1: 200, 2: 1500, 3: 10_000}, False: {0: 1, 1: 60, 2: 500, 3: 3000}}
+ONE = 1e-6  # of an inference, beside its factors
+SWEEPS = 10  # of an inference that iterates
+SITE = 1.8e-6  # of a factor with messages, a sweep
+ENERGY = 4e-7  # of one that is differentiated
+CHAINED = 1e-6  # of an element of a chain
+PRODUCT = 9e-9  # of a pair of numbers in a vector that a factor touches
+CUBE = 1e-9  # of three of them, in the algebra of a joint belief
 
 
 def affordable(program: Program, binding: Binding, names: tuple[str, ...], effort: float) -> bool:
@@ -32,25 +35,32 @@ def affordable(program: Program, binding: Binding, names: tuple[str, ...], effor
     nodes = program.model.randoms
     continuous = sum(not nodes[name].domain.is_discrete for name in names)
     states = math.prod(_states(program, binding, name) for name in names if nodes[name].domain.is_discrete)
-    return states * POINTS[continuous] * seconds(plan, binding.sizes) <= effort
+    return states * INFERENCES[not iterates(plan)][continuous] * seconds(plan, binding.sizes) <= effort
+
+
+def iterates(plan: Plan) -> bool:
+    """Whether an inference takes more than one sweep."""
+    return any(block.projects or isinstance(block, EnergyBlock) or block.parameters for block in _moving(plan))
+
+
+def _moving(plan: Plan) -> list[Block]:
+    return [block for block in plan.blocks if not block.constant and block.latent]
 
 
 def seconds(plan: Plan, sizes: Mapping[str, int]) -> float:
     """The expected cost of one inference."""
     sizes = {**sizes, **joint_sizes(plan)}
-    moving = [block for block in plan.blocks if not block.constant and block.latent]
-    iterates = any(block.projects or isinstance(block, EnergyBlock) or block.parameters for block in moving)
-    return (SWEEPS if iterates else 1) * sum(_of_block(plan, block, sizes) for block in moving)
+    return ONE + (SWEEPS if iterates(plan) else 1) * sum(_of_block(plan, block, sizes) for block in _moving(plan))
 
 
 def _of_block(plan: Plan, block: Block, sizes: Mapping[str, int]) -> float:
     """The expected cost of a sweep over one factor: of its instances, and of the vectors that these touch."""
     instances = math.prod(sizes.get(plate.name, 1) for plate in block.plates)
     if isinstance(block, ProcessBlock):
-        return PRODUCT * float(instances) ** 3
+        return CUBE * float(instances) ** 3
     width = max((_dimension(plan.latent[name], sizes) for name in block.latent if name in plan.latent), default=1)
-    each = ENERGY if isinstance(block, EnergyBlock) else CHAINED if isinstance(block, ChainBlock) else INSTANCE
-    return instances * (each + PRODUCT * width**2) + PRODUCT * float(width) ** 3
+    each = ENERGY if isinstance(block, EnergyBlock) else CHAINED if isinstance(block, ChainBlock) else SITE
+    return instances * (each + PRODUCT * width**2) + CUBE * float(width) ** 3
 
 
 def _dimension(node: Random | Let, sizes: Mapping[str, int]) -> int:

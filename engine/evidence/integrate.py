@@ -101,7 +101,9 @@ def _given_state(conditionals: Conditionals, state: Float[np.ndarray, " k"], acc
     def whole(points: np.ndarray) -> np.ndarray:
         return np.concatenate([np.broadcast_to(state, (len(points), len(state))), points], axis=1)
 
-    grid = explore(lambda points: conditionals(whole(points)), *conditionals.start, accuracy)
+    # Where the rest iterates, points that are far from all sense might not settle: the grid grows from the peak alone.
+    first = None if conditionals.machine.direct else 1
+    grid = explore(lambda points: conditionals(whole(points)), *conditionals.start, accuracy, first)
     if grid is None:
         return None
     return grid._replace(points=whole(grid.points), widths=np.concatenate([np.zeros(len(state)), grid.widths]))

@@ -18,6 +18,7 @@ from ..blocks.kinds import KINDS
 from ..run.control.result_codes import CONVERGED
 from ..run.machine import Machine
 from ..run.result import Outputs
+from ..support import asked_families as asked
 from ..values.naturals import Naturals
 from ..values.scope import Scope
 from .cavities import Cavities
@@ -39,7 +40,7 @@ class Run:
     @cached_property
     def scope(self) -> Scope:
         """What expressions may look up."""
-        moments = {name: family.moments() for name, family in self.families.items()}
+        moments = {name: asked.moments(family) for name, family in self.families.items()}
         return self.machine.scope(self.arrays, moments)
 
     @cached_property

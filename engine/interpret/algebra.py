@@ -8,12 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
+from . import lapack
 from .equation import Equation, Function, Unknown, pick
 
-POTRF, GETRF = get_lapack_funcs(("potrf", "getrf"), dtype=np.float64)
-(TRSM,) = get_blas_funcs(("trsm",), dtype=np.float64)
 WIDEST = 64  # rows of a batch of matrices that are solved side by side, row by row
 
 
@@ -77,13 +75,13 @@ def every(shape: tuple[int, ...], function: Callable[..., Any]) -> Function:
 
 def cholesky(equation: Equation) -> Function:
     """The lower triangular factor."""
+    _double(equation)
     batch = equation.ins[0].shape[:-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factor, failed = POTRF(a, lower=1, clean=1)
+        factor, failed = lapack.routine("potrf")(a, lower=1, clean=1)
         return (np.full_like(factor, np.nan) if failed else factor,)
 
-    _double(equation)
     each = every(batch, one)
     return lambda a: each(a)[0]
 
@@ -103,7 +101,8 @@ def triangular_solve(equation: Equation) -> Function:
     unit, batch, size = params["unit_diagonal"], matrix.shape[:-2], matrix.shape[-1]
 
     def one(a: Any, b: Any) -> tuple[Any, ...]:
-        return (TRSM(1.0, a, b, side=not left, lower=lower, trans_a=transposed, diag=unit),)
+        trsm = lapack.routine("trsm")
+        return (trsm(1.0, a, b, side=not left, lower=lower, trans_a=transposed, diag=unit),)
 
     if math.prod(batch) <= 4 or size > WIDEST:
         each = every(batch, one)
@@ -140,7 +139,7 @@ def lu(equation: Equation) -> Function:
     rows = equation.ins[0].shape[-2]
 
     def one(a: Any) -> tuple[Any, ...]:
-        factors, exchanges, _ = GETRF(a)
+        factors, exchanges, _ = lapack.routine("getrf")(a)
         order = np.arange(rows, dtype=np.int32)
         for i, j in enumerate(exchanges):
             order[i], order[j] = order[j], order[i]

@@ -1,26 +1,44 @@
-"""Loops and choices, and the equations that are no more than a call."""
+"""Loops and choices: how the jaxprs inside them are written down, and what is made of that."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
-from .equation import Equation, Function, type_of
+from .equation import Equation, Function, Shape
+
+# Writes a jaxpr down for inputs of these shapes, the first so many of which stay as they are: see `writing`.
+Write = Callable[[Any, Sequence[Shape], int], Any]
+Program = Callable[[Any], Any]  # makes of what was written something to bind and run: see `actions`
 
 
-def while_loop(equation: Equation) -> Function:
-    """Turns while a condition holds."""
+class Control(NamedTuple):
+    """A primitive with jaxprs inside."""
+
+    fixed: Callable[[Mapping[str, Any]], int | None]  # inputs that may be held smaller than they are; None: all
+    written: Callable[[Equation, Write], dict[str, Any]]  # its parameters, the jaxprs written down
+    rule: Callable[[Equation, Program], Function]
+
+
+def _while_written(equation: Equation, write: Write) -> dict[str, Any]:
     params = equation.params
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-    carried = [aval.shape for aval in equation.ins[second:]]
-    condition = equation.program(params["cond_jaxpr"], [*equation.shapes[:first], *carried], first)
-    body = equation.program(params["body_jaxpr"], [*equation.shapes[first:second], *carried], second - first)
-    if params["cond_jaxpr"].out_avals[0].shape:
+    carried = [form.shape for form in equation.ins[second:]]
+    return {
+        "condition": write(params["cond_jaxpr"], [*equation.shapes[:first], *carried], first),
+        "body": write(params["body_jaxpr"], [*equation.shapes[first:second], *carried], second - first),
+        "ends": (first, second),  # of the inputs that stay the same for the condition, and for the body
+        "several": bool(params["cond_jaxpr"].out_avals[0].shape),  # loops side by side
+    }
+
+
+def _while_loop(equation: Equation, program: Program) -> Function:
+    """Turns while a condition holds."""
+    params = equation.params
+    condition, body, (first, second) = program(params["condition"]), program(params["body"]), params["ends"]
+    if params["several"]:
         return _loops(condition, body, first, second)
 
     def loop(*values: Any) -> Any:
@@ -48,19 +66,26 @@ def _chosen(going: Any, new: Any, old: Any) -> Any:
     return np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
 
 
-def scan(equation: Equation) -> Function:
+def _scan_written(equation: Equation, write: Write) -> dict[str, Any]:
+    params = equation.params
+    constants, start = params["num_consts"], params["num_consts"] + params["num_carry"]
+    shapes = [form.shape for form in equation.ins]
+    parts = [shape[1:] for shape in shapes[start:]]
+    given = [*equation.shapes[:constants], *shapes[constants:start], *parts]
+    length = params["length"]
+    return {
+        "body": write(params["jaxpr"], given, constants),
+        "ends": (constants, start),  # of the inputs that stay the same, and of those that are carried
+        "order": range(length - 1, -1, -1) if params["reverse"] else range(length),
+    }
+
+
+def _scan(equation: Equation, program: Program) -> Function:
     """Turns over the elements of arrays."""
     params = equation.params
-    constants, carries = params["num_consts"], params["num_carry"]
-    length = params["length"]
-    start = constants + carries
-    shapes = [aval.shape for aval in equation.ins]
-    parts = [shape[1:] for shape in shapes[start:]]
-    body = equation.program(
-        params["jaxpr"], [*equation.shapes[:constants], *shapes[constants:start], *parts], constants
-    )
-    order = range(length - 1, -1, -1) if params["reverse"] else range(length)
-    forms = [(aval.shape, type_of(aval)) for aval in equation.outs[carries:]]
+    body, (constants, start), order = program(params["body"]), params["ends"], params["order"]
+    carries = start - constants
+    forms = equation.outs[carries:]
 
     def loop(*values: Any) -> Any:
         turn, carry, arrays = body.bind(values[:constants]), values[constants:start], values[start:]
@@ -75,18 +100,16 @@ def scan(equation: Equation) -> Function:
     return loop
 
 
-def choice(equation: Equation) -> Function:
-    """One of several branches."""
+def _choice_written(equation: Equation, write: Write) -> dict[str, Any]:
     shapes = equation.shapes[1:]
-    branches = [equation.program(closed, shapes).bind(()) for closed in equation.params["branches"]]
+    return {"branches": tuple(write(closed, shapes, 0) for closed in equation.params["branches"])}
+
+
+def _choice(equation: Equation, program: Program) -> Function:
+    """One of several branches."""
+    branches = [program(branch).bind(()) for branch in equation.params["branches"]]
     last = len(branches) - 1
     return lambda which, *values: branches[min(max(int(which), 0), last)](values)
-
-
-def branch(params: Any, which: Any) -> ClosedJaxpr:
-    """The branch that is taken where that is known."""
-    branches = params["branches"]
-    return branches[min(max(int(which), 0), len(branches) - 1)]
 
 
 def platform(equation: Equation) -> Function:
@@ -97,27 +120,6 @@ def platform(equation: Equation) -> Function:
     return lambda: place
 
 
-def called(name: str) -> Any:
-    """The jaxpr of a call, which the parameter `name` holds, and the places of the inputs that it reads."""
-
-    def of(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
-        jaxpr = equation.params[name]
-        closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
-        return closed, range(len(equation.invars))
-
-    return of
-
-
-def linear_solve(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
-    """The jaxpr that solves; its constants come behind those of the products, the right side at the end."""
-    lengths, solve = equation.params["const_lengths"], equation.params["jaxprs"].solve
-    start, size = lengths.matvec + lengths.vecmat, len(equation.invars)
-    right = len(solve.in_avals) - lengths.solve
-    return solve, [*range(start, start + lengths.solve), *range(size - right, size)]
-
-
-def drawn_from_gamma(equation: Any) -> tuple[ClosedJaxpr, Sequence[int]]:
-    """The jaxpr of what JAX makes of draws of Gamma variables."""
-    key, shape = (variable.aval for variable in equation.invars)
-    draw = partial(equation.primitive.impl, **equation.params, use_vmap=True)
-    return jax.make_jaxpr(draw)(key, shape), (0, 1)
+WHILE = Control(lambda params: params["cond_nconsts"] + params["body_nconsts"], _while_written, _while_loop)
+SCAN = Control(lambda params: params["num_consts"], _scan_written, _scan)
+CHOICE = Control(lambda params: None, _choice_written, _choice)

@@ -6,7 +6,6 @@ import operator
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from .equation import Equation, Function, Rule, Unknown
 
@@ -16,13 +15,13 @@ def of(function: Function) -> Rule:
     return lambda equation: function
 
 
-def reals(function: Function) -> Rule:
-    """The rule that is a function of real numbers."""
+def of_scipy(name: str) -> Rule:
+    """The rule that is this function of SciPy's: loading that takes longer than small programs run."""
 
     def rule(equation: Equation) -> Function:
-        if equation.type.kind != "f":
-            raise Unknown(f"{equation.name} of {equation.type}")
-        return function
+        from scipy import special
+
+        return getattr(special, name)
 
     return rule
 
@@ -171,14 +170,16 @@ def select(equation: Equation) -> Function:
     return lambda which, no, yes: np.where(which, yes, no)
 
 
-def log_gamma(x: Any) -> Any:
+def log_gamma(equation: Equation) -> Function:
     """The logarithm of the Gamma function's absolute value: infinite at both ends."""
-    return np.where(x == -np.inf, np.inf, special.gammaln(x))[()]
+    own = of_scipy("gammaln")(equation)
+    return lambda x: np.where(x == -np.inf, np.inf, own(x))[()]
 
 
-def digamma(x: Any) -> Any:
+def digamma(equation: Equation) -> Function:
     """Its derivative: no number at any of the poles."""
-    return np.where(x == 0, np.nan, special.digamma(x))[()]
+    own = of_scipy("digamma")(equation)
+    return lambda x: np.where(x == 0, np.nan, own(x))[()]
 
 
 def in_order(function: Function) -> Rule:
@@ -223,7 +224,7 @@ ELEMENTWISE: dict[str, Rule] = {
     "expm1": of(np.expm1),
     "log": of(np.log),
     "log1p": of(np.log1p),
-    "logistic": of(special.expit),
+    "logistic": of_scipy("expit"),
     "sin": of(np.sin),
     "cos": of(np.cos),
     "tan": of(np.tan),
@@ -262,16 +263,16 @@ ELEMENTWISE: dict[str, Rule] = {
     "shift_right_logical": shifted(np.right_shift, "u"),
     "shift_right_arithmetic": shifted(np.right_shift, "i"),
     "select_n": select,
-    "erf": of(special.erf),
-    "erfc": of(special.erfc),
-    "erf_inv": of(special.erfinv),
-    "lgamma": of(log_gamma),
-    "digamma": of(digamma),
-    "polygamma": of(special.polygamma),
-    "zeta": of(special.zeta),
-    "igamma": of(special.gammainc),
-    "igammac": of(special.gammaincc),
-    "regularized_incomplete_beta": of(special.betainc),
-    "bessel_i0e": of(special.i0e),
-    "bessel_i1e": of(special.i1e),
+    "erf": of_scipy("erf"),
+    "erfc": of_scipy("erfc"),
+    "erf_inv": of_scipy("erfinv"),
+    "lgamma": log_gamma,
+    "digamma": digamma,
+    "polygamma": of_scipy("polygamma"),
+    "zeta": of_scipy("zeta"),
+    "igamma": of_scipy("gammainc"),
+    "igammac": of_scipy("gammaincc"),
+    "regularized_incomplete_beta": of_scipy("betainc"),
+    "bessel_i0e": of_scipy("i0e"),
+    "bessel_i1e": of_scipy("i1e"),
 }

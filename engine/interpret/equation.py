@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 Shape = tuple[int, ...]
 Function = Callable[..., Any]
+HALF = np.dtype(np.float16)
 
 
 class Unknown(Exception):
     """A jaxpr that NumPy cannot run as XLA would: the message says why. The caller compiles it."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Equation:
-    """A primitive, its parameters, and the forms of what goes in and comes out."""
+class Form(NamedTuple):
+    """Shape and type of an array."""
+
+    shape: Shape
+    type: np.dtype
+
+
+class Equation(NamedTuple):
+    """A primitive, its parameters, and the forms of what goes in and comes out: plain data, which may be kept."""
 
     name: str
     params: Mapping[str, Any]
-    ins: tuple[Any, ...]  # abstract values
-    outs: tuple[Any, ...]
+    ins: tuple[Form, ...]
+    outs: tuple[Form, ...]
     shapes: tuple[Shape, ...]  # of the arrays that really come in: see `graph`
-    program: Callable[..., Any]  # makes one of a closed jaxpr
+    single: bool  # whether the function returns one value, not a tuple
 
     @property
     def type(self) -> np.dtype:
         """That of the first input."""
-        return type_of(self.ins[0])
+        return self.ins[0].type
 
     @property
     def out_type(self) -> np.dtype:
         """That of the first output."""
-        return type_of(self.outs[0])
+        return self.outs[0].type
 
     @property
     def scalar(self) -> bool:
@@ -50,7 +56,12 @@ Rule = Callable[[Equation], Function]
 def inside(equation: Any) -> list[Any]:
     """The jaxprs inside an equation of a jaxpr, closed or not: the bodies of a loop, the branches of a choice."""
     found = [part for value in equation.params.values() for part in (value if isinstance(value, tuple) else (value,))]
-    return [part for part in found if hasattr(part, "eqns")]
+    return [part for part in found if is_jaxpr(part)]
+
+
+def is_jaxpr(part: Any) -> bool:
+    """Whether a parameter of an equation is a jaxpr, closed or not."""
+    return hasattr(part, "eqns")
 
 
 def is_key(aval: Any) -> bool:
@@ -64,7 +75,7 @@ def type_of(aval: Any) -> np.dtype:
         if str(aval.dtype) != "key<fry>":
             raise Unknown(f"random keys of type {aval.dtype}")
         return np.dtype(np.uint64)
-    if aval.dtype.kind not in "biuf" or aval.dtype.name in ("float16",):
+    if aval.dtype.kind not in "biuf" or aval.dtype == HALF:
         raise Unknown(f"numbers of type {aval.dtype}")
     return aval.dtype
 

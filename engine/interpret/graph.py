@@ -9,43 +9,40 @@ arithmetic, so that a number that a jaxpr spreads over a plate costs as much as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
 
 from . import rules
-from .control import branch
-from .equation import Equation, Function, Shape, Unknown, is_key, pick, type_of
+from .calls import INLINED, branch
+from .equation import Equation, Form, Shape, Unknown, is_jaxpr, is_key, type_of
 from .random import packed
-from .shapes import spread
 from .work import of_step
 
 LARGEST = 2**16  # elements of a constant that is computed before the run
 
 
 class Step(NamedTuple):
-    """A function of values that gives values; `single` where it returns one, not a tuple."""
+    """An equation on values."""
 
-    make: Callable[[], Function]
+    equation: Equation
     ins: tuple[int, ...]
     outs: tuple[int, ...]
-    single: bool
     work: float
 
 
 class Graph:
     """Steps that compute values from inputs and constants."""
 
-    def __init__(self, program: Callable[..., Any]) -> None:
-        self.program = program  # what makes one of a jaxpr inside this one: the body of a loop
+    def __init__(self) -> None:
         self.shapes: list[Shape] = []  # of the arrays that hold the values
         self.known: dict[int, Any] = {}
         self.steps: list[Step] = []
         self._seen: dict[Any, tuple[int, ...]] = {}
         self._constants: dict[Any, int] = {}
+        self._forms: dict[Form, Form] = {}
 
     def value(self, shape: Shape) -> int:
         """A new value."""
@@ -58,38 +55,44 @@ class Graph:
         self.known[number] = value
         return number
 
-    def full(self, value: int, aval: Any) -> int:
+    def full(self, value: int, form: Form) -> int:
         """The value held by an array of its own shape."""
-        if self.shapes[value] == aval.shape:
-            return value
-        repeat = spread(aval.shape, type_of(aval))
-        return self.add(("spread", aval.shape, value), lambda: repeat, (value,), (aval.shape,), True)[0]
+        return value if self.shapes[value] == form.shape else self._moved("spread", value, form)
 
-    def add(
-        self, key: Any, make: Callable[[], Function], ins: tuple[int, ...], shapes: Sequence[Shape], single: bool
-    ) -> tuple[int, ...]:
-        """The values of a step: those of an equal one, if there is one. A step without key has no equal."""
+    def form(self, aval: Any) -> Form:
+        """That of an abstract value: one object for all that are equal."""
+        found = Form(aval.shape, type_of(aval))
+        return self._forms.setdefault(found, found)
+
+    def _moved(self, name: str, value: int, form: Form) -> int:
+        """The same elements, in another form."""
+        held = self.shapes[value]
+        equation = Equation(name, {}, (Form(held, form.type),), (form,), (held,), True)
+        return self._add((name, form.shape, value), equation, (value,), (form.shape,))[0]
+
+    def _add(self, key: Any, equation: Equation, ins: tuple[int, ...], shapes: Sequence[Shape]) -> tuple[int, ...]:
+        """The values of an equation: those of an equal one, if there is one. One without key has no equal."""
         if key is not None and key in self._seen:
             return self._seen[key]
         outs = tuple(map(self.value, shapes))
         if key is not None:
             self._seen[key] = outs
             if all(value in self.known for value in ins) and sum(map(math.prod, shapes)) <= LARGEST:
-                found = make()(*(self.known[value] for value in ins))
-                self.known.update(zip(outs, [found] if single else found, strict=True))
+                found = rules.simple(equation)(*(self.known[value] for value in ins))
+                self.known.update(zip(outs, [found] if equation.single else found, strict=True))
                 return outs
         work = of_step(key[0] if key else "", [self.shapes[value] for value in ins], shapes)
-        self.steps.append(Step(make, ins, outs, single, work))
+        self.steps.append(Step(equation, ins, outs, work))
         return outs
 
-    def inline(self, closed: ClosedJaxpr, ins: Sequence[int]) -> list[int]:
-        """The values of a jaxpr's outputs."""
-        jaxpr = closed.jaxpr
-        values = {**dict(zip(jaxpr.constvars, map(self._held, closed.consts), strict=True))}
+    def inline(self, closed: Any, ins: Sequence[int]) -> list[int]:
+        """The values of the outputs of a jaxpr, which may be open where it has no constants."""
+        jaxpr, constants = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
+        values = dict(zip(jaxpr.constvars, map(self._held, constants), strict=True))
         values.update(zip(jaxpr.invars, ins, strict=True))
 
         def read(atom: Any) -> int:
-            return self._literal(atom) if isinstance(atom, Literal) else values[atom]
+            return self._literal(atom) if hasattr(atom, "val") else values[atom]
 
         for equation in jaxpr.eqns:
             outs = self._equation(equation, [read(atom) for atom in equation.invars])
@@ -114,44 +117,42 @@ class Graph:
         name, params = equation.primitive.name, equation.params
         if equation.effects:
             raise Unknown(f"{name}, which has effects beside its result")
-        if name in rules.INLINED:
-            closed, places = rules.INLINED[name](equation)
+        if name in INLINED:
+            closed, places = INLINED[name](equation)
             return self.inline(closed, [ins[place] for place in places])
         if name in rules.SAME or (name == "convert_element_type" and _same_type(equation)):
             return ins
-        outs = tuple(variable.aval for variable in equation.outvars)
         if name == "cond" and ins[0] in self.known:
             return self.inline(branch(params, self.known[ins[0]]), ins[1:])
         if name == "broadcast_in_dim":
-            return [self._broadcast(ins[0], params, outs[0])]
+            return [self._broadcast(ins[0], params, self.form(equation.outvars[0].aval))]
         if name in rules.MOVES and not self.shapes[ins[0]]:
-            return [ins[0]] * len(outs)  # wherever a number that repeats is moved to, it is the same
-        return self._ruled(equation, ins, outs)
+            return [ins[0]] * len(equation.outvars)  # wherever a number that repeats is moved to, it is the same
+        return self._ruled(equation, ins)
 
-    def _ruled(self, equation: Any, ins: list[int], outs: tuple[Any, ...]) -> Sequence[int]:
+    def _ruled(self, equation: Any, ins: list[int]) -> Sequence[int]:
         """The values of an equation that has a rule."""
-        name = equation.primitive.name
-        avals = tuple(variable.aval for variable in equation.invars)
-        for aval in outs:
-            type_of(aval)
+        name, params = equation.primitive.name, equation.params
+        outs = tuple(self.form(variable.aval) for variable in equation.outvars)
         elementwise, controls = name in rules.ELEMENTWISE, name in rules.CONTROL
         if elementwise:
-            rule, held = rules.ELEMENTWISE[name], len(ins)
+            held = len(ins)
         elif controls:
-            rule, count = rules.CONTROL[name]
-            held = len(ins) if (found := count(equation.params)) is None else found
+            held = len(ins) if (found := rules.CONTROL[name].fixed(params)) is None else found
         elif name in rules.ARRAYS:
-            rule, held = rules.ARRAYS[name], 0
+            held = 0
         else:
             raise Unknown(f"the primitive {name}")
-        ins = ins[:held] + [self.full(*pair) for pair in zip(ins[held:], avals[held:], strict=True)]
+        forms = tuple(self.form(variable.aval) for variable in equation.invars)
+        ins = ins[:held] + [self.full(*pair) for pair in zip(ins[held:], forms[held:], strict=True)]
         shapes = tuple(self.shapes[value] for value in ins)
-        own = Equation(name, equation.params, avals, outs, shapes, self.program)
-        key = None if controls else _key(name, equation.params, ins)
-        shaped = [np.broadcast_shapes(*shapes)] if elementwise else [aval.shape for aval in outs]
-        return self.add(key, lambda: rule(own), tuple(ins), shaped, not equation.primitive.multiple_results)
+        plain = params if controls else {word: param for word, param in params.items() if not is_jaxpr(param)}
+        own = Equation(name, plain, forms, outs, shapes, not equation.primitive.multiple_results)
+        key = None if controls else _key(name, params, ins)
+        shaped = [np.broadcast_shapes(*shapes)] if elementwise else [form.shape for form in outs]
+        return self._add(key, own, tuple(ins), shaped)
 
-    def _broadcast(self, value: int, params: Any, out: Any) -> int:
+    def _broadcast(self, value: int, params: Any, out: Form) -> int:
         """The same array with its axes where NumPy's broadcasting looks for them."""
         places = params["broadcast_dimensions"]
         held = self.shapes[value]
@@ -161,10 +162,7 @@ class Graph:
         while axes and axes[0] == 1:
             axes.pop(0)
         target = tuple(axes)
-        change = pick(held, target)
-        if change is None:
-            return value
-        return self.add(("pick", target, value), lambda: change, (value,), (target,), True)[0]
+        return value if held == target else self._moved("pick", value, Form(target, out.type))
 
 
 def _same_type(equation: Any) -> bool:

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from . import algebra, control, indexing, random, reductions, shapes
 from .elementwise import ELEMENTWISE
-from .equation import Rule
+from .equation import Equation, Function, Rule
 
-__all__ = ["ARRAYS", "CONTROL", "ELEMENTWISE", "INLINED", "MOVES", "SAME"]
+__all__ = ["ARRAYS", "CONTROL", "ELEMENTWISE", "MOVES", "SAME", "function_of"]
 
 # What does nothing to numbers.
 SAME = {"stop_gradient", "copy", "copy_p", "optimization_barrier", "pvary"}
 # What only moves elements of its first input.
 MOVES = {"reshape", "squeeze", "transpose", "rev", "slice", "split", "unstack", "expand_dims"}
 
-INLINED: dict[str, Callable[[Any], tuple[ClosedJaxpr, Sequence[int]]]] = {
-    "jit": control.called("jaxpr"),
-    "pjit": control.called("jaxpr"),
-    "closed_call": control.called("call_jaxpr"),
-    "core_call": control.called("call_jaxpr"),
-    "custom_jvp_call": control.called("call_jaxpr"),
-    "custom_vjp_call": control.called("call_jaxpr"),
-    "remat2": control.called("jaxpr"),
-    "checkpoint": control.called("jaxpr"),
-    "custom_linear_solve": control.linear_solve,
-    "random_gamma": control.drawn_from_gamma,
-}
-
-# Rules, and how many of the inputs stay the same from turn to turn: those may be held smaller than they are.
-CONTROL: dict[str, tuple[Rule, Callable[[Any], int | None]]] = {
-    "while": (control.while_loop, lambda params: params["cond_nconsts"] + params["body_nconsts"]),
-    "scan": (control.scan, lambda params: params["num_consts"]),
-    "cond": (control.choice, lambda params: None),
+CONTROL: dict[str, control.Control] = {
+    "while": control.WHILE,
+    "scan": control.SCAN,
+    "cond": control.CHOICE,
 }
 
 ARRAYS: dict[str, Rule] = {
+    "spread": shapes.spread,  # this and the next are no primitives: see `graph`
+    "pick": shapes.reshaped,
     "reshape": shapes.reshaped,
     "squeeze": shapes.reshaped,
     "expand_dims": shapes.reshaped,
@@ -93,3 +77,13 @@ ARRAYS: dict[str, Rule] = {
     "random_seed": random.seed,
     "random_bits": random.bits,
 }
+
+
+def function_of(equation: Equation, program: control.Program) -> Function:
+    """What computes an equation. Raises Unknown."""
+    return CONTROL[equation.name].rule(equation, program) if equation.name in CONTROL else simple(equation)
+
+
+def simple(equation: Equation) -> Function:
+    """What computes an equation without others inside it. Raises Unknown."""
+    return (ELEMENTWISE if equation.name in ELEMENTWISE else ARRAYS)[equation.name](equation)

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .equation import Equation, Function, Shape, Unknown, pick
+from .equation import Equation, Function, Unknown, pick
 
 SMALL = 4096  # elements up to which a copy is made faster than a view that repeats
 
 
-def spread(shape: Shape, type: np.dtype) -> Function:
-    """The function that repeats an array until it has this shape."""
+def spread(equation: Equation) -> Function:
+    """An array repeated until it has the shape of what comes out."""
+    shape, type = equation.outs[0]
     if math.prod(shape) > SMALL:
         return lambda x: np.broadcast_to(x, shape)
 
@@ -27,7 +28,7 @@ def spread(shape: Shape, type: np.dtype) -> Function:
 
 
 def reshaped(equation: Equation) -> Function:
-    """The same elements in another shape: for `reshape`, `squeeze` and `expand_dims`."""
+    """The same elements in another shape: for `reshape`, `squeeze`, `expand_dims` and `pick`."""
     if equation.params.get("dimensions") is not None and equation.name == "reshape":
         raise Unknown("reshape of permuted dimensions")
     return pick(equation.ins[0].shape, equation.outs[0].shape) or (lambda x: x)

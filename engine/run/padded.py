@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from ...compiler.data.keys import is_present, number_in
 from ...compiler.graph import Plan
 from ...compiler.growing import one_size, open_plates
+from ...compiler.language.model import Model
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array
 from ..values.few_sizes import padded_sizes
@@ -59,33 +60,50 @@ def with_larger(machine: Machine, plates: tuple[Plate, ...]) -> Machine:
     return dataclasses.replace(machine, larger=Machine(graph, sizes, machine.apart, plates))
 
 
-class Padding:
-    """What is between a machine for the data and one for more rows: padded arguments, and cut answers."""
+class PaddedRows:
+    """Arrays by the names of a model, with the rows of padded `plates` and without; `sizes` are those of the data."""
 
-    def __init__(self, machine: BoundPlan, larger: BoundPlan) -> None:
-        self.machine, self.larger, self.plates = machine, larger, larger.padded
+    def __init__(self, model: Model, plates: tuple[Plate, ...], sizes: Mapping[str, int]) -> None:
+        self.model, self.plates, self.sizes = model, plates, sizes
+        self.larger_sizes = padded_sizes(plates, sizes)
 
-    def data(self, data: Data, lead: int = 0) -> Data:
-        """The data with padded rows, and how many rows count; `lead` is the number of axes before the plates."""
-        stacked = np.shape(jax.tree.leaves(data)[0])[:lead]
-        numbers = {number_in(p.name): np.full(stacked, self.machine.sizes[p.name], np.int32) for p in self.plates}
-        return {**self.rows(data, lead), **numbers}
-
-    def rows(self, data: Data, lead: int = 0) -> Data:
-        """The data with padded rows."""
+    def rows(self, data: Mapping[str, Any], lead: int = 0) -> dict[str, Any]:
+        """The arrays with padded rows; `lead` is the number of axes before the plates."""
         found = dict(data)
         for name, plates in self._over.items():
             for axis, plate in enumerate(plates):
                 if name in data and plate in set(self.plates):
-                    found[name] = _longer(found[name], lead + axis, self.larger.sizes[plate.name])
+                    found[name] = _longer(found[name], lead + axis, self.larger_sizes[plate.name])
         return found
+
+    def holds(self, name: str) -> bool:
+        """Whether a variable has padded rows."""
+        return bool(set(self._over[name]) & set(self.plates))
+
+    def first_rows(self, name: str, values: PyTree, lead: int = 0) -> PyTree:
+        """The values of a variable without those of padded rows; `lead` as in `rows`."""
+        rows = (slice(None),) * lead + tuple(slice(self.sizes[plate.name]) for plate in self._over[name])
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], values)
 
     @cached_property
     def _over(self) -> dict[str, tuple[Plate, ...]]:
         """The plates of what may be in the data, by name."""
-        model = self.machine.graph.model
-        nodes = {**model.inputs, **model.randoms, **model.lets}
+        nodes = {**self.model.inputs, **self.model.randoms, **self.model.lets}
         return {key: node.plates for name, node in nodes.items() for key in (name, is_present(name))}
+
+
+class Padding(PaddedRows):
+    """What is between a machine for the data and one for more rows: padded arguments, and cut answers."""
+
+    def __init__(self, machine: BoundPlan, larger: BoundPlan) -> None:
+        super().__init__(machine.graph.model, larger.padded, machine.sizes)
+        self.machine, self.larger = machine, larger
+
+    def data(self, data: Data, lead: int = 0) -> Data:
+        """The data with padded rows, and how many rows count; `lead` is the number of axes before the plates."""
+        stacked = np.shape(jax.tree.leaves(data)[0])[:lead]
+        numbers = {number_in(p.name): np.full(stacked, self.sizes[p.name], np.int32) for p in self.plates}
+        return {**self.rows(data, lead), **numbers}
 
     def cut(self, outputs: Outputs, lead: int = 0) -> Outputs:
         """The outputs without the messages of padded rows."""
@@ -113,13 +131,6 @@ class Padding:
             return np.pad(within, wanted + [(0, 0)] * len(event)).reshape((larger[0], -1, *event))
 
         return jax.tree.map(more, messages)
-
-    def first_rows(self, name: str, values: PyTree) -> PyTree:
-        """The values of a variable without those of padded rows."""
-        model = self.machine.graph.model
-        plates = {**model.randoms, **model.lets}[name].plates
-        rows = tuple(slice(self.machine.sizes[plate.name]) for plate in plates)
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], values)
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[Shape, Shape]]:

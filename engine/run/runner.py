@@ -92,7 +92,8 @@ class Runner:
             steady = made.function.interpreted
             return in_chunks(lambda *now: chunk(*given, *now), made.empty, made.numbers, watcher, steady)
 
-        return made.function.run(task, watcher.stage), made.function.interpreted
+        trace = partial(self._traced, given, many)
+        return made.function.run(task, trace, watcher.stage), made.function.interpreted
 
     def _make(self, given: Given, watcher: Progress, many: bool) -> Made:
         """The chunk for arguments of these shapes."""

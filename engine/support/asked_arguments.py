@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.model import Model
-from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ...factors.numbers import ValueProblem, numeric_array
 
@@ -58,15 +57,17 @@ def numbers(value: object, what: str) -> np.ndarray:
         raise DataError(f"{what}: {problem}") from None
 
 
-def random_key(key: object) -> Key:
-    """A key of jax.random, from itself or from a seed."""
+def key_words(key: object) -> np.ndarray:
+    """The words of a key of jax.random, from itself or from a seed."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
-        return jax.random.key(key)
+        if 0 <= key < 2**31:  # as they are: making a key of others takes a compilation
+            return np.array([0, key], np.uint32)
+        key = jax.random.key(key)
     if not isinstance(key, (jax.Array, np.ndarray)) or not (
         jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or (key.dtype == np.uint32 and key.shape == (2,))
     ):
         raise ModelError(f"A random key is a whole number or jax.random.key(number); found {key!r}.")
-    return jnp.asarray(key) if isinstance(key, np.ndarray) else key
+    return np.asarray(key if isinstance(key, np.ndarray) else jax.random.key_data(key))
 
 
 def shape_of_draws(shape: object) -> tuple[int, ...]:

@@ -22,11 +22,11 @@ import jax
 import numpy as np
 
 from ...compiler.structure import digest
-from ..interpret.equation import Unknown
 from ..interpret.work import Meter, Spent, expected
-from . import on_disk
+from . import executables, on_disk
 from .cache import Recent
 from .compiler_options import machine_code
+from .known import Known, by_numpy, read
 
 if TYPE_CHECKING:
     from ..interpret.interpreter import ByNumpy
@@ -45,30 +45,31 @@ class Function:
     """A function of arrays of given shapes; `form` is what its maker wants to know without tracing it again.
 
     `by_numpy` runs it until it has worked enough; `compile` makes what runs it then, or from the start without that.
+    What traces it holds a model, and is not kept: each call brings its own.
     """
 
-    def __init__(self, form: Any, by_numpy: ByNumpy | None, compile: Callable[[], Call]) -> None:
+    def __init__(self, form: Any, by_numpy: ByNumpy | None, compile: Callable[[Trace], Call], trace: Trace) -> None:
         self.form, self._by_numpy = form, by_numpy
-        self._compile: Callable[[], Call] | None = compile
+        self._compile: Callable[[Trace], Call] | None = compile
         self._call: Call | None = None
         self._lock = threading.Lock()
         if by_numpy is None:
-            self.compiled()
+            self._compiled(trace)
 
     @property
     def interpreted(self) -> bool:
         """Whether NumPy runs it."""
         return self._by_numpy is not None
 
-    def compiled(self) -> Call:
+    def _compiled(self, trace: Trace) -> Call:
         """The function as machine code, which is made at the first call."""
         with self._lock:
             if self._compile is not None:
-                self._call, self._compile = self._compile(), None  # what was traced is no longer needed
+                self._call, self._compile = self._compile(trace), None  # what was traced is no longer needed
         assert self._call is not None
         return self._call
 
-    def run(self, task: Callable[[Call], Out], stage: Stage = nullcontext) -> Out:
+    def run(self, task: Callable[[Call], Out], trace: Trace, stage: Stage = nullcontext) -> Out:
         """What `task` makes of the function: where NumPy has worked enough, all of it once more."""
         by_numpy = self._by_numpy
         if by_numpy is not None:
@@ -77,8 +78,8 @@ class Function:
             except Spent:
                 self._by_numpy = None
                 with stage("compiling"):
-                    self.compiled()
-        return task(self.compiled())
+                    self._compiled(trace)
+        return task(self._compiled(trace))
 
 
 KEPT: Recent[Function] = Recent(64)  # those used last, each up to some megabytes of machine code
@@ -110,43 +111,40 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
     """A function that is kept on disk under this name where it is compiled.
 
     There the small ones, which "auto" has NumPy run first, go by another name: what runs first must not depend on what
-    earlier processes compiled.
+    earlier processes compiled. What NumPy runs goes by a third.
     """
     names = () if name is None else (name, f"{name}-small")
     early = names[: READ_EARLY[execution]]
     for own in early:
         found = _read(own, lambda: _code(trace()[0]))
         if found is not None:
-            return Function(found.form, None, lambda found=found: found.call)
-    with stage("tracing"):
-        traced, form = trace()
-    equations, work = expected(traced.jaxpr)
-    price = COMPILING * equations
-    small = work < price
+            return Function(found.form, None, lambda _, found=found: found.call, trace)
+    listing = None if name is None or execution == "compile" else f"{name}-listing"
+    known, traced = read(listing), None
+    if known is None:
+        with stage("tracing"):
+            traced, form = trace()
+        known = Known(expected(traced.jaxpr), form, traced.out_tree)
+    form = known.form
+    price = COMPILING * max(known.expected.equations, 1)  # one that returns its arguments is not worth compiling
+    small = known.expected.work < price
     own = names[small] if names else None
 
-    def compile() -> Call:
-        found = None if own in early else _read(own, partial(_code, traced))
+    def compile(trace: Trace) -> Call:
+        def code() -> Call:
+            return _code(traced or trace()[0])
+
+        found = None if own in early else _read(own, code)
         if found is not None:
             return found.call
-        call = _code(traced)
+        call = code()
         if own is not None:
-            on_disk.write(own, call, form)
+            executables.write(own, call, form)
         return call
 
     most = {"interpret": math.inf, "auto": price if small else 0.0, "compile": 0.0}[execution]
     with stage("compiling"):
-        return Function(form, _by_numpy(traced, Meter(most)) if most else None, compile)
-
-
-def _by_numpy(traced: jax.stages.Traced, meter: Meter) -> ByNumpy | None:
-    """None where NumPy cannot run it."""
-    from ..interpret.interpreter import ByNumpy  # here: it loads much of SciPy
-
-    try:
-        return ByNumpy(traced, meter)
-    except Unknown:
-        return None
+        return Function(form, by_numpy(known, traced, Meter(most), listing) if most else None, compile, trace)
 
 
 class _Found(NamedTuple):
@@ -158,7 +156,7 @@ class _Found(NamedTuple):
 
 def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
     """What is on disk under this name. Where its first call fails it is forgotten there, and compiled after all."""
-    kept = None if name is None else on_disk.read(name)
+    kept = None if name is None else executables.read(name)
     if name is None or kept is None:
         return None
     call, form = kept
@@ -184,10 +182,11 @@ def compiled(what: str, structure: tuple[Any, ...], own: Call) -> Call:
     kept: Recent[Function] = Recent(SHAPES)
 
     def call(*arguments: Any) -> Any:
-        def make() -> Function:
-            return function(what, structure, arguments, lambda: (jax.jit(own).trace(*arguments), None))
+        def trace() -> tuple[jax.stages.Traced, None]:
+            return jax.jit(own).trace(*arguments), None
 
-        return kept.get(types_of(arguments), make).run(lambda run: run(*arguments))
+        made = kept.get(types_of(arguments), lambda: function(what, structure, arguments, trace))
+        return made.run(lambda run: run(*arguments), trace)
 
     return call
 

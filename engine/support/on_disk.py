@@ -1,10 +1,10 @@
-"""Compiled programs in a folder of the user, so that the next process need not compile what this one has compiled.
+"""Programs in a folder of the user, so that the next process need not trace and compile what this one has.
 
 They are ours alone: JAX's own cache of compiled programs, which is one setting for all code of a process, is not
 touched; where a user has switched that on, this one rests (an executable that came out of it cannot be written down
-again). A file holds the executable and how its arguments and results are nested, behind a checksum; its name is made
+again). A file holds an executable (`executables`) or what NumPy runs (`listed`), behind a checksum; its name is made
 of the structure of the program, the shapes of its arguments, and all that decides how it is compiled (the releases of
-JAX and of this package to the last changed file, the processor, settings). One that cannot be read is compiled anew.
+JAX, NumPy and of this package to the last changed file, the processor, settings). One that cannot be read is made anew.
 The folder is CAVITY_CACHE, or `cavity` in the user's cache folder; CAVITY_CACHE=off keeps nothing. Only programs for
 processors are kept, which is what was tried.
 """
@@ -14,31 +14,34 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import os
 import pathlib
 import pickle
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
-from jax.experimental import serialize_executable
+import jaxlib.version
+import numpy as np
 
 from ...factors.errors import DataError
 
 LARGEST = 2**29  # bytes in the folder
+LEAST = 2**16  # bytes that a file counts for, so that there are at most 8,192
+SHARE = 2**23  # bytes that a process writes before it looks through the folder again
 SUFFIX = ".program"
+Out = TypeVar("Out")
 PACKAGE, ROOMS = pathlib.Path(__file__).parents[2], ("factors", "compiler", "engine", "models")
 
+_unseen = [SHARE]  # bytes that were written since the folder was looked through, which it is at first
 _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
 
 
 def cache(folder: str | os.PathLike[str] | None) -> None:
-    """Keeps compiled programs in `folder` from now on, or nowhere where that is None.
+    """Keeps programs in `folder` from now on, or nowhere where that is None.
 
     Without this call the folder is that of the environment variable CAVITY_CACHE ("off" for none), or else `cavity` in
     the user's cache folder. It is made where it is not there, holds at most 512 MiB (what was used the longest ago goes
@@ -74,26 +77,23 @@ def name_of(digest: bytes, types: tuple[Any, ...]) -> str:
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def read(name: str) -> tuple[Callable[..., Any], Any] | None:
-    """The compiled function kept under this name and the form beside it; None where there is none that can be read."""
+def read(name: str, load: Callable[[Any], Out]) -> Out | None:
+    """What `load` makes of the things kept under this name; None where there are none that can be read."""
     path = _path(name)
     if path is None:
         return None
     try:
-        content = path.read_bytes()
-        check, content = content[:32], content[32:]
-        if hashlib.sha256(content).digest() != check:
+        content = memoryview(path.read_bytes())
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
             raise ValueError("not what was written")
-        executable, inside, outside, form = pickle.loads(content)
-        _register_routines()
-        found = serialize_executable.deserialize_and_load(executable, inside, outside)
+        found = load(pickle.loads(content[32:]))
         os.utime(path)  # used now
     except FileNotFoundError:
         return None
     except Exception:  # whatever is wrong with a file of a cache: it is made anew
         forget(name)
         return None
-    return found, form
+    return found
 
 
 def forget(name: str) -> None:
@@ -104,19 +104,20 @@ def forget(name: str) -> None:
             path.unlink()
 
 
-def write(name: str, compiled: Any, form: Any) -> None:
-    """Keeps a compiled function and the form beside it; nothing where that cannot be done."""
+def write(name: str, things: Callable[[], Any]) -> None:
+    """Keeps the things that are given, plain data, under this name; nothing where that cannot be done."""
     path = _path(name)
     if path is None:
         return
-    with contextlib.suppress(
-        Exception
-    ):  # a full disk, an executable that has no text: the answer does not depend on it
-        content = pickle.dumps((*serialize_executable.serialize(compiled), form))
+    with contextlib.suppress(Exception):  # a full disk, what has no text: the answer does not depend on it
+        content = pickle.dumps(things(), pickle.HIGHEST_PROTOCOL)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(file.name, path)  # at once: another process sees all of it or nothing
-        _trim(path.parent)
+        _unseen[0] += max(len(content), LEAST)
+        if _unseen[0] > SHARE:
+            _unseen[0] = 0
+            _trim(path.parent)
 
 
 def _path(name: str) -> pathlib.Path | None:
@@ -162,28 +163,42 @@ def _problem(path: pathlib.Path) -> str | None:
 def _trim(folder: pathlib.Path) -> None:
     """Deletes what was used the longest ago, until the folder is small enough."""
     files = []
-    for path in folder.glob(f"*{SUFFIX}"):
-        with contextlib.suppress(OSError):  # another process may be first
-            status = path.stat()
-            files.append((status.st_mtime, status.st_size, path))
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                with contextlib.suppress(OSError):  # another process may be first
+                    status = entry.stat()
+                    files.append((status.st_mtime, max(status.st_size, LEAST), entry.path))
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):
         if total <= LARGEST:
             return
         with contextlib.suppress(OSError):
-            path.unlink()
+            os.unlink(path)
         total -= size
 
 
 @functools.cache
 def _surroundings() -> str:
     """All that decides how programs are compiled, beside settings that may change in a process."""
-    files = sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py"))
-    ours = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    import scipy  # here: it takes a while, and is not needed without a folder
+
+    ours = sorted(seen for room in ROOMS for seen in _files(PACKAGE / room))
     device = jax.devices()[0]
-    releases = jax.__version__, importlib.metadata.version("jaxlib")
+    releases = jax.__version__, jaxlib.version.__version__, np.__version__, scipy.__version__
     words = *releases, platform.platform(), _processor(), device.device_kind
     return repr((words, os.environ.get("XLA_FLAGS", ""), ours))
+
+
+def _files(folder: str | os.PathLike[str]) -> Iterator[tuple[str, int, int]]:
+    """Every file of Python in a folder, with its size and the time of its last change."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(entry)
+            elif entry.name.endswith(".py"):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
 
 
 def _processor() -> str:
@@ -193,9 +208,3 @@ def _processor() -> str:
         return "\n".join(sorted({line for line in lines if line.startswith(("flags", "model name", "Features"))}))
     except OSError:
         return platform.processor()
-
-
-@functools.cache
-def _register_routines() -> None:
-    """Lets JAX name the routines of LAPACK to XLA, which it does when it lowers one: a program read back calls them."""
-    jax.jit(jnp.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), float))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from ..arrays import Array, Numeric
@@ -74,7 +75,7 @@ def interval(low: float, high: float) -> Bijection:
 
 def broken_stick(classes: int) -> Bijection:
     """Probability vectors: piece k takes the part sigmoid(z_k - log(classes - k)) of what is left."""
-    shift = jnp.log(jnp.arange(classes - 1, 0, -1))
+    shift = np.log(np.arange(classes - 1, 0, -1))
 
     def logs(z: Array) -> tuple[Array, Array, Array]:
         taken, kept = jax.nn.log_sigmoid(z - shift), jax.nn.log_sigmoid(shift - z)
@@ -98,8 +99,8 @@ def broken_stick(classes: int) -> Bijection:
 
 def cholesky_factor(dimension: int) -> Bijection:
     """Positive definite matrices L L^T, L lower triangular, its diagonal the exponential of the first `dimension`."""
-    rows, columns = jnp.tril_indices(dimension, -1)
-    powers = jnp.arange(dimension + 1, 1, -1)
+    rows, columns = np.tril_indices(dimension, -1)
+    powers = np.arange(dimension + 1, 1, -1)
 
     def forward(z: Array) -> Array:
         lower = jnp.diag(jnp.exp(z[:dimension])).at[rows, columns].set(z[dimension:])

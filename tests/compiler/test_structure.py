@@ -110,6 +110,8 @@ def test_nesting_types_and_sharing_are_part_of_it():
         "1",
         b"1",
         None,
+        type(None),
+        int,
         a.plates,
     ]
     assert len({digest(thing) for thing in different}) == len(different)

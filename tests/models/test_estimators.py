@@ -122,21 +122,46 @@ def test_sparse_features_are_scaled_and_not_centred():
 def test_similar_sizes_share_one_program():
     fitting.program.cache_clear()
     x, y = clusters(0, 60)
-    x, y = x[y < 2], y[y < 2] == 1  # 40 rows; folds of 30
+    x, y = x[y < 2], y[y < 2] == 1  # 40 rows; folds of 30, which are padded to 32
     found = estimators.LogisticRegression(prior_variance=2.0)
     scores = cross_val_score(found, x, y, cv=4)
     assert scores.mean() > 0.85
-    found.fit(x, y)
+    for rows in (29, 31, 32):
+        found.fit(x[:rows], y[:rows])
     assert found.coef_.shape == (1, 2)
     assert found.intercept_.shape == (1,)
-    compiled = fitting.program(found._made_by, "y", found.tolerance, found.max_iter)
+    program = fitting.program(found._made_by, "y", found.tolerance, found.max_iter)
     assert fitting.program.cache_info().misses == 1
-    assert compiled.traces == 1
-    kept = len(KEPT)
-    for rows in (3, 17, 40):
+    assert program.traces == 1
+    found.fit(x[:33], y[:33])
+    assert program.traces == 2
+    assert found.predict_proba(x[:10]).shape == (10, 2)
+    kept, predictors = len(KEPT), len(program.predictors)
+    for rows in (3, 15, 16):
         assert found.predict_proba(x[:rows]).shape == (rows, 2)
-    assert len(compiled.predictors) == 1
-    assert len(KEPT) <= kept + 1  # one compiled pass for all of them
+    assert len(program.predictors) == predictors
+    assert len(KEPT) == kept  # one forward pass for all of them
+
+
+def test_a_fit_of_small_data_is_run_by_numpy():
+    """A fold of the irises: a first fit takes no machine code."""
+    x, y = clusters(0, 120)
+    found = estimators.SoftmaxRegression().fit(x, y)
+    assert found.posterior_.timing.interpreted
+    assert found.predict_proba(x[:30]).sum(1) == pytest.approx(np.ones(30))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_fit_has_the_rows_of_the_data_unless_the_engine_cannot_pad_them(sparse):
+    """Sparse features, and rows with a belief each, are padded by hand."""
+    x, y = sparse_data("LogisticRegression")
+    found = estimators.LogisticRegression(standardize=False).fit(scipy.sparse.csr_array(x) if sparse else x, y)
+    assert (found.posterior_.machine.larger is None) == sparse
+    assert found.posterior_.binding.sizes["row"] == (64 if sparse else 60)
+    assert ("y" in found.posterior_.binding.missing) == sparse
+    assert found.log_evidence_ == pytest.approx(
+        cv.infer(models.logistic_regression(3), {"x": x, "y": y == 1}).log_evidence, rel=1e-9
+    )
 
 
 def test_ordered_classes_find_their_cutpoints():

@@ -104,9 +104,11 @@ def test_what_alone_decides_a_constraint_is_not_integrated():
         cv.infer(m, {}, integrate=["a", "b"])
 
 
-def test_discrete_and_continuous_parameters_are_not_integrated_together():
-    with pytest.raises(cv.UnsupportedError, match="discrete and continuous"):
-        cv.infer(which_family(), {"x": [True, False]}, integrate=["kind", "p"])
+def test_discrete_and_continuous_parameters_are_integrated_together():
+    posterior = cv.infer(which_family(), {"x": [True, False]}, integrate=["kind", "p"])
+    weights = np.array([0.5 * 0.25, 0.3 * 2.0 * (1.0 / 3.0 - 1.0 / 4.0), 0.2 * 0.9 * 0.1])
+    close(posterior["kind"].mean, weights / weights.sum(), rtol=1e-6)
+    close(posterior.log_evidence, np.log(weights.sum()), rtol=1e-6)
 
 
 def test_a_chosen_element_may_be_a_selector():

@@ -1,10 +1,13 @@
 """What the tests of this room share: a function interpreted beside the same function compiled."""
 
+import pickle
+
 import jax
 import numpy as np
 import pytest
 
 from cavity.engine.interpret.interpreter import Interpreter
+from cavity.engine.interpret.writing import written
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +22,10 @@ def agree():
 
     def check(function, *arguments, tolerance=1e-14):
         arguments = jax.tree.map(np.asarray, arguments)
-        found = Interpreter(jax.make_jaxpr(function)(*arguments))(*jax.tree.leaves(arguments))
+        program = written(jax.make_jaxpr(function)(*arguments))
+        found = Interpreter(program)(*jax.tree.leaves(arguments))
+        kept = Interpreter(pickle.loads(pickle.dumps(program)))(*jax.tree.leaves(arguments))
+        assert [own.tobytes() for own in kept] == [own.tobytes() for own in found]  # as the next process reads it
         wanted = [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(*arguments))]
         assert len(found) == len(wanted)
         for own, other in zip(found, wanted, strict=True):

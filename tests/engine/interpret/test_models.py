@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from cavity import models
 from cavity.engine.interpret.elementwise import ELEMENTWISE
 from cavity.engine.interpret.interpreter import can_interpret
 from cavity.engine.interpret.rules import ARRAYS
+from cavity.engine.interpret.writing import written
 from cavity.engine.run.chunks import blank
 from cavity.engine.run.runner import Runner
 from cavity.models.ordinal_regression import gaps
@@ -96,7 +98,9 @@ def test_the_constructs_of_the_coverage_table_are_known(traced, name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_shipped_models_are_known(traced, name):
     arguments, data, sizes = SHIPPED[name]
-    assert can_interpret(traced(getattr(models, name)(*arguments), data, sizes=sizes, restarts=2)) is None
+    jaxpr = traced(getattr(models, name)(*arguments), data, sizes=sizes, restarts=2)
+    assert can_interpret(jaxpr) is None
+    pickle.loads(pickle.dumps(written(jaxpr)))  # the next process need not trace it
 
 
 # Cases that amplify rounding beyond the bound, on this machine or another.

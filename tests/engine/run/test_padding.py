@@ -16,6 +16,7 @@ from small_models import close, dice_model, mean_model, same, skills
 import cavity as cv
 from cavity import models
 from cavity.compiler.plan import make_plan
+from cavity.engine.distributions.tabulated import Tabulated
 from cavity.engine.run.machine import Machine
 from cavity.engine.run.padded import with_larger
 from cavity.engine.support import compiled
@@ -262,6 +263,50 @@ def test_what_was_integrated_out_is_recovered_without_compiling():
         assert program(of(n, "game"))["skill"].mean.shape == (4,)
         kept.append(len(compiled.KEPT))
     assert len(set(kept)) == 1
+
+
+@pytest.mark.parametrize("name", ["logistic by NCVMP", "groups", "skills"])
+def test_predictions_of_one_more_row_trace_nothing(name):
+    build, kind, _, options = CASES[name]
+    posterior, kept = cv.infer(build(), of(9, kind), **{**FAST, **options}), []
+    for n in (17, 19, 20):
+        found = posterior.predict({key: x for key, x in of(n, kind).items() if key in posterior.model.inputs})
+        for marginal in found.values():
+            assert marginal.mean.shape[0] == marginal.variance.shape[0] == n
+        kept.append(len(compiled.KEPT))
+    assert len(posterior.predictors) == 1
+    assert len(set(kept)) == 1
+
+
+@pytest.mark.parametrize("name", ["line", "Poisson", "softmax", "groups", "skills", "features"])
+def test_predictions_are_those_without_padding(name):
+    posterior, _ = both(name, 17)
+    _, kind, plate, _ = CASES[name]
+    new = {key: value for key, value in of(18, kind).items() if key in posterior.model.inputs}
+    padded, plain = (posterior.predict(new, sizes=own) for own in ({}, {plate: 18}))
+    assert padded.keys() == plain.keys()
+    for variable, own in padded.items():
+        other = plain[variable]
+        assert [*map(np.shape, jax.tree.leaves(own.family))] == [*map(np.shape, jax.tree.leaves(other.family))]
+        close(own.mean, other.mean, rtol=1e-12, atol=1e-14)
+        close(own.variance, other.variance, rtol=1e-12, atol=1e-14)
+        assert own.note == other.note
+        if own.family.kind == "real":
+            close(own.quantile([0.1, 0.9]), other.quantile([0.1, 0.9]), rtol=1e-9)
+
+
+def test_the_table_of_a_predicted_expression_has_the_rows_that_were_asked_for():
+    def build():
+        m = straight_line(noisy)()
+        m.let("square", (m.randoms["slope"] * m.inputs["x"]) ** 2)
+        return m
+
+    posterior = cv.infer(build(), of(9, "real"), **FAST)
+    new = {"x": of(18, "real")["x"]}
+    padded, plain = (posterior.predict(new, sizes=own)["square"] for own in ({}, {"row": 18}))
+    assert isinstance(padded.distribution, Tabulated)
+    close(padded.quantile(0.3), plain.quantile(0.3), rtol=1e-9)
+    close(padded.distribution.mean(), plain.mean, rtol=1e-12)
 
 
 # What a user sees -----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 
 import cavity as cv
 from cavity.engine.interpret.work import Expected
-from cavity.engine.support import compiled, on_disk
+from cavity.engine.support import compiled, executables, on_disk
 
 DATA = {"x": [0.5, 1.0, -1.0], "y": [1.0, 2.0, -1.5]}
 
@@ -58,36 +58,41 @@ def test_posteriors_of_models_that_share_a_program_know_their_own_model():
 
 
 PROGRAM = """
-import json, cavity as cv
+import json, sys, cavity as cv
 m = cv.Model()
 row = m.plate("row")
 slope, noise = m.random("slope", cv.gaussian(0.0, variance=1.0)), m.random("noise", cv.gamma(2.0, 1.0))
 m.random("y", cv.gaussian(slope * m.input("x", cv.real, row), precision=noise), row)
-program = cv.compile(m, ["y"])
+program = cv.compile(m, ["y"], execution=sys.argv[1])
 posterior = program({"x": [0.5, 1.0, -1.0], "y": [1.0, 2.0, -1.5]})
 print(json.dumps([program.traces, float(posterior["slope"].mean), float(posterior["noise"].variance)]))
 """
 
 
-def in_a_process(folder):
+def in_a_process(folder, execution):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION_CACHE")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**kept, "CAVITY_CACHE": str(folder)}, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, execution],
+        env={**kept, "CAVITY_CACHE": str(folder)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_next_process_reads_what_this_one_compiled(tmp_path):
+@pytest.mark.parametrize("execution", ["compile", "interpret", "auto"])
+def test_the_next_process_reads_what_this_one_made(tmp_path, execution):
+    """Machine code, or what NumPy runs: neither is traced again, and answers are the same to the last bit."""
     folder = tmp_path / "programs"
-    traces, *answers = in_a_process(folder)
+    traces, *answers = in_a_process(folder, execution)
     assert traces == 1
-    assert in_a_process(folder) == [0, *answers]
+    assert in_a_process(folder, execution) == [0, *answers]
     for path in folder.glob("*.program"):
         path.write_bytes(path.read_bytes()[:-7] + b"garbage")
-    assert in_a_process(folder) == [1, *answers]  # not what was written: compiled anew, and written again
-    assert in_a_process(folder) == [0, *answers]
-    assert in_a_process("off") == [1, *answers]
+    assert in_a_process(folder, execution) == [1, *answers]  # not what was written: made anew, and written again
+    assert in_a_process(folder, execution) == [0, *answers]
+    assert in_a_process("off", execution) == [1, *answers]
 
 
 def test_a_folder_of_others_is_refused(tmp_path):
@@ -103,9 +108,10 @@ def test_a_folder_of_others_is_refused(tmp_path):
 
 def test_the_folder_keeps_what_was_used_last(tmp_path, monkeypatch):
     monkeypatch.setattr(on_disk, "LARGEST", 250)
+    monkeypatch.setattr(on_disk, "LEAST", 100)
     for age, name in enumerate("cab"):
         path = tmp_path / f"{name}.program"
-        path.write_bytes(bytes(100))
+        path.write_bytes(bytes(50 if name == "b" else 100))  # counted as the least
         os.utime(path, (1000 - age, 1000 - age))
     (tmp_path / "of somebody else").write_bytes(bytes(1000))
     on_disk._trim(tmp_path)
@@ -142,6 +148,65 @@ def test_small_programs_are_run_by_numpy_until_that_has_taken_as_long_as_compili
     assert calls()[0] == (False, *first[2][1:])  # from its start, after half of it was done by NumPy
 
 
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Programs of NumPy are kept there, as if JAX kept nothing of its own; machine code is not."""
+    monkeypatch.setattr(on_disk, "_path", lambda name: tmp_path / f"{name}.program")
+    monkeypatch.setattr(executables, "write", lambda *_: None)
+    return tmp_path
+
+
+def test_who_runs_a_program_does_not_depend_on_what_is_on_disk(folder, monkeypatch):
+    """What was read is traced when NumPy has worked enough, and compiled."""
+    cv.infer(line(), DATA)
+    work = kept()._by_numpy.meter.done
+    for path in folder.iterdir():
+        path.unlink()
+    monkeypatch.setattr(compiled, "expected", lambda traced: Expected(1, 0.0))
+    monkeypatch.setattr(compiled, "COMPILING", 2.5 * work)
+
+    def calls():
+        compiled.KEPT.clear()
+        program = cv.compile(line(), ["y"], execution="auto")
+        posteriors = [program(DATA) for _ in range(4)]
+        found = [(each.timing.interpreted, each.log_evidence, float(each["slope"].mean)) for each in posteriors]
+        return program.traces, found
+
+    traces, first = calls()
+    assert traces == 1
+    assert [interpreted for interpreted, *_ in first] == [True, True, False, False]
+    written = sorted(path.name for path in folder.iterdir())
+    assert any(name.endswith("-listing.program") for name in written)
+    assert calls() == (1, first)
+    monkeypatch.setattr(compiled, "COMPILING", 100 * work)
+    assert calls() == (0, [first[0]] * 4)
+    assert sorted(path.name for path in folder.iterdir()) == written
+
+
+def test_a_function_read_from_disk_keeps_no_model(folder):
+    """What could trace it, should NumPy work too long, comes with the call that does."""
+    for traces in (1, 0):
+        compiled.KEPT.clear()
+        model = line()
+        program = cv.compile(model, ["y"], execution="interpret")
+        program(DATA)
+        assert program.traces == traces
+    watched = weakref.ref(model), weakref.ref(program)
+    assert kept().interpreted
+    del model, program
+    gc.collect()
+    assert [thing() for thing in watched] == [None, None]
+
+
+def test_what_has_no_text_is_not_kept(folder):
+    on_disk.write("name", lambda: (1, lambda: 2))
+    assert on_disk.read("name", tuple) is None
+    on_disk.write("name", lambda: (1, 2))
+    assert on_disk.read("name", list) == [1, 2]
+    assert on_disk.read("name", lambda things: things.absent) is None
+    assert not list(folder.iterdir())  # what cannot be made of it is forgotten
+
+
 def test_what_takes_longer_than_compiling_is_compiled_at_once():
     m = cv.Model()
     row, slope = m.plate("row"), m.random("slope", cv.gaussian(0.0, variance=1.0))
@@ -172,7 +237,7 @@ def test_a_function_read_from_disk_lets_go_of_what_could_compile_it(monkeypatch)
 
     maker = Maker()
     watched = weakref.ref(maker)
-    monkeypatch.setattr(on_disk, "read", lambda name: (lambda x: x + 1.0, None))
+    monkeypatch.setattr(executables, "read", lambda name: (lambda x: x + 1.0, None))
     found = compiled._read("name", maker.compiled)
     del maker
     assert watched() is not None

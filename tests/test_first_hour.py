@@ -1,0 +1,67 @@
+"""The table of first models: each has a reference of all its latent variables, and the marks mean what they say."""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks" / "first_hour"
+FILES = [name for name in ("infernet", "bugs", "stan") if (FOLDER / f"{name}.py").exists()]
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"first_hour_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    path = [str(FOLDER), str(FOLDER.parent), *sys.path]
+    with mock.patch.object(sys, "path", path), mock.patch.dict(os.environ):  # the harness sets threads and caches
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_latent_variable_of_every_model_has_its_truth(file):
+    references = json.loads((FOLDER / f"{file}.json").read_text())
+    models = {function.__name__: function for function in load(file).MODELS}
+    assert list(models) == list(references)
+    for name, function in models.items():
+        model, data, *_ = function()
+        given = {key for key, value in data.items() if not np.any(np.isnan(np.asarray(value, float)))}
+        latent = {key: term for key, term in model.randoms.items() if key not in given}
+        assert set(latent) <= set(references[name]["parameters"]), name
+        assert function.__doc__.count("\n") == 0, name
+
+
+def test_marks_tell_right_from_off_from_wrong():
+    table = load("table")
+    truth = {"a": {"mean": [0.0, 2.0], "sd": [1.0, 2.0]}, "b": {"mean": 0.5}}
+
+    def mark(means, sds, probability):
+        return table.mark(table.errors(truth, {"a": np.array(means), "b": np.array(probability)}, {"a": np.array(sds)}))
+
+    assert mark([0.0, 2.1], [1.05, 2.0], 0.51) == "right"
+    assert mark([0.0, 2.3], [1.0, 2.0], 0.5) == "off"
+    assert mark([0.0, 2.0], [1.0, 2.3], 0.5) == "off"
+    assert mark([0.0, 2.0], [1.0, 2.0], 0.55) == "off"
+    assert mark([0.0, 2.6], [1.0, 2.0], 0.5) == "wrong"
+    assert mark([0.0, 2.0], [0.7, 2.0], 0.5) == "wrong"
+    assert mark([0.0, 2.0], [1.0, 2.0], 0.65) == "wrong"
+    assert mark([0.0, np.nan], [1.0, 2.0], 0.5) == "wrong"
+
+
+def test_classes_without_order_are_compared_in_the_best_one():
+    table = load("table")
+
+    class Marginal:
+        def __init__(self, mean, sd):
+            self.mean, self.sd = np.array(mean), np.array(sd)
+
+    posterior = {"mean": Marginal([5.0, 1.0], [1.0, 0.5]), "z": Marginal([[0.1, 0.9]], [[0.3, 0.3]])}
+    truth = {"mean": {"mean": [1.0, 5.0], "sd": [0.5, 1.0]}, "z": {"mean": [[0.9, 0.1]]}}
+    ordered = table.compared(posterior, {"parameters": truth, "permuted": {"mean": 0, "z": 1}})
+    assert table.mark(ordered) == "right"
+    assert table.mark(table.compared(posterior, {"parameters": truth})) == "wrong"
