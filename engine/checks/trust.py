@@ -95,7 +95,7 @@ class Trust:
     little about marginals of a strongly correlated posterior, which may be right although their product is not),
     `reference_k` that of the reference, and `effective` the number of draws that it is worth; `tilted` has skewness and
     excess kurtosis by EP factor; `notes` tell what could not be checked, `remedy` what may help, `seconds` how long it
-    took. `ok` is true when the level is good.
+    took; `witness` has the weighted draws, where these were usable. `ok` is true when the level is good.
     """
 
     level: str
@@ -111,7 +111,7 @@ class Trust:
 
     @staticmethod
     def unchecked(*notes: str, level: str = "unchecked", tilted: dict[str, Shape] | None = None) -> Trust:
-        """A verdict without comparison, with the reasons."""
+        """A verdict of this `level` without comparison: `notes` are the reasons, `tilted` is as of a comparison."""
         nan = float("nan")
         return Trust(level, (), nan, nan, 0.0, tilted or {}, notes, 0.0)
 
@@ -283,7 +283,7 @@ def _by_draws(density: LogDensity, call: Functions, posterior: Inferred, found: 
         mean = weights @ flat
         spread = weights[:, None] * (flat - mean) ** 2
         variance = spread.sum(0)
-        # Of a tail so heavy that the variance hangs on single draws these say nothing.
+        # Where the tail is so heavy that the variance hangs on single draws nothing is compared.
         sd = np.where(spread.max(0) > HANGS * variance, np.nan, np.sqrt(variance))
         with np.errstate(divide="ignore", invalid="ignore"):  # what is given among missing entries has no sd
             shift, ratio = (posterior[name].mean.ravel() - mean) / sd, posterior[name].sd.ravel() / sd
