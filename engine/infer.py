@@ -13,6 +13,7 @@ from ..compiler.plan import make_plan
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import best, within
 from .evidence.integrate import integrate as integrate_over
+from .evidence.reweighted import corrected
 from .options import Asked, Options, checked_effort
 from .posterior import Posterior, Prior
 from .program import PROGRAMS, Program
@@ -83,7 +84,7 @@ def infer(
     elif accuracy == "best":
         posterior = best(program, data, seed)
     else:
-        posterior = within(program, data, seed, effort)
+        posterior = corrected(within(program, data, seed, effort), seed, effort)
     if not posterior.converged:
         warn(posterior.diagnosis)
     return posterior

@@ -22,6 +22,7 @@ from .answers.next_prior import Beliefs, Contribution
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
+from .answers.verdict import Verdict
 from .support.asked_arguments import UserData, named
 
 if TYPE_CHECKING:
@@ -37,16 +38,38 @@ Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as user
 class AnyPosterior(Inferred):
     """What every kind of posterior is asked alike."""
 
-    _verdict: Trust | None = None  # of the last call of trust(), for summary()
+    _trust: Trust | None = None  # what the last comparison found
+    _verdict: Verdict | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """How far to rely on this posterior: `print(posterior.verdict)`; see `Verdict`.
+
+        Where the plan is exact it says so at no cost. Else some thousand weighted draws of the joint log density are
+        compared, when it is first asked for and where that is expected to take about a second; after `trust()` it is
+        what that has found. "unchecked" where neither is possible.
+        """
+        if self._verdict is None:
+            from .checks.verdict import compared, settled, verdict_on
+
+            self._verdict = None if self._trust else settled(self)
+            if self._verdict is None:
+                self._trust = self._trust or compared(self)
+                self._verdict = verdict_on(self, self._trust)
+        return self._verdict
+
+    def _keep(self, found: Trust) -> Trust:
+        """Keeps what a comparison has found, for the verdict."""
+        self._trust, self._verdict = found, None
+        return found
 
     def summary(self) -> str:
         """A table of the marginals: name, family, shape, and mean and sd of the first elements; a text to print.
 
-        The lines below it have the log evidence and the diagnosis, after `trust()` its verdict, and who ran the sweeps
-        and how long that took.
+        The lines below it have the log evidence and the diagnosis, the verdict, and who ran the sweeps and how long
+        that took.
         """
-        verdict = None if self._verdict is None else f"Trust: {self._verdict.verdict}"
-        return summary(self, self.log_evidence, self.diagnosis, verdict, self.timing)
+        return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
     def check(self, against: str = "nuts", **options: int) -> Check:
         """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.
@@ -145,14 +168,13 @@ class Posterior(Outcome, AnyPosterior):
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.
 
-        See `engine.checks.trust`. `seed` decides the draws. `summary()` repeats the verdict from then
-        on. Returns a `Trust`; what cannot be compared is "unchecked", with the reason. Source: vehtari2024psis,
+        Takes seconds; see `engine.checks.trust`. `seed` decides the draws. `verdict` is its verdict from then on.
+        Returns a `Trust`; what cannot be compared is "unchecked", with the reason. Source: vehtari2024psis,
         yao2018yes.
         """
         from .checks.trust import trust
 
-        self._verdict = trust(self, self, seed=seed)
-        return self._verdict
+        return self._keep(trust(self, self, seed=seed))
 
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.
@@ -176,5 +198,5 @@ class Posterior(Outcome, AnyPosterior):
     def __repr__(self) -> str:
         return (
             f"<Posterior of {self.model.name!r}: {', '.join(self)}; "
-            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps; {self.verdict.short}>"
         )

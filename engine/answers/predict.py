@@ -29,16 +29,17 @@ from ..support.asked_arguments import UserData
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
 from . import next_prior
+from .inferred import Inferred
 from .marginal import Marginal
 from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
 from .predict_rows import prediction_rows, predictor
 
 
-def predict(
-    posterior: Outcome, data: UserData, sizes: Mapping[str, int], new: Collection[str] | None
-) -> dict[str, Marginal]:
-    """See `Posterior.predict`."""
+def asked_for(
+    posterior: Inferred, data: UserData, sizes: Mapping[str, int], new: Collection[str] | None
+) -> tuple[Binding, frozenset[str]]:
+    """The data that a prediction is for, old and new, and the plates with new elements."""
     model, old = posterior.model, posterior.binding
     unknown = [name for name in data if name not in model.inputs]
     if unknown:
@@ -56,7 +57,14 @@ def predict(
     }
     told = {plate.name for name in data for plate in model.inputs[name].plates}
     before = {name: size for name, size in old.sizes.items() if name not in fresh or name not in told}
-    binding = bind_checked(model, {**kept, **data}, {**before, **sizes})
+    return bind_checked(model, {**kept, **data}, {**before, **sizes}), fresh
+
+
+def predict(
+    posterior: Outcome, data: UserData, sizes: Mapping[str, int], new: Collection[str] | None
+) -> dict[str, Marginal]:
+    """See `Posterior.predict`."""
+    binding, fresh = asked_for(posterior, data, sizes, new)
     padding = _padding(posterior, binding, fresh, {**posterior.request.sizes, **sizes})
     larger = dataclasses.replace(binding, inputs=padding.rows(binding.inputs), sizes=padding.larger_sizes)
     with jax.enable_x64(True):

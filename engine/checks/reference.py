@@ -1,7 +1,8 @@
 """Reference moments of a posterior, drawn from its joint log density: what beliefs are compared with.
 
 A Student distribution around the beliefs, shaped by the curvature of the log density there and adapted to its own
-weighted draws, is mixed with the product of the beliefs and weighted (see `psis`). Source: cornuet2012amis.
+weighted draws, is mixed with the product of the beliefs and weighted (see `psis`). Where that is too coarse the draws
+are nested (see `nested`). Source: cornuet2012amis.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from scipy.special import gammaln
 from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
 from ..density.log_density import LogDensity
+from ..distributions.partly_observed import Completed
 from ..support.asked_arguments import key_words
 from ..support.compiled import Call, compiled
 from .psis import Smoothed, smoothed
@@ -26,6 +28,7 @@ from .psis import Smoothed, smoothed
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
 ROUNDS = 4
 DRAWS = 4000
+DERIVED = 200  # points at once that derivatives are taken at
 GOOD_K = 0.7
 FEWEST = 200.0
 
@@ -43,18 +46,27 @@ class Draws(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count."""
+    """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count.
+
+    `log_total` is the logarithm of the mean weight: of the integral of the density.
+    """
 
     z: Float[np.ndarray, "draw coordinate"]
     weighted: Smoothed
+    log_total: float
 
     @property
     def usable(self) -> bool:
         return self.weighted.k < GOOD_K and self.weighted.effective > FEWEST
 
+    @property
+    def error(self) -> float:
+        """The standard error of `log_total`."""
+        return float(np.sqrt(max(1.0 / self.weighted.effective - 1.0 / len(self.z), 0.0)))
+
 
 class Functions(NamedTuple):
-    """The functions of a log density, over many points."""
+    """The functions of a log density, over many points; each is made ready when it is first called."""
 
     log_density: Points
     heights: Points
@@ -64,17 +76,23 @@ class Functions(NamedTuple):
     gradient: Points  # at one point, like the next two
     hessian: Points
     solve: Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+    curved: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # gradients, and rows of Hessians
+    states: Callable[[np.ndarray], Values]  # probabilities of the states of discrete variables, given each point
+
+
+def entries(density: LogDensity) -> int:
+    """How many numbers the density is made of: a measure of what one evaluation costs."""
+    return sum(np.size(array) for array in density._data.values()) + density.dimension
 
 
 def functions(density: LogDensity) -> Functions:
     """The log density and its derivatives, with data as arguments."""
-    data = density._data
+    data, size = density._data, entries(density)
 
-    def batch(what, function):
-        # Ten million numbers at a time: draws times entries of the data. One shape, so that it is compiled once.
-        entries = sum(np.size(array) for array in data.values()) + density.dimension
-        size = int(np.clip(1e7 // entries, 1, DRAWS))
-        call = density.function(what, (size,), lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=size))
+    def chunked(what, function):
+        # Ten million numbers at a time: draws times entries of the data.
+        batch = int(np.clip(1e7 // size, 1, DRAWS))
+        call = density.function(what, (batch,), lambda x, d: jax.lax.map(lambda a: function(a, d), x, batch_size=batch))
 
         def chunk(x, start):
             return jax.tree.map(np.asarray, call(jax.tree.map(lambda a: a[start : start + DRAWS], x), data))
@@ -92,27 +110,51 @@ def functions(density: LogDensity) -> Functions:
     def jacobian(z, d):
         return sum((b.log_jacobian(part) for b, part in density._parts(z, d).values()), jnp.zeros(()))
 
+    def times(z, v, d):
+        """The Hessian times a vector."""
+        return jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+
     def solve(z, right, scale, d):
         """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
 
-        def times(v):
-            return -jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
+        def minus(v):
+            return -times(z, v, d)
 
         def one(b):
-            x, _ = jax.scipy.sparse.linalg.cg(times, b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
-            return x, jnp.linalg.norm(times(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+            x, _ = jax.scipy.sparse.linalg.cg(
+                lambda v: -times(z, v, d), b, tol=1e-4, maxiter=400, M=lambda v: scale * v
+            )
+            return x, jnp.linalg.norm(minus(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
 
         return jax.vmap(one)(right)
 
+    def derivatives(z, rows, d):
+        """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
+
+        def one(a):
+            return jax.grad(density._unconstrained)(a, d), jax.vmap(lambda row: times(a, row, d))(rows)
+
+        batch = int(np.clip(1e7 // (size * max(len(rows), 1)), 1, len(z)))
+        return jax.lax.map(one, z, batch_size=batch)
+
+    derived = density.function("derivatives", (size,), derivatives)
+
+    def curved(z, rows):
+        padded = np.concatenate([z, np.repeat(z[-1:], -len(z) % DERIVED, axis=0)])  # one shape: it is traced once
+        parts = [derived(padded[at : at + DERIVED], rows, data) for at in range(0, len(padded), DERIVED)]
+        return jax.tree.map(lambda *p: np.concatenate(p)[: len(z)], *parts)
+
     return Functions(
-        batch("densities", density._unconstrained),
+        chunked("densities", density._unconstrained),
         single("heights", lambda z, d: jax.vmap(lambda a: density._unconstrained(a, d))(z)),
-        batch("constrained", density._constrain),
-        batch("unconstrained", density._unconstrain),
-        batch("jacobians", jacobian),
+        chunked("constrained", density._constrain),
+        chunked("unconstrained", density._unconstrain),
+        chunked("jacobians", jacobian),
         single("gradient of density", jax.grad(density._unconstrained)),
         single("hessian of density", jax.hessian(density._unconstrained)),
         single("solved", solve),
+        curved,
+        chunked("states", density._states_given),
     )
 
 
@@ -138,8 +180,16 @@ def belief_draws(
         values = call.constrain(z)
     log_q = np.zeros(count)
     for name, drawn in values.items():
-        log_q += marginals[name].log_density(drawn).reshape(count, -1).sum(1)
+        log_q += _log_belief(marginals[name], drawn).reshape(count, -1).sum(1)
     return Draws(values, z, log_q + call.log_jacobian(z))
+
+
+def _log_belief(marginal: Marginal, drawn: np.ndarray) -> np.ndarray:
+    """The log density of a belief, of one that has missing entries only these."""
+    family = marginal.family
+    if isinstance(family, Completed):
+        return np.where(family.missing, Marginal(family.predicted, marginal.name).log_density(drawn), 0.0)
+    return marginal.log_density(drawn)
 
 
 def _inside(density: LogDensity, z: np.ndarray, seed: int) -> np.ndarray:
@@ -202,55 +252,73 @@ def reference(
     covariance: Float[np.ndarray, "coordinate coordinate"],
     mean: Float[np.ndarray, " coordinate"],
     seed: int,
+    count: int = DRAWS,
 ) -> Reference:
-    """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs."""
+    """Weighted draws of the posterior: adaptation, then a mixture of the adapted proposal and the beliefs.
+
+    `count` are the draws of each round.
+    """
     random = np.random.default_rng(seed)
     dimension = len(mean)
     freedom = 5.0 + dimension
-    z = log_proposal = np.zeros(0)
     for _ in range(ROUNDS):
-        z, log_proposal = _student(random, mean, covariance, freedom, DRAWS)
-        found = smoothed(_finite(call.log_density(z) - log_proposal))
+        z = student(random, mean, covariance, freedom, count)
+        found = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom)).weighted
         mean_new = found.weights @ z
         gap = z - mean_new
         rate = found.effective / (found.effective + 2.0 * dimension + 10.0)
         covariance = (1.0 - rate) * covariance + rate * (found.weights[:, None] * gap).T @ gap
         mean = (1.0 - rate) * mean + rate * mean_new
-    z, _ = _student(random, mean, covariance, freedom, DRAWS)
-    alone = smoothed(_finite(call.log_density(z) - _log_student(z, mean, covariance, freedom)))
-    best = Reference(z, alone)
+    z = student(random, mean, covariance, freedom, count)
+    best = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom))
     if not best.usable:  # a mixture of both covers what either misses
         centre, shape = draws.z.mean(0), np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(dimension)
-        wide, _ = _student(random, centre, 1.5 * shape, 5.0, DRAWS)
+        wide = student(random, centre, 1.5 * shape, 5.0, count)
         both = np.concatenate([z, wide])
         log_mix = np.logaddexp(
-            _log_student(both, mean, covariance, freedom), _log_student(both, centre, 1.5 * shape, 5.0)
+            log_student(both, mean, covariance, freedom), log_student(both, centre, 1.5 * shape, 5.0)
         ) - np.log(2.0)
-        mixed = smoothed(_finite(call.log_density(both) - log_mix))
-        if mixed.k < alone.k:
-            best = Reference(both, mixed)
+        mixed = weighted(both, call.log_density(both) - log_mix)
+        if mixed.weighted.k < best.weighted.k:
+            best = mixed
     return best
 
 
-def _finite(log_weights: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(log_weights), -np.inf, log_weights)
+def weighted(z: Float[np.ndarray, "draw coordinate"], log_weights: Float[np.ndarray, " draw"]) -> Reference:
+    """Draws with their smoothed weights; a weight that is no number counts nothing."""
+    finite = np.where(np.isnan(log_weights), -np.inf, log_weights)
+    top = finite.max()
+    with np.errstate(divide="ignore"):
+        total = top + np.log(np.mean(np.exp(finite - top))) if np.isfinite(top) else -np.inf
+    return Reference(z, smoothed(finite), float(total))
 
 
-def _student(
+def student(
     random: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, freedom: float, count: int
-) -> tuple[np.ndarray, np.ndarray]:
-    lower = _root(covariance)
-    scale = np.sqrt(freedom / random.chisquare(freedom, count))
-    z = mean + scale[:, None] * (random.normal(size=(count, len(mean))) @ lower.T)
-    return z, _log_student(z, mean, covariance, freedom)
+) -> np.ndarray:
+    """Draws of a Student distribution."""
+    return mean + mirrored(random, count, freedom, len(mean)) @ _root(covariance).T
 
 
-def _log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
+def mirrored(random: np.random.Generator, count: int, freedom: float, dimension: int) -> np.ndarray:
+    """Standard draws, each with its mirror image in the second half, which makes means more exact."""
+    half = (count + 1) // 2
+    scale = np.sqrt(freedom / random.chisquare(freedom, half))
+    drawn = scale[:, None] * random.normal(size=(half, dimension))
+    return np.concatenate([drawn, -drawn])[:count]
+
+
+def log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom: float) -> np.ndarray:
+    """Its log density."""
     lower = _root(covariance)
-    dimension = len(mean)
     distance = np.sum(np.linalg.solve(lower, (z - mean).T) ** 2, axis=0)
+    return student_height(distance, np.log(np.diagonal(lower)).sum(), freedom, len(mean))
+
+
+def student_height(distance: np.ndarray, log_scale: np.ndarray | float, freedom: float, dimension: int) -> np.ndarray:
+    """The log density at a squared `distance` in units of the scale, whose log determinant is 2 `log_scale`."""
     constant = gammaln(0.5 * (freedom + dimension)) - gammaln(0.5 * freedom) - 0.5 * dimension * np.log(freedom * np.pi)
-    return constant - np.log(np.diagonal(lower)).sum() - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
+    return constant - log_scale - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -74,9 +74,12 @@ class LogDensity:
     def __init__(self, model: Model, binding: Binding) -> None:
         self.model, self._sizes = model, binding.sizes
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
-        self._missing = {name: ~mask for name, mask in binding.missing.items()}
+        holes = self._read_by_others(binding.missing)
+        self._missing = {name: ~mask for name, mask in binding.missing.items() if name not in holes}
+        self._holes = {name: np.flatnonzero(binding.missing[name]) for name in holes}
         self._needed = _needed(model, set(binding.observed))
-        free = {n: v for n, v in model.randoms.items() if n in self._needed and n not in binding.observed}
+        latent = {n for n in self._needed if n not in binding.observed} | holes
+        free = {n: v for n, v in model.randoms.items() if n in latent}
         self._events = self._find_events(set(binding.observed))
         parts = {node.name: parents(node) for node in self._factors()}
         parts |= {name: (expr,) for name, (expr, _) in self._events.items()}
@@ -124,18 +127,20 @@ class LogDensity:
             events[name] = (node.expression, node)
         return events
 
+    def _read_by_others(self, missing: Collection[str]) -> set[str]:
+        """Variables with missing entries that something depends on: these entries are latent."""
+        roots = [*self.model.constraints.values()]
+        for other in [*self.model.randoms.values(), *self.model.lets.values()]:
+            roots += parents(other)
+        return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
+
     def _check(self, noise: set[str]) -> None:
-        users = {
-            name: other.name
-            for name in self._missing
-            for other in [*self.model.randoms.values(), *self.model.lets.values()]
-            if any(isinstance(p, Random) and p.name == name for p in inside(parents(other)))
-        }
-        for name, user in users.items():
-            raise UnsupportedError(
-                f"'{name}' has missing entries and '{user}' depends on it, so these entries are latent and the others "
-                "are not. Leave the whole variable out of the data."
-            )
+        for name in self._holes:
+            if not self.model.randoms[name].domain.is_real:
+                raise UnsupportedError(
+                    f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
+                    "are not. For the joint log density leave the whole variable out of the data."
+                )
         for name, (variable, _) in self._states.items():
             if not isinstance(variable.term, (Term, Switch)):
                 raise UnsupportedError(
@@ -160,7 +165,10 @@ class LogDensity:
 
     # the density ------------------------------------------------------------------------------------------------------
 
-    def _density(self, values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
+    def _density(
+        self, values: Mapping[str, Array], data: Mapping[str, Array], tilts: Mapping[str, Array] | None = None
+    ) -> Array:
+        """The log density; `tilts` are added to the log probabilities of the states of the variables summed out."""
         scope = Scope(self._sizes, {**data, **values}, {})
         for name, (variable, plate) in self._states.items():
             scope.data[name] = states(variable, plate, scope)
@@ -180,7 +188,25 @@ class LogDensity:
                 wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
                 density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
             pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
+        for name, tilt in (tilts or {}).items():
+            variable, plate = self._states[name]
+            pieces.append(InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None}))
         return eliminate(pieces, self._states, scope)
+
+    def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
+        """The probabilities of the states of each variable summed out, given the others and the data.
+
+        They are the derivatives of the log density in what is added to the log probabilities of the states.
+        """
+        values = self._constrain(z, data)
+        tilts = {name: jnp.zeros(self._states_shape(variable)) for name, (variable, _) in self._states.items()}
+        return jax.grad(lambda tilts: self._density(values, data, tilts))(tilts)
+
+    def _states_shape(self, variable: Random) -> tuple[int, ...]:
+        plates = tuple(self._sizes[plate.name] for plate in variable.plates)
+        size = 2 if variable.domain.is_boolean else self._event_size(variable)
+        assert isinstance(size, int)
+        return (*plates, size)
 
     def __call__(self, values: Mapping[str, PyTree]) -> Array | float:
         """log p(values, data). `values` has one array for each name in `names`, of the shape in `shapes`."""
@@ -244,6 +270,8 @@ class LogDensity:
 
     def _bijection(self, variable: Random, data: Mapping[str, Array]) -> Bijection:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
+        if variable.name in self._holes:
+            return self._filled(variable.name, shape, data)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support, data)
         found = family_of(variable).bijection(self._event_size(variable))
@@ -254,6 +282,16 @@ class LogDensity:
                 "observe it."
             )
         return found.over(shape)
+
+    def _filled(self, name: str, shape: tuple[int, ...], data: Mapping[str, Array]) -> Bijection:
+        """Missing entries, each any number, between those that were given."""
+        holes, given = self._holes[name], jnp.ravel(jnp.asarray(data[name], float))
+        return Bijection(
+            len(holes),
+            lambda z: given.at[holes].set(z).reshape(shape),
+            lambda x: jnp.ravel(jnp.asarray(x, float))[holes],
+            lambda z: jnp.zeros(()),
+        )
 
     def _between(
         self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Array]
@@ -314,7 +352,7 @@ class LogDensity:
 
         Data are arguments of it, and part of its structure too: which discrete variables hang together depends on them.
         """
-        structure = self.model, self._sizes, self._missing, self._data, *of
+        structure = self.model, self._sizes, self._missing, self._holes, self._data, *of
         return self._functions.get((what, *of), lambda: compiled(what, structure, own))
 
     @functools.cached_property

@@ -202,8 +202,7 @@ class Integrated(AnyPosterior):
         """
         from ..checks.trust import trust
 
-        self._verdict = trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed)
-        return self._verdict
+        return self._keep(trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed))
 
     def loo(self) -> LeaveOneOut:
         """Leave-one-out log predictive densities, mixed over the grid: see `Posterior.loo`.
@@ -234,4 +233,7 @@ class Integrated(AnyPosterior):
     __sub__ = refused("posterior - contribution", f"divides one belief, and {_MIXED} Subtract from that.")
 
     def __repr__(self) -> str:
-        return f"<Integrated posterior of {self.model.name!r}: {', '.join(self)}; {self.diagnosis}>"
+        return (
+            f"<Integrated posterior of {self.model.name!r}: {', '.join(self)}; {self.diagnosis} "
+            f"Verdict: {self.verdict.short}>"
+        )

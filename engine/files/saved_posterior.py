@@ -14,6 +14,7 @@ from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
+from ..answers.verdict import Verdict
 from ..run.progress import Timing
 from ..run.trace import Trace
 
@@ -84,6 +85,11 @@ class Saved(Mapping[str, Marginal]):
 
     def __sub__(self, other: Contribution) -> Beliefs:
         return self.carried - other
+
+    @property
+    def verdict(self) -> Verdict:
+        """That nothing can be checked without the model."""
+        return Verdict("unchecked", f"a comparison {_NO_MODEL}")
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, as it was told when the posterior was saved."""

@@ -11,6 +11,7 @@ import scipy.stats
 
 import cavity as cv
 from cavity.engine.evidence.integrated import Integrated
+from cavity.engine.evidence.reweighted import Reweighted, by_draws
 from cavity.engine.files.saved_posterior import Saved
 from cavity.engine.posterior import Posterior
 from cavity.factors.errors import CavityError
@@ -18,7 +19,7 @@ from cavity.factors.errors import CavityError
 close = np.testing.assert_allclose
 X, Y = np.arange(6.0), np.array([0.1, 0.7, 0.9, 1.6, 2.2, 2.9])
 DATA = {"slope": 0.5, "x": X, "y": Y}
-KINDS = ("plain", "integrated", "best", "batch", "carried", "loaded", "saved")
+KINDS = ("plain", "integrated", "best", "draws", "batch", "carried", "loaded", "saved")
 
 
 def line():
@@ -42,6 +43,7 @@ def posteriors(tmp_path_factory):
         "plain": plain,
         "integrated": cv.infer(model, DATA, integrate=["precision"], tolerance=1e-9),
         "best": cv.infer(model, DATA, accuracy="best"),
+        "draws": by_draws(plain, plain.trust(), 0),
         "batch": program.batch([DATA, DATA])[1],
         "carried": cv.infer(model, DATA, prior=plain),
         "loaded": cv.load(path, model),
@@ -96,11 +98,12 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
     mixture = {"save", "carried", "contribution", "__add__", "__sub__", "naturals_of", "prior_naturals"}
     needs_model = {"predict", "save", "trust", "loo", "evidence_gradient", "to_arviz", "plot"}
     needs_model |= {"naturals_of", "prior_naturals", "model", "graph", "machine", "arrays", "observed"}
-    may = {"integrated": mixture, "best": mixture, "saved": needs_model}
+    drawn = {*mixture, "loo", "evidence_gradient"}
+    may = {"integrated": mixture, "best": mixture, "draws": drawn, "saved": needs_model}
     assert set(refused) == may.get(kind, set()), refused
 
 
-@pytest.mark.parametrize("kind", [Integrated, Saved])
+@pytest.mark.parametrize("kind", [Integrated, Reweighted, Saved])
 def test_every_kind_has_every_name(kind):
     fields = {*dir(kind), *getattr(kind, "__dataclass_fields__", {}), *inspect.signature(kind).parameters}
     fields |= {"log_evidence"}  # set when an Integrated is made
@@ -127,7 +130,7 @@ def test_an_integrated_posterior_answers_as_its_mixture(posteriors):
     slope = (exact_evidence(Y, X, 0.5 + 1e-4) - exact_evidence(Y, X, 0.5 - 1e-4)) / 2e-4
     close(posterior.evidence_gradient("slope")["slope"], slope, rtol=1e-4)
     assert posterior.trust().level == "good"
-    assert "Trust: good" in posterior.summary()
+    assert "verdict: good" in posterior.summary()
 
 
 @pytest.mark.slow

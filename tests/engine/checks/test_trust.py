@@ -11,7 +11,7 @@ from scipy import stats
 import cavity as cv
 from cavity.engine.checks.psis import smoothed
 from cavity.engine.checks.reference import belief_draws, functions, spread_of
-from cavity.engine.checks.trust import _finding
+from cavity.engine.checks.trust import _finding, _of_states
 from cavity.engine.density.log_density import density_of
 
 close = np.testing.assert_allclose
@@ -117,25 +117,50 @@ def test_it_measures_the_known_error_of_a_mean_field():
 
 def test_equal_weights_show_that_beliefs_are_the_posterior():
     posterior = conjugate()
-    assert "Trust" not in posterior.summary()
+    assert "verdict: good: exact." in posterior.summary()
     assert posterior.trust().pareto_k == -np.inf
-    assert "Trust: good" in posterior.summary()
+    assert "verdict: good: means and sds agree" in posterior.summary()
 
 
 def test_what_cannot_be_checked_says_why():
+    m = cv.Model("two chains")
+    t = m.plate("t")
+    k = m.plate("k", 2)
+    step = m.input("step", cv.simplex(2), plates=k)
+    state = m.chain("state", over=t, first=cv.categorical([0.5, 0.5]), then=lambda last: cv.categorical(step[last]))
+    rate = m.random("rate", cv.beta(1.0, 1.0), plates=k)
+    m.random("y", cv.bernoulli(rate[state]))
+    step = np.array([[0.9, 0.1], [0.2, 0.8]])
+    found = cv.infer(m, {"step": step, "y": [True, False, True]}, accuracy="fast").trust()
+    assert found.level == "unchecked"
+    assert "'state' is a chain or a tree of discrete states" in found.verdict
+
+
+def test_what_is_all_discrete_is_compared_with_the_sum_over_its_states():
     m = cv.Model("two coins")
     first, second = m.random("first", cv.bernoulli(0.5)), m.random("second", cv.bernoulli(0.5))
     m.let("both", first & second)
-    found = cv.infer(m, {"both": False}).trust()
-    assert found.level == "unchecked"
-    assert "No continuous latent variable is left" in found.verdict
+    posterior = cv.infer(m, {"both": False})
+    found = posterior.trust()
+    assert found.level == "good"
+    assert {f.name: f.witness for f in found.findings} == {"first": "enumeration", "second": "enumeration"}
+    assert max(f.shift for f in found.findings) < 1e-9
+    wrong = {name: posterior[name] for name in posterior}
+    wrong["first"] = cv.infer(m, {"second": True, "both": False})["first"]  # P(first) is 0, not 1/3
+    worst = _of_states(wrong, "first", np.array([2 / 3, 1 / 3]), 0.0, "enumeration")
+    close(worst.shift, 1 / 3)
+    assert worst.level == "poor"
+
+
+def test_hard_constraints_are_compared_by_draws():
+    """A half-Gaussian product: exact moments by quadrature are those that EP keeps."""
     m = cv.Model("bounds")
     a = m.random("a", cv.gaussian(0.0, variance=1.0))
     m.random("y", cv.gaussian(a, variance=1.0))
     m.constrain(a > 0.0, name="positive")
     found = cv.infer(m, {"y": 0.5}).trust()
-    assert found.level == "unchecked"
-    assert "The constraint 'positive' makes the density jump to zero" in found.verdict
+    assert found.level == "good"
+    assert [f.witness for f in found.findings] == ["weighted draws"]
 
 
 def bounded():

@@ -1,0 +1,112 @@
+"""The verdict on a posterior, unasked: from its structure where that is enough, else from a few draws of its density.
+
+What a plan makes exact needs no check. The rest is compared with some thousand weighted draws where these are expected
+to be affordable (counted, never timed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...compiler.answers import Exactness, Kind, answers
+from ...factors.errors import CavityError
+from ..answers.inferred import Inferred
+from ..answers.verdict import LEVELS, Verdict
+from ..density.log_density import density_of
+from .reference import LARGEST_DENSE, entries
+from .trust import FAILED, Trust, trust
+
+COUNT = 1000  # draws of each round
+EVALUATED = 1e-8  # seconds of each number that a log density is made of, of machine code on a common processor
+DERIVED = 3e-8  # of each number of a derivative
+ALIKE = 1e-6  # probabilities that differ by less are the same
+CERTAIN = 1e-6
+MANY = 10  # elements from which on one class for all of them is a sign
+SERIOUS = {Kind.APART, Kind.NEAREST, Kind.POWER}
+WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projection keeps what a summary shows
+
+
+def is_exact(answer: Exactness) -> bool:
+    """Whether the moments that are shown of these variables are exact."""
+    return not answer.reasons and (not answer.moments or set(answer.kinds) <= WHOLE)
+
+
+def is_serious(posterior: Inferred) -> bool:
+    """Whether something is taken apart, or a belief cannot hold the posterior, or the run did not converge."""
+    kinds = {kind for answer in answers(posterior.graph) for _, kind in answer.causes}
+    return bool(kinds & SERIOUS) or not posterior.converged
+
+
+def settled(posterior: Inferred) -> Verdict | None:
+    """The verdict of structure alone; None where a comparison is needed."""
+    if posterior.code in FAILED:
+        return Verdict("poor", posterior.diagnosis)
+    if not posterior.converged or not all(is_exact(answer) for answer in answers(posterior.graph)):
+        return None
+    gridded = sorted(posterior.graph.observed - posterior.request.observed)
+    return Verdict("good", f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact.")
+
+
+def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
+    """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
+    groups = answers(posterior.graph)
+    if found.level == "unchecked" and is_serious(posterior):
+        return Verdict(
+            "doubtful", f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
+        )
+    seen = list(_signs(posterior)) if found.level != "good" else []
+    level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
+    told = found.reason + "".join(f" {remark}" for _, remark in seen)
+    if level in LEVELS[2:] and (back := _loops(groups)):
+        told += f" {back}"
+    return Verdict(level, told)
+
+
+def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
+    """A comparison with weighted draws that is expected to take at most `effort` seconds, else the reason why not."""
+    try:
+        density = density_of(posterior)
+        size = float(entries(density))
+    except CavityError as reason:
+        return Trust.unchecked(str(reason))
+    if COUNT * 6 * size * EVALUATED > effort:
+        if min(density.dimension, LARGEST_DENSE) * 5 * size * DERIVED > effort or density.hard or density.summed:
+            return Trust.unchecked(
+                f"{int(size)} numbers are too many for an unasked comparison; posterior.trust() makes one."
+            )
+        return trust(posterior, None, seed=seed, count=0)
+    return trust(posterior, None, seed=seed, count=COUNT, most=effort / DERIVED)
+
+
+def _apart(groups: list[Exactness]) -> str:
+    """Which variables are approximate in a way that mostly makes sds too narrow."""
+    names = [name for answer in groups if {kind for _, kind in answer.causes} & SERIOUS for name in answer.names]
+    shown = f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
+    kept = "are taken apart or the nearest of their family, which mostly makes sds too narrow"
+    return f"the beliefs of {shown} {kept}." if names else ""
+
+
+def _loops(groups: list[Exactness]) -> str:
+    """Where messages come back."""
+    names = sorted({name for answer in groups for name, kind in answer.causes if kind is Kind.LOOP})
+    return f"Messages come back through {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}." if names else ""
+
+
+def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
+    """What is seen of beliefs that mostly comes of a wrong fixed point, and how bad that is."""
+    for name, node in posterior.model.randoms.items():
+        if not node.domain.is_category or not node.plates or name in posterior.observed:
+            continue
+        if name not in posterior.graph.latent:
+            continue
+        rows = np.asarray(posterior[name].mean).reshape(-1, np.shape(posterior[name].mean)[-1])
+        if len(rows) > 1 and np.ptp(rows) < ALIKE and rows.shape[1] > 1:
+            yield (
+                "poor",
+                f"All classes of '{name}' are alike, a symmetric fixed point: give restarts=5 or priors that tell the "
+                "classes apart.",
+            )
+        elif len(rows) >= MANY and rows.shape[1] > 1 and np.any(rows.min(0) > 1.0 - CERTAIN):
+            yield "doubtful", f"All {len(rows)} elements of '{name}' are in one class: compare with restarts=5."

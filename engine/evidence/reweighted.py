@@ -1,0 +1,299 @@
+"""The posterior of weighted draws: where beliefs are taken apart and no grid helps, what the joint density says itself.
+
+The draws are those that a verdict compares with (`engine/checks/nested.py`). Where they are usable they are the better
+answer: marginals, quantiles and probabilities come from them, and the log evidence is the logarithm of their mean
+weight. What nothing observed depends on is mixed over them, as predictions are. Source: cornuet2012amis,
+vehtari2024psis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.data.bind import plate_sizes
+from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.explain import explain_plan
+from ...compiler.language.nodes import Expr
+from ...factors.factor import Term
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
+from ...factors.roles import Process
+from ..answers.marginal import Marginal
+from ..answers.new_elements import changed_variables
+from ..answers.predict import asked_for
+from ..answers.predictive import marginals
+from ..answers.refused import refused, refused_property
+from ..answers.verdict import Verdict
+from ..checks.reference import Functions, Reference
+from ..checks.trust import Trust, trust
+from ..checks.verdict import COUNT, compared, is_serious, verdict_on
+from ..density.expressions_at_draws import values_of_expressions
+from ..density.log_density import LogDensity
+from ..distributions.mixed_over_grid import GridMixture
+from ..distributions.partly_observed import Completed
+from ..distributions.weighted_draws import WeightedDraws
+from ..posterior import AnyPosterior
+from ..run.progress import Timing
+from ..run.trace import Trace
+from ..support.asked_arguments import named
+from ..support.compiled import compiled
+from ..support.warn import warn
+
+WANTED = 1500.0  # draws that the answer should be worth: a mean is then good to a fortieth of an sd
+MOST = 4  # times as many draws as a verdict takes
+MIXED = 400  # draws that predictions are mixed over
+
+_DRAWN = "a posterior of weighted draws is no product of beliefs: `posterior.plain` has the beliefs before the draws."
+
+
+def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior:
+    """The posterior, or that of weighted draws where beliefs are off by more than a warning allows.
+
+    They are compared where the plan takes something apart, or the run did not converge, and where that is expected to
+    take at most `effort` seconds. Warns (`CavityWarning`) where they are off and the draws cannot be the answer.
+    """
+    if effort <= 0.0 or not is_serious(posterior):
+        return posterior
+    found = posterior._keep(compared(posterior, effort, seed))
+    if not found.serious and posterior.converged:
+        return posterior
+    better = by_draws(posterior, found, seed)
+    if better is None and found.serious:
+        warn(f"The verdict on the posterior of '{posterior.model.name}' is {posterior.verdict}")
+    return posterior if better is None else better
+
+
+def by_draws(posterior: AnyPosterior, found: Trust, seed: int) -> Reweighted | None:
+    """The posterior of weighted draws, more of them than were compared with; None where they are not usable."""
+    witness = found.witness
+    if witness is None or not _mixes(posterior):
+        return None
+    draws = witness.found
+    count = int(COUNT * np.clip(WANTED / draws.weighted.effective, 1.0, MOST))
+    if count > COUNT:
+        more = witness.more(seed + 1, count)
+        draws = more if more.usable and more.weighted.effective > draws.weighted.effective else draws
+    return Reweighted(posterior, witness.density, witness.call, draws)
+
+
+def _mixes(posterior: AnyPosterior) -> bool:
+    """Whether what follows from the draws can be told from them alone: functions of a process cannot."""
+    terms = [node.term for node in posterior.model.randoms.values()]
+    return not any(isinstance(term, Term) and isinstance(term.factor.role, Process) for term in terms)
+
+
+class Reweighted(AnyPosterior):
+    """A posterior of weighted draws of the joint density.
+
+    It is read and asked as any posterior. `draws` has those of the continuous variables by name, shaped
+    (draws, plates, event), and `weights` their probabilities: together they are the joint posterior. `plain` is the
+    factorised posterior that they correct, which also answers what needs one belief of each variable.
+    """
+
+    def __init__(self, plain: AnyPosterior, density: LogDensity, call: Functions, found: Reference) -> None:
+        super().__init__(plain.request, plain.machine, plain.arrays, plain.binding)
+        self.plain, self._density, self._found = plain, density, found
+        self.weights = found.weighted.weights
+        with jax.enable_x64(True):
+            self.draws = call.constrain(found.z)
+            self._states = call.states(found.z) if density.summed else {}
+            self._expressions = values_of_expressions(density, self.draws)
+
+    # marginals --------------------------------------------------------------------------------------------------------
+
+    def _marginal(self, name: str) -> Marginal:
+        if name in self.families:
+            return Marginal(self.families[name], name)
+        if name in self._expressions:
+            return Marginal(WeightedDraws(self._expressions[name], self.weights, "real"), name)
+        known = name in self.binding.observed and name not in self.binding.missing
+        if known or name in self._density.collapsed or name not in {*self.model.randoms, *self.model.lets}:
+            return self.plain[name]
+        family = self._mixed((name,), self.binding.sizes, self._data)[name]
+        missing = self.binding.missing.get(name)
+        return Marginal(family if missing is None else Completed(self.observed[name], missing, family), name)
+
+    @cached_property
+    def families(self) -> dict[str, Any]:
+        """The marginals of all variables that the data tell of, by name."""
+        found: dict[str, Any] = {}
+        for name, drawn in self.draws.items():
+            family = WeightedDraws(drawn, self.weights, self.model.randoms[name].domain.kind)
+            missing = self.binding.missing.get(name)
+            found[name] = family if missing is None else Completed(self.observed[name], missing, family)
+        for name, given in self._states.items():
+            found[name] = self._discrete(name, np.tensordot(self.weights, given, 1))
+        return found
+
+    def _discrete(self, name: str, probabilities: np.ndarray) -> Family:
+        """The family of a discrete variable from the probabilities of its states."""
+        family = FOR_DOMAIN[self.model.randoms[name].domain.kind]
+        assert issubclass(family, DiscreteFamily)
+        return family.from_logits(np.log(np.maximum(probabilities, 1e-300)))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    # predictions ------------------------------------------------------------------------------------------------------
+
+    def predict(
+        self, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None, new: Collection[str] | None = None
+    ) -> dict[str, Marginal]:
+        """Predictive marginals for new inputs, mixed over the draws: `data`, `sizes` and `new` as in
+        `Posterior.predict`.
+
+        Returns marginals by name. Errors as there.
+        """
+        data = named(data)
+        binding, fresh = asked_for(self, data, plate_sizes(sizes), new)
+        nodes = {**self.model.randoms, **self.model.lets}
+
+        def stays(node: Expr) -> bool:
+            return not fresh & {plate.name for plate in node.plates}
+
+        kept = {name for name in (*self.draws, *self._states) if stays(nodes[name])}
+        changed = changed_variables(self.model, nodes, fresh, frozenset(data), dict.fromkeys(kept))
+        wanted = tuple(name for name in changed if name in set(self))
+        seen = {name: array for name, array in self.observed.items() if stays(nodes[name]) and name not in changed}
+        found = self._mixed(wanted, binding.sizes, {**_dense(binding.inputs), **seen}, kept)
+        return {name: Marginal(family, name) for name, family in found.items()}
+
+    @property
+    def _data(self) -> dict[str, np.ndarray]:
+        """Inputs, and what was observed without gaps."""
+        known = {name: array for name, array in self.observed.items() if name not in self.binding.missing}
+        return {**_dense(self.binding.inputs), **known}
+
+    def _mixed(
+        self, names: tuple[str, ...], sizes: Mapping[str, int], data: Mapping[str, np.ndarray], kept: Any = None
+    ) -> dict[str, Family]:
+        """The laws of variables given each of some draws, mixed; of the draws only the variables in `kept`."""
+        plan = dataclasses.replace(self.graph, joints=())
+        chosen = self._chosen
+        values = {name: a[chosen] for name, a in self.draws.items() if kept is None or name in kept}
+        states = {name: a[chosen] for name, a in self._states.items() if kept is None or name in kept}
+        with jax.enable_x64(True):
+            given = {name: self._discrete(name, p) for name, p in states.items()}
+
+            def law(values: Any, given: Any, data: Any) -> dict[str, Family]:
+                return marginals(plan, names, dict(sizes), {**data, **values}, given)
+
+            mapped = compiled("mixture of laws", (object(),), jax.vmap(law, in_axes=(0, 0, None)))
+            found = mapped(values, given, dict(data))
+            found = jax.tree.map(np.asarray, found)
+        share = np.full(len(chosen), 1.0 / len(chosen))
+        return {name: GridMixture(family, share) for name, family in found.items()}
+
+    @cached_property
+    def _chosen(self) -> np.ndarray:
+        """Draws that stand for all, each as often as its weight says."""
+        levels = (np.arange(MIXED) + 0.5) / MIXED
+        shuffled = np.random.default_rng(0).permutation(len(self.weights))
+        cumulative = np.cumsum(self.weights[shuffled])
+        return shuffled[np.minimum(np.searchsorted(cumulative, levels), len(shuffled) - 1)]
+
+    # how it went ------------------------------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """The logarithm of the mean weight; `error` is its standard error."""
+        return self._found.log_total
+
+    @property
+    def error(self) -> float:
+        """The standard error of `log_evidence`."""
+        return self._found.error
+
+    @property
+    def effective(self) -> float:
+        """How many independent draws the weighted ones are worth."""
+        return self._found.weighted.effective
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """log evidence by factor of the beliefs; what the draws add to it is called "draws"."""
+        parts = self.plain.evidence
+        return {**parts, "draws": self.log_evidence - sum(parts.values())}
+
+    @property
+    def code(self) -> str:
+        """converged: weighted draws are told to be unusable before they are an answer."""
+        return "converged"
+
+    @property
+    def iterations(self) -> int:
+        """Number of sweeps of the beliefs that the draws started from."""
+        return self.plain.iterations
+
+    @property
+    def trace(self) -> Trace:
+        """Evidence and residual by sweep of the beliefs that the draws started from."""
+        return self.plain.trace
+
+    @property
+    def restarts(self) -> np.ndarray:
+        """The log evidence: draws have no restarts."""
+        return np.array([self.log_evidence])
+
+    @property
+    def floored(self) -> dict[str, int]:
+        """As of the beliefs that the draws started from."""
+        return self.plain.floored
+
+    @property
+    def timing(self) -> Timing | None:
+        """That of the beliefs that the draws started from."""
+        return self.plain.timing
+
+    @property
+    def diagnosis(self) -> str:
+        """One sentence on the draws."""
+        return (
+            f"Weighted draws of the joint density, {len(self.weights)} worth {self.effective:.0f} independent ones "
+            f"(Pareto k {self._found.weighted.k:.2f}), stand in for beliefs that were off; estimated error of the log "
+            f"evidence {self.error:.1g}."
+        )
+
+    def explain(self) -> str:
+        """What the compiler chose for the beliefs that the draws started from, and how these were corrected."""
+        return explain_plan(self.graph, self.plain.evidence) + "\n" + self.plain.diagnosis + "\n" + self.diagnosis
+
+    @property
+    def verdict(self) -> Verdict:
+        """good, with what the draws are worth; after `trust()` what that has found."""
+        if self._trust is not None:
+            return verdict_on(self, self._trust)
+        return Verdict("good", f"weighted draws of the joint density, worth {self.effective:.0f} independent ones.")
+
+    def trust(self, *, seed: int = 0) -> Trust:
+        """How far to trust these draws, against others from another seed: see `Posterior.trust`."""
+        return self._keep(trust(self, None, seed=seed + 2, start=self.plain))
+
+    loo = refused("loo()", f"needs the cavities of beliefs, and {_DRAWN} Ask that: posterior.plain.loo().")
+    evidence_gradient = refused(
+        "evidence_gradient()", f"is that of a fixed point, and {_DRAWN} Ask that: posterior.plain.evidence_gradient()."
+    )
+    save = refused(
+        "save()", f"writes one belief for each variable, and {_DRAWN} Save that: posterior.plain.save(path)."
+    )
+    naturals_of = refused("naturals_of()", f"reads one belief, and {_DRAWN}")
+    prior_naturals = refused("prior_naturals()", f"reads one belief, and {_DRAWN}")
+    carried = refused_property("carried", f"holds one belief for each variable, and {_DRAWN} Carry that over.")
+    contribution = refused_property("contribution", f"divides one belief by its prior, and {_DRAWN} Take that.")
+    __add__ = refused("posterior + contribution", f"multiplies one belief, and {_DRAWN} Add to that.")
+    __sub__ = refused("posterior - contribution", f"divides one belief, and {_DRAWN} Subtract from that.")
+
+    def __repr__(self) -> str:
+        return f"<Posterior of {self.model.name!r} by weighted draws: {', '.join(self)}; {self.diagnosis}>"
+
+
+def _dense(inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {name: array.toarray() if is_sparse(array) else array for name, array in inputs.items()}

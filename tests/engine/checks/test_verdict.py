@@ -1,0 +1,130 @@
+"""The verdict that comes unasked: right on what is exact, alarmed by what is wrong, with advice that can be taken."""
+
+import numpy as np
+import pytest
+
+import cavity as cv
+from cavity.engine.answers.verdict import LEVELS
+from cavity.engine.checks.remedies import remedy
+
+
+def conjugate():
+    m = cv.Model("coin")
+    p = m.random("p", cv.beta(1.0, 1.0))
+    m.random("y", cv.bernoulli(p), plates=m.plate("n"))
+    return m, {"y": np.array([True, False, True])}
+
+
+def regression():
+    m = cv.Model("line")
+    x = m.input("x", cv.vector(2), plates=m.plate("n"))
+    w = m.random("w", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)))
+    m.random("y", cv.gaussian(cv.dot(w, x), variance=1.0))
+    return m, {"x": np.array([[1.0, 2.0], [0.0, 1.0]]), "y": [1.0, 2.0]}
+
+
+def interval():
+    """EP's mean and variance of one sharp interval are exact."""
+    m = cv.Model("interval")
+    x = m.random("x", cv.gaussian(0.0, variance=1.0))
+    m.random("inside", cv.between(x, 0.2, 1.0))
+    return m, {"inside": True}
+
+
+def correlated():
+    m = cv.Model("sum")
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a + b, variance=0.1))
+    return m, {"y": 1.0}
+
+
+def two_explanations():
+    """A selector that is taken apart from the two means that it chooses between."""
+    m = cv.Model("two explanations")
+    which = m.random("which", cv.bernoulli(0.5))
+    a, b = m.random("a", cv.gaussian(0.0, variance=4.0)), m.random("b", cv.gaussian(0.0, variance=4.0))
+    m.random("y", cv.switch(which, cv.gaussian(a, variance=1.0), cv.gaussian(b, variance=4.0)), plates=m.plate("n"))
+    return m, {"y": np.array([1.0, 3.0, -0.5])}
+
+
+@pytest.mark.parametrize("build", [conjugate, regression, interval])
+def test_what_is_exact_is_said_to_be_at_no_cost(build):
+    posterior = cv.infer(*build())
+    assert posterior.verdict.sentence == "good: exact."
+    assert posterior.verdict.ok
+    assert posterior._trust is None  # nothing was compared
+    assert repr(posterior).endswith("good: exact>")
+    assert "\nverdict: good: exact." in posterior.summary()
+
+
+def test_a_sharp_interval_is_compared_by_draws_not_by_curvature():
+    found = cv.infer(*interval()).trust()
+    assert found.level == "good"
+    assert {finding.witness for finding in found.findings} == {"weighted draws"}
+
+
+def test_a_mean_field_is_told_of():
+    posterior = cv.infer(*correlated(), method="vmp")
+    verdict = posterior.verdict
+    assert verdict.level == "poor"
+    assert not verdict.ok
+    assert "'a' (sds 0.4" in verdict.sentence
+    assert "leave method= out" in verdict.sentence
+    assert "verdict: poor: 'a'" in posterior.summary()
+    assert repr(posterior).endswith("; poor>")
+
+
+def exact_choice(y):
+    """P(which) of `two_explanations`: the means integrated out."""
+
+    def log_density(variance):
+        covariance = variance * np.eye(len(y)) + 4.0
+        return -0.5 * (np.linalg.slogdet(covariance)[1] + y @ np.linalg.solve(covariance, y))
+
+    return 1.0 / (1.0 + np.exp(log_density(4.0) - log_density(1.0)))
+
+
+def test_a_selector_that_was_summed_out_is_compared():
+    model, data = two_explanations()
+    posterior = cv.infer(model, data, accuracy="fast")
+    exact = exact_choice(data["y"])
+    off = abs(float(posterior["which"].mean) - exact)
+    assert off > 0.1  # else the test shows nothing
+    finding = next(f for f in posterior.trust().findings if f.name == "which")
+    assert finding.discrete
+    assert finding.level == "poor"
+    np.testing.assert_allclose(finding.shift, off, atol=0.05)
+    right = cv.infer(model, data, integrate=["which"])
+    np.testing.assert_allclose(float(right["which"].mean), exact, atol=1e-6)
+    assert right.verdict.sentence == "good: exact at every point of a grid over which."
+
+
+@pytest.mark.parametrize(
+    ("build", "options"), [(two_explanations, {"accuracy": "fast"}), (correlated, {"method": "vmp"})]
+)
+def test_advice_can_be_taken_and_helps(build, options):
+    model, data = build()
+    posterior = cv.infer(model, data, **options)
+    advice = remedy(posterior)
+    if "integrate=" in advice:
+        names = advice.split("integrate=[")[1].split("]")[0].replace("'", "").split(", ")
+        better = cv.infer(model, data, integrate=names)
+    else:
+        assert "leave method= out" in advice
+        better = cv.infer(model, data)
+    assert LEVELS.index(better.verdict.level) < LEVELS.index(posterior.verdict.level)
+
+
+def test_classes_that_are_all_alike_are_named():
+    m = cv.Model("two topics")
+    k, n = m.plate("k", 2), m.plate("n")
+    chances = m.random("chances", cv.dirichlet(np.ones(2)))
+    rate = m.random("rate", cv.beta(1.0, 1.0), plates=k)
+    z = m.random("z", cv.categorical(chances), plates=n)
+    m.random("y", cv.bernoulli(rate[z]))
+    posterior = cv.infer(m, {"y": np.arange(12) % 3 == 0}, accuracy="fast")
+    if np.ptp(posterior["z"].mean) < 1e-6:
+        assert posterior.verdict.level == "poor"
+        assert "All classes of 'z' are alike" in posterior.verdict.sentence
+    else:  # a start that tells them apart
+        assert "alike" not in posterior.verdict.sentence
