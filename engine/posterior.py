@@ -18,7 +18,7 @@ from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
-from .answers.next_prior import Beliefs, Contribution
+from .answers.next_prior import Beliefs, Contribution, Naturals, Part
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
@@ -125,7 +125,15 @@ class Posterior(Outcome, AnyPosterior):
         Raises UnsupportedError where the prior of one is random and was not given with `prior=`. Source:
         minka2001thesis.
         """
-        return next_prior.contribution(self)
+        return next_prior.contribution(self.machine, self.arrays, self.carried)
+
+    @property
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError as there.
+        """
+        return next_prior.baseline(self.machine, self.arrays, self.carried)
 
     def __add__(self, other: Contribution) -> Beliefs:
         return self.carried + other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import final
 
 import jax
@@ -13,11 +14,12 @@ from jaxtyping import PyTree
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
-from ...factors.families import Family
-from ...factors.families.base import Levels
+from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
+from ...factors.families.base import Levels, Naturals
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
 from .cases import Projected
+from .shown import Shown
 
 _BISECTIONS = 80
 IMPOSSIBLE = 1e-6  # together: what no number of an answer shows
@@ -62,6 +64,42 @@ class GridMixture(Family):
         means = self.components.mean()
         return self._average(self.components.variance() + (means - self._average(means)) ** 2)
 
+    @property
+    def covariance(self) -> Callable[[], Array]:
+        """Cov x of vectors; AttributeError for components that have none."""
+        own: PyTree = self.components
+        within = own.covariance
+
+        def covariance() -> Array:
+            means = own.mean()
+            gap = means - self._average(means)
+            return self._average(within() + gap[..., :, None] * gap[..., None, :])
+
+        return covariance
+
+    @property
+    def probability(self) -> Array:
+        """That of the components; AttributeError where they tell of none."""
+        own: PyTree = self.components
+        return self._average(own.probability)
+
+    def counting(self) -> GridMixture:
+        """The mixture without components that have no statistics, where these are all but impossible."""
+        stats = _statistics(self.components)
+        size = len(self.weights)
+        finite = np.all([np.isfinite(np.asarray(s).reshape(size, -1)).all(axis=1) for s in stats], axis=0)
+        if finite.all() or not np.sum(np.asarray(self.weights)[~finite]) < IMPOSSIBLE:
+            return self
+        weights = np.asarray(self.weights)[finite]
+        return GridMixture(jax.tree.map(lambda leaf: leaf[finite], self.components), weights / weights.sum())
+
+    def projection(self) -> ExponentialFamily:
+        """The member of the components' family with the mixture's expected statistics."""
+        with jax.enable_x64(True):
+            known = self.counting()
+            mean = [np.tensordot(known.weights, np.asarray(s), axes=1) for s in _statistics(known.components)]
+            return jax.tree.map(np.asarray, _exponential(self.components).from_stats(tuple(mean)))
+
     def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
@@ -91,6 +129,17 @@ class GridMixture(Family):
             shape = components.mean().shape[1:]
             target = jnp.asarray(level.reshape(level.shape + (1,) * len(shape)))
             return np.asarray(_quantile(components, self.weights, target, level.shape + shape))
+
+
+def _exponential(family: Family) -> type[ExponentialFamily]:
+    """The family that messages about such a variable belong to."""
+    stand_in = family.stand_in() if isinstance(family, Shown) else family
+    assert isinstance(stand_in, ExponentialFamily)
+    return type(stand_in)
+
+
+def _statistics(components: PyTree) -> Naturals:
+    return components.expected_stats()
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -128,6 +177,14 @@ class OnGrid(Family):
 
     def variance(self) -> Array:
         return jnp.dot(self.weights, (self._values() - self.mean()) ** 2)
+
+    def projection(self) -> ExponentialFamily:
+        """The member of the domain's family with the expected statistics of the grid."""
+        with jax.enable_x64(True):
+            family = FOR_DOMAIN[self.kind]
+            stats = family.stats_of(self._values())
+            mean = tuple(jnp.asarray(np.tensordot(self.weights, np.asarray(s), axes=1)) for s in stats)
+            return jax.tree.map(np.asarray, family.from_stats(mean))
 
     def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}

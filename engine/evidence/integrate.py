@@ -26,7 +26,7 @@ from .conditionals import Conditionals
 from .cost import affordable
 from .grid import BEST, GOOD, STEPS, Accuracy, Grid, explore, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
-from .integrated import Integrated
+from .integrated import Integrated, Mixture
 
 MOST = max(STEPS)  # continuous scalars
 
@@ -79,6 +79,12 @@ def _explored(
     program: Program, data: Mapping[str, Any], names: Sequence[str], seed: int, accuracy: Accuracy, plain: Plain
 ) -> Integrated | None:
     conditionals = Conditionals(program, data, names, seed, plain)
+    with conditionals.watcher:
+        return _on_grid(conditionals, accuracy)
+
+
+def _on_grid(conditionals: Conditionals, accuracy: Accuracy) -> Integrated | None:
+    """The mixture over all states of the discrete scalars and a grid of the others; None where no grid holds them."""
     states = conditionals.states()
     if states is None:
         return None
@@ -122,10 +128,8 @@ def _mixture(conditionals: Conditionals, grid: Grid, accuracy: Accuracy) -> Inte
         name: _states(column, weights, kind) if k < conditionals.discrete else OnGrid(column, weights, width, kind)
         for k, (name, kind, column, width) in enumerate(columns)
     }
-    bindings = [
-        conditionals.binding_at({name: array[k] for name, array in values.items()}) for k in range(len(weights))
-    ]
-    return Integrated(conditionals, bindings, conditionals.at(points), families, weights, grid)
+    mixture = Mixture(values, conditionals.at(points), families, weights, grid.error, grid.log_total())
+    return Integrated(conditionals, mixture)
 
 
 def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], kind: str) -> Family:

@@ -31,6 +31,7 @@ from ...factors.families import ExponentialFamily, Family
 from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
+from ..support.concrete import is_traced
 from ..values.instances import count, one_to_one
 from ..values.plated import Placed
 from . import clouds
@@ -191,7 +192,8 @@ def _by_meeting(reader: Reader, parts: Parts, built: list[Built], function: OfCl
 
 def check_finite(node: Let, family: Family) -> None:
     """Raises UnsupportedError for an expression without a mean."""
-    if not bool(jnp.all(jnp.isfinite(family.mean()))):
+    mean = family.mean()
+    if not is_traced(mean) and not bool(jnp.all(jnp.isfinite(mean))):
         raise UnsupportedError(
             f"The marginal of '{node.name}' = {node.expression} has no finite mean and variance under the beliefs of "
             "its variables: it divides by what may be zero, or grows too fast. Read the marginals of the variables, or "

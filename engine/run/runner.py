@@ -72,10 +72,14 @@ class Runner:
         """Inferences with stacked data: the outputs, stacked."""
         return self.many_values({}, data, seed)
 
-    def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
-        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
-        with Progress(False) as watcher:
-            outputs, _ = self._run((values, data, key_of(seed)), watcher, many=True)
+    def many_values(self, data: Data, values: Data, seed: object, watcher: Progress | None = None) -> Outputs:
+        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked.
+
+        `watcher` watches several such calls and shows what it is wanted to.
+        """
+        watcher = Progress(False) if watcher is None else watcher
+        with watcher.sweeping():
+            outputs, watcher.interpreted = self._run((values, data, key_of(seed)), watcher, many=True)
         return jax.tree.map(np.asarray, outputs)
 
     def form(self, data: Data) -> PyTree[jax.ShapeDtypeStruct]:

@@ -27,6 +27,7 @@ from ..interpret.work import Meter, Spent, expected
 from . import on_disk
 from .cache import Recent
 from .compiler_options import machine_code
+from .concrete import is_traced
 
 if TYPE_CHECKING:
     from ..interpret.interpreter import ByNumpy
@@ -180,10 +181,18 @@ def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
 
 
 def compiled(what: str, structure: tuple[Any, ...], own: Call) -> Call:
-    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`."""
+    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`.
+
+    Within what JAX traces or maps it becomes a part of that.
+    """
     kept: Recent[Function] = Recent(SHAPES)
 
+    mapped = jax.jit(own)
+
     def call(*arguments: Any) -> Any:
+        if is_traced(arguments):
+            return mapped(*arguments)
+
         def make() -> Function:
             return function(what, structure, arguments, lambda: (jax.jit(own).trace(*arguments), None))
 
