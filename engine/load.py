@@ -262,7 +262,8 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
         machine, run = program.machine_and_runner(binding, binding.inputs, given)
     arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
     outputs = _outputs(reader, where, machine, program.options, arrays)
-    return program.posterior(machine, arrays, binding, Result(outputs, run.settings, _timing(reader.meta)))
+    result = Result(outputs, run.settings, _timing(reader.meta), reader.meta.get("remark", ""))
+    return program.posterior(machine, arrays, binding, result)
 
 
 def _integrated(reader: _Reader, model: Model, where: str) -> Integrated:

@@ -5,9 +5,10 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -87,6 +88,11 @@ class Posterior(Outcome, AnyPosterior):
     lower bound where all factors are VMP with exact or bounding operators. `converged`, `diagnosis` and `trace` tell
     how the run went.
     """
+
+    def remarked(self, remark: str) -> Self:
+        """The same posterior, whose diagnosis ends with `remark`: what was not done, and how to ask for it."""
+        result = dataclasses.replace(self.result, remark=remark)
+        return type(self)(self.request, self.machine, self.arrays, self.binding, result, self.predictors)
 
     def predict(
         self,

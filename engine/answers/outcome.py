@@ -104,7 +104,8 @@ class Outcome(Inferred):
     @property
     def diagnosis(self) -> str:
         """One sentence on how the run ended and what to do."""
-        return diagnosis(self.result, self.code)
+        remark = self.result.remark
+        return diagnosis(self.result, self.code) + (f" {remark}" if remark else "")
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import inverted
@@ -116,10 +117,15 @@ class GridMixture(Family):
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the components, chosen anew for every draw of the whole variable."""
         which, inner = jax.random.split(key)
-        chosen = jax.random.choice(which, len(self.weights), shape, p=self.weights)
-        draws = jax.vmap(lambda component: component.sample(inner, shape))(self.components)
-        index = jnp.reshape(chosen, (1, *shape, *(1,) * (draws.ndim - 1 - len(shape))))
-        return jnp.take_along_axis(draws, index, axis=0)[0]
+        number = math.prod(shape)
+        chosen = jax.random.choice(which, len(self.weights), (number,), p=self.weights)
+        draws = self.draws_at(chosen, inner)
+        return draws.reshape((*shape, *draws.shape[1:]))
+
+    def draws_at(self, chosen: Int[Array, " draws"], key: Key) -> Array:
+        """One draw of each of the chosen components."""
+        components: PyTree = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], self.components)
+        return jax.vmap(lambda component, own: component.sample(own))(components, jax.random.split(key, len(chosen)))
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """By bisection of the mixed distribution function."""
@@ -214,4 +220,11 @@ class OnGrid(Family):
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
         chosen = jax.random.choice(which, self._centres(), shape, p=self.weights)
-        return FROM_REAL[self.kind](chosen + self.width * jax.random.normal(inner, shape, chosen.dtype))
+        return self._spread(chosen, inner)
+
+    def draws_at(self, chosen: Int[Array, " draws"], key: Key) -> Array:
+        """One draw of the cell around each of the chosen points."""
+        return self._spread(self._centres()[chosen], key)
+
+    def _spread(self, centres: Array, key: Key) -> Array:
+        return FROM_REAL[self.kind](centres + self.width * jax.random.normal(key, centres.shape, centres.dtype))

@@ -15,6 +15,7 @@ from ...compiler.explain import explain_plan
 from ...compiler.passes.given import Part
 from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
 from ..answers import next_prior
+from ..answers.arviz import ArvizData, as_arviz, groups
 from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.outcome import CODES
@@ -64,6 +65,7 @@ class Integrated(AnyPosterior):
         super().__init__(whole.request, conditionals.machine, conditionals.plain_arrays, conditionals.plain_binding)
         self._of, self.mixture = conditionals, mixture
         self.weights, self.error, self._grid = mixture.weights, mixture.error, mixture.families
+        self._mixtures: dict[str, GridMixture] = {}
 
     @property
     def plain(self) -> Posterior:
@@ -97,13 +99,24 @@ class Integrated(AnyPosterior):
     def _marginal(self, name: str) -> Marginal:
         if name in self._grid:
             return Marginal(self._grid[name], name)
-        if name in self._stacked and not self.heaviest.shows_more(name):
+        if self._is_belief(name):
             return Marginal(self._mixed(self._stacked[name]), name)
         alone = self.heaviest[name]
         if isinstance(alone.family, Point):
             return Marginal(alone.family, name)
-        stacked = self.conditionals.every(lambda posterior: posterior[name].family)
-        return Marginal(self._mixed(stacked), name, alone.note)
+        return Marginal(self._mixed(self.mixture_of(name).components), name, alone.note)
+
+    def mixture_of(self, name: str) -> GridMixture:
+        """The marginals of a variable or a named expression at all points, and their weights."""
+        if name not in self._mixtures:
+            belief = self._is_belief(name)
+            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].family)
+            self._mixtures[name] = GridMixture(stacked, self.weights)
+        return self._mixtures[name]
+
+    def _is_belief(self, name: str) -> bool:
+        """Whether a marginal at a point is a belief as it is."""
+        return name in self._stacked and not self.heaviest.shows_more(name)
 
     def _mixed(self, stacked: Family) -> Family:
         """The mixture of the families at all points; of finitely many values it is one of their own kind."""
@@ -243,6 +256,17 @@ class Integrated(AnyPosterior):
         self.heaviest.evidence_gradient(*names)  # refuses what has none
         parts = self.conditionals.every(lambda posterior: posterior.evidence_gradient(*names))
         return {name: np.tensordot(self.weights, part, axes=1) for name, part in parts.items()}
+
+    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
+        """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.
+
+        Each is of a point of the grid, then of the beliefs there, so that it has the dependences that the integrated
+        parameters make; members of a joint belief are drawn together. What is named by `m.let` is drawn from its
+        marginal at the point.
+        """
+        from .joint_draws import NOTE, joint_draws
+
+        return as_arviz(*groups(self, draws, seed, joint_draws), NOTE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior, with all points of the grid, to a file that `cv.load(path, model)` reads.

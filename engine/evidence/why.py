@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ...compiler.answers import answers
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
@@ -17,7 +19,9 @@ def integration_in_words(
     `program` is that of the single inference, of the data in `binding`; `given` is the plan at a point, where the
     scalars called `names` are data.
     """
-    left = {reason for answer in answers(given) for reason in answer.reasons}
+    at_point = answers(given)
+    left = {reason for answer in at_point for reason in answer.reasons}
+    exact = not left and not any(answer.moments for answer in at_point)
     removed = dict.fromkeys(
         reason for answer in answers(program.plan_given((), binding)) for reason in answer.reasons if reason not in left
     )
@@ -27,7 +31,7 @@ def integration_in_words(
         [
             f"integrated over a grid{many}: {', '.join(names)}{why}",
             f"    at every point {_are(names)} data, and all lines above hold there"
-            + ("" if left else ": the mixture of exact answers is as exact as the grid"),
+            + (": the mixture of exact answers is as exact as the grid" if exact else ""),
             f"    expected to take {of_integration(program, binding, names):.2g} s of computing: accuracy='default' "
             "integrates what takes no more than effort= (1 unless asked for), accuracy='fast' is the single inference",
         ]
@@ -37,13 +41,15 @@ def integration_in_words(
 def too_costly(program: Program, binding: Binding, names: tuple[str, ...], effort: float) -> str:
     """What is said of a single inference where an integration is expected to cost more than it may."""
     cost = of_integration(program, binding, names)
+    unit = 10.0 ** (math.floor(math.log10(cost)) - 1)
+    enough = math.ceil(cost / unit) * unit
     return (
         f"{', '.join(names)} would be integrated, but that is expected to take {cost:.2g} s of computing, more than "
-        f"effort={effort:g}. For answers that are nearer to exact give effort={cost:.1g} or accuracy='best'."
+        f"effort={effort:g}. For answers that are nearer to exact give effort={enough:.2g} or accuracy='best'."
     )
 
 
-def no_single_peak(names: tuple[str, ...]) -> str:
+def no_grid(names: tuple[str, ...]) -> str:
     """What is said of a single inference where no grid holds the scalars."""
     return (
         f"{', '.join(names)} would be integrated, but no grid can hold the evidence as a function of that: it has no "

@@ -142,4 +142,5 @@ class Description(TypedDict):
     diagnosis: str
     explanation: str
     timing: NotRequired[list[float] | None]  # as `Timing`; files of earlier versions have none
+    remark: NotRequired[str]  # of `Result`
     integration: NotRequired[IntegrationEntry | None]

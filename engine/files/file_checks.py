@@ -116,9 +116,10 @@ def check_description(meta: Description, array: Callable[[int], np.ndarray]) -> 
     without = meta["without_family"]
     if not isinstance(without, Mapping) or not all(isinstance(reason, str) for reason in without.values()):
         raise ValueError("its reasons for variables without a family are none")
-    for name in ("name", "diagnosis", "explanation", "model", "code"):
-        if not isinstance(meta[name], str):
-            raise ValueError(f"its {name} is {meta[name]!r}, which is no text")
+    texts = {name: meta[name] for name in ("name", "diagnosis", "explanation", "model", "code")}
+    for name, text in {**texts, "remark": meta.get("remark", "")}.items():
+        if not isinstance(text, str):
+            raise ValueError(f"its {name} is {text!r}, which is no text")
 
 
 def _is_number(value: object) -> bool:

@@ -152,6 +152,7 @@ def _describe(posterior: Posterior | Integrated, writer: _Writer) -> Description
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
+        "remark": "" if integrated else posterior.result.remark,
         "integration": _integration(posterior, writer) if integrated else None,
     }
 
