@@ -5,9 +5,10 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
-from .answers.next_prior import Beliefs, Contribution
+from .answers.next_prior import Beliefs, Contribution, Naturals, Part
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
@@ -111,6 +112,11 @@ class Posterior(Outcome, AnyPosterior):
     how the run went.
     """
 
+    def remarked(self, remark: str) -> Self:
+        """The same posterior, whose diagnosis ends with `remark`: what was not done, and how to ask for it."""
+        result = dataclasses.replace(self.result, remark=remark)
+        return type(self)(self.request, self.machine, self.arrays, self.binding, result, self.predictors)
+
     def predict(
         self,
         data: UserData,
@@ -148,7 +154,15 @@ class Posterior(Outcome, AnyPosterior):
         Raises UnsupportedError where the prior of one is random and was not given with `prior=`. Source:
         minka2001thesis.
         """
-        return next_prior.contribution(self)
+        return next_prior.contribution(self.machine, self.arrays, self.carried)
+
+    @property
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError as there.
+        """
+        return next_prior.baseline(self.machine, self.arrays, self.carried)
 
     def __add__(self, other: Contribution) -> Beliefs:
         return self.carried + other

@@ -28,6 +28,7 @@ from ..run.progress import Timing
 from ..run.result import Result
 from ..run.trace import Trace
 from ..support import asked_families as asked
+from ..support.concrete import as_numpy
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
@@ -37,6 +38,8 @@ from .integrated_out import recover
 from .marginal import Marginal
 from .predict_rows import Predictors, predictions
 from .predictive import forward
+
+CODES = ("converged", "slow", "oscillating", "diverged", "running", "contradiction")  # by number, from best to worst
 
 
 class Outcome(Inferred):
@@ -74,9 +77,7 @@ class Outcome(Inferred):
     @property
     def code(self) -> str:
         """converged, slow, oscillating, diverged or contradiction."""
-        return ("converged", "slow", "oscillating", "diverged", "running", "contradiction")[
-            int(self.result.number("code"))
-        ]
+        return CODES[int(self.result.number("code"))]
 
     @property
     def iterations(self) -> int:
@@ -104,7 +105,8 @@ class Outcome(Inferred):
     @property
     def diagnosis(self) -> str:
         """One sentence on how the run ended and what to do."""
-        return diagnosis(self.result, self.code)
+        remark = self.result.remark
+        return diagnosis(self.result, self.code) + (f" {remark}" if remark else "")
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
@@ -162,10 +164,12 @@ class Outcome(Inferred):
 
     def _shown(self, name: str) -> Family:
         """The marginal of a variable with a belief: the belief itself but for counts (see `exact_counts.py`)."""
-        graph, belief = self.graph, self.families[name]
-        if name in graph.partly or not _is_count(graph.latent.get(name)):
-            return belief
-        return exact_counts.shown(name, belief, self._run(self.families))
+        belief = self.families[name]
+        return exact_counts.shown(name, belief, self._run(self.families)) if self.shows_more(name) else belief
+
+    def shows_more(self, name: str) -> bool:
+        """Whether the marginal of a variable with a belief says more than that: of counts (see `exact_counts.py`)."""
+        return name not in self.graph.partly and _is_count(self.graph.latent.get(name))
 
     def _remarks(self, name: str) -> tuple[str, Shape | None]:
         """What stands between a marginal and the exact one, and what makes the distribution of an expression."""
@@ -202,7 +206,7 @@ class Outcome(Inferred):
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
         found: dict[str, Any] = {
-            name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
+            name: family_of(graph.latent[name]).from_naturals(as_numpy(tuple(naturals)))
             for name, naturals in beliefs.items()
         }
         with jax.enable_x64(True):
@@ -211,7 +215,7 @@ class Outcome(Inferred):
                 sizes = {name: self._machine.sizes[name] for name in sorted(plates)}
                 own = partial(member_families, joint, sizes=sizes)
                 members = self._machine.function("members", (joint,), own, (joint, sizes))(found[joint.variable.name])
-                found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
+                found |= as_numpy(members)
         return found
 
     @cached_property
@@ -255,7 +259,7 @@ class Outcome(Inferred):
         Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
         KeyError for a name without a belief of its own.
         """
-        return tuple(map(np.asarray, self.result.outputs["beliefs"][name]))
+        return as_numpy(tuple(self.result.outputs["beliefs"][name]))
 
 
 def _is_count(variable: Random | Let | None) -> bool:

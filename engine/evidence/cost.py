@@ -32,11 +32,16 @@ CUBE = 1e-9  # of three of them, in the algebra of a joint belief
 
 def affordable(program: Program, binding: Binding, names: tuple[str, ...], effort: float) -> bool:
     """Whether integrating the scalars called `names` is expected to take at most `effort` seconds."""
+    return of_integration(program, binding, names) <= effort
+
+
+def of_integration(program: Program, binding: Binding, names: tuple[str, ...]) -> float:
+    """The seconds that integrating the scalars called `names` is expected to take."""
     plan = program.plan_given(names, binding)
     nodes = program.model.randoms
     continuous = sum(not nodes[name].domain.is_discrete for name in names)
     states = math.prod(_states(program, binding, name) for name in names if nodes[name].domain.is_discrete)
-    return states * INFERENCES[not iterates(plan)][continuous] * seconds(plan, binding.sizes) <= effort
+    return states * INFERENCES[not iterates(plan)][continuous] * seconds(plan, binding.sizes)
 
 
 def iterates(plan: Plan) -> bool:

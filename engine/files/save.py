@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,14 +28,15 @@ from ...factors.conditional import Conditional
 from ...factors.conditionals import name_of
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.next_prior import baseline, carried
-from ..answers.outcome import Outcome
+from ..evidence.integrated import Integrated
 from ..options import Asked, Request
+from ..posterior import Posterior
 from .archive import write_archive
 from .description import (
     Description,
     FamilyEntry,
     FieldEntry,
+    IntegrationEntry,
     MemberEntry,
     MethodEntry,
     OneMethod,
@@ -43,7 +45,7 @@ from .description import (
     SparseEntry,
 )
 
-FORMAT, VERSION = "cavity posterior", 2
+FORMAT, VERSION = "cavity posterior", 3  # 3 has integrated posteriors; plain ones are written as 2
 
 
 class _Writer:
@@ -82,10 +84,12 @@ class _Writer:
             return {"formulas": value}
         if isinstance(value, tuple):
             return [self._field(name, part) for part in value]
+        if isinstance(value, str):
+            return {"kind": value}
         return self.family(value) if isinstance(value, Family) else self.put(value)
 
 
-def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
+def save(posterior: Posterior | Integrated, path: str | os.PathLike[str]) -> None:
     """Writes `posterior` to the file `path`, which is replaced as a whole or not at all. See `load`."""
     writer = _Writer()
     meta = _describe(posterior, writer)
@@ -93,11 +97,13 @@ def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
     write_archive(path, text, writer.arrays)
 
 
-def _describe(posterior: Outcome, writer: _Writer) -> Description:
+def _describe(posterior: Posterior | Integrated, writer: _Writer) -> Description:
     binding, model = posterior.binding, posterior.model
-    beliefs, parts = carried(posterior), posterior.graph.given_parts
+    beliefs, parts = posterior.carried, posterior.graph.given_parts
+    integrated = isinstance(posterior, Integrated)
+    outputs = posterior.mixture.outputs if integrated else posterior.result.outputs
     given = [key for part in parts for key in given_names(model, part)]
-    leaves = jax.tree_util.tree_flatten_with_path(posterior.result.outputs)[0]
+    leaves = jax.tree_util.tree_flatten_with_path(outputs)[0]
     families, without = {}, {}
     for name in posterior:
         try:
@@ -107,13 +113,13 @@ def _describe(posterior: Outcome, writer: _Writer) -> Description:
     try:
         priors: list[PriorEntry] | str = [
             {"part": part, "naturals": [writer.put(n) for n in naturals]}
-            for part, naturals in baseline(posterior, beliefs).items()
+            for part, naturals in posterior.baseline.items()
         ]
     except UnsupportedError as problem:
         priors = str(problem)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if integrated else 2,
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
@@ -146,6 +152,19 @@ def _describe(posterior: Outcome, writer: _Writer) -> Description:
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
+        "remark": "" if integrated else posterior.result.remark,
+        "integration": _integration(posterior, writer) if integrated else None,
+    }
+
+
+def _integration(posterior: Integrated, writer: _Writer) -> IntegrationEntry:
+    mixture = posterior.mixture
+    return {
+        "seed": operator.index(posterior.seed),
+        "values": writer.named(mixture.values),
+        "weights": writer.put(mixture.weights),
+        "error": writer.put(mixture.error),
+        "families": {name: writer.family(family) for name, family in mixture.families.items()},
     }
 
 

@@ -72,13 +72,17 @@ class Runner:
         """Inferences with stacked data: the outputs, stacked."""
         return self.many_values({}, data, seed)
 
-    def many_values(self, data: Data, values: Data, seed: object, calls: int = 1) -> Outputs:
+    def many_values(
+        self, data: Data, values: Data, seed: object, calls: int = 1, watcher: Progress | None = None
+    ) -> Outputs:
         """Inferences that differ in `values` alone, which are stacked: the outputs, stacked.
 
-        About so many `calls` will be made for one answer, which decides who runs them.
+        About so many `calls` will be made for one answer, which decides who runs them; `watcher` watches several of
+        them and shows what it is wanted to.
         """
-        with Progress(False) as watcher:
-            outputs, _ = self._run((values, data, key_of(seed)), watcher, many=True, calls=calls)
+        watcher = Progress(False) if watcher is None else watcher
+        with watcher.sweeping():
+            outputs, watcher.interpreted = self._run((values, data, key_of(seed)), watcher, many=True, calls=calls)
         return jax.tree.map(np.asarray, outputs)
 
     def form(self, data: Data) -> PyTree[jax.ShapeDtypeStruct]:

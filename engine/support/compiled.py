@@ -26,6 +26,7 @@ from ..interpret.work import Meter, Spent, expected
 from . import executables, on_disk
 from .cache import Recent
 from .compiler_options import machine_code
+from .concrete import is_traced
 from .known import Known, by_numpy, read
 
 if TYPE_CHECKING:
@@ -181,12 +182,20 @@ def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
 
 
 def compiled(what: str, structure: tuple[Any, ...], own: Call) -> Call:
-    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`."""
+    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`.
+
+    Within what JAX traces or maps it becomes a part of that.
+    """
     kept: Recent[Function] = Recent(SHAPES)
 
+    mapped = jax.jit(own)
+
     def call(*arguments: Any) -> Any:
+        if is_traced(arguments):
+            return mapped(*arguments)
+
         def trace() -> tuple[jax.stages.Traced, None]:
-            return jax.jit(own).trace(*arguments), None
+            return mapped.trace(*arguments), None
 
         made = kept.get(types_of(arguments), lambda: function(what, structure, arguments, trace))
         return made.run(lambda run: run(*arguments), trace)
