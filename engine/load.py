@@ -36,7 +36,7 @@ from .evidence.conditionals import Conditionals
 from .evidence.hyperparameters import scalars_of
 from .evidence.integrated import Integrated, Mixture
 from .files.archive import DAMAGED, Archive, Foreign, opened
-from .files.description import Description, FamilyEntry, FieldEntry, MethodEntry, OneMethod
+from .files.description import Description, FamilyEntry, FieldEntry, IntegrationEntry, MethodEntry, OneMethod
 from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights
 from .files.save import FORMAT, VERSION, digest_of_constants
 from .files.saved_posterior import Saved
@@ -182,7 +182,10 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
             if model is None:
                 return _saved(reader)
             _check_model(reader.meta, model, where)
-            return (_integrated if reader.meta.get("integration") else _posterior)(reader, model, where)
+            integration = reader.meta.get("integration")
+            if integration is None:
+                return _posterior(reader, model, where)
+            return _integrated(reader, model, where, integration)
     except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
         raise
     except Foreign:
@@ -266,9 +269,8 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     return program.posterior(machine, arrays, binding, result)
 
 
-def _integrated(reader: _Reader, model: Model, where: str) -> Integrated:
-    program, data, found = _program(reader, model), _data(reader), reader.meta["integration"]
-    assert found is not None
+def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEntry) -> Integrated:
+    program, data = _program(reader, model), _data(reader)
     values = {name: reader.array(number) for name, number in found["values"].items()}
     weights = reader.array(found["weights"])
     heavy = check_weights(weights)

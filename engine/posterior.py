@@ -5,10 +5,9 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -112,11 +111,6 @@ class Posterior(Outcome, AnyPosterior):
     how the run went.
     """
 
-    def remarked(self, remark: str) -> Self:
-        """The same posterior, whose diagnosis ends with `remark`: what was not done, and how to ask for it."""
-        result = dataclasses.replace(self.result, remark=remark)
-        return type(self)(self.request, self.machine, self.arrays, self.binding, result, self.predictors)
-
     def predict(
         self,
         data: UserData,
@@ -154,7 +148,7 @@ class Posterior(Outcome, AnyPosterior):
         Raises UnsupportedError where the prior of one is random and was not given with `prior=`. Source:
         minka2001thesis.
         """
-        return next_prior.contribution(self.machine, self.arrays, self.carried)
+        return next_prior.contribution(self)
 
     @property
     def baseline(self) -> dict[Part, Naturals]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -227,9 +228,10 @@ def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
     return {plate.name for node in nodes for plate in node.plates}
 
 
-def contribution(machine: Machine, arrays: Arrays, beliefs: Beliefs) -> Contribution:
+def contribution(posterior: Outcome) -> Contribution:
     """Naturals of the carried beliefs minus those of their priors."""
-    return beliefs.over(baseline(machine, arrays, beliefs))
+    beliefs = carried(posterior)
+    return beliefs.over(baseline(posterior.machine, posterior.arrays, beliefs))
 
 
 def baseline(machine: Machine, arrays: Arrays, beliefs: Beliefs) -> dict[Part, Naturals]:
@@ -350,7 +352,7 @@ def given_arrays(model: Model, families: Mapping[Part, ExponentialFamily]) -> di
     }
 
 
-def _stand_in(family: object) -> object:
+def _stand_in(family: Any) -> Any:  # whatever the user gave
     """The projection of a mixture over a grid on the family that messages belong to; anything else as it is."""
     return family.projection() if isinstance(family, (GridMixture, OnGrid)) else family
 

@@ -165,11 +165,8 @@ class Outcome(Inferred):
     def _shown(self, name: str) -> Family:
         """The marginal of a variable with a belief: the belief itself but for counts (see `exact_counts.py`)."""
         belief = self.families[name]
-        return exact_counts.shown(name, belief, self._run(self.families)) if self.shows_more(name) else belief
-
-    def shows_more(self, name: str) -> bool:
-        """Whether the marginal of a variable with a belief says more than that: of counts (see `exact_counts.py`)."""
-        return name not in self.graph.partly and _is_count(self.graph.latent.get(name))
+        more = exact_counts.says_more(self.graph, name)
+        return exact_counts.shown(name, belief, self._run(self.families)) if more else belief
 
     def _remarks(self, name: str) -> tuple[str, Shape | None]:
         """What stands between a marginal and the exact one, and what makes the distribution of an expression."""
@@ -189,7 +186,9 @@ class Outcome(Inferred):
         families = dict(self.families)
         for name in latent_names(self.graph, [node.expression]):
             own = self.graph.latent.get(name)
-            if name not in self.binding.observed and (name not in families or _is_count(own)):
+            if name not in self.binding.observed and (
+                name not in families or (own is not None and own.domain.is_count)
+            ):
                 families[name] = self[name].family
         return self._answers.setdefault(node.name, marginal(node, self._run(families)))
 
@@ -260,7 +259,3 @@ class Outcome(Inferred):
         KeyError for a name without a belief of its own.
         """
         return as_numpy(tuple(self.result.outputs["beliefs"][name]))
-
-
-def _is_count(variable: Random | Let | None) -> bool:
-    return variable is not None and variable.domain.is_count

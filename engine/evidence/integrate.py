@@ -9,6 +9,7 @@ their states: a selector that decides which of two models holds for all data.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -62,7 +63,7 @@ def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | In
     if not names:
         return plain()
     found = _explored(program, data, names, seed, BEST, plain)
-    return plain().remarked(no_grid(names)) if found is None else found
+    return _remarked(program, plain(), no_grid(names)) if found is None else found
 
 
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
@@ -72,9 +73,9 @@ def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) 
     if not names:
         return plain()
     if not affordable(program, binding, names, effort):
-        return plain().remarked(too_costly(program, binding, names, effort)) if effort else plain()
+        return _remarked(program, plain(), too_costly(program, binding, names, effort)) if effort else plain()
     found = _explored(program, data, names, seed, GOOD, plain)
-    return plain().remarked(no_grid(names)) if found is None else found
+    return _remarked(program, plain(), no_grid(names)) if found is None else found
 
 
 def explained(program: Program, binding: Binding, effort: float) -> str:
@@ -87,6 +88,12 @@ def explained(program: Program, binding: Binding, effort: float) -> str:
         return explain_plan(plain) + "\n" + too_costly(program, binding, names, effort)
     given = program.plan_given(names, binding)
     return explain_plan(given) + "\n" + integration_in_words(program, binding, names, given)
+
+
+def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:
+    """The same posterior, whose diagnosis says what was not done."""
+    result = dataclasses.replace(plain.result, remark=remark)
+    return program.posterior(plain.machine, plain.arrays, plain.binding, result)
 
 
 def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:

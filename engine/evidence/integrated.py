@@ -16,6 +16,7 @@ from ...compiler.passes.given import Part
 from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
 from ..answers import next_prior
 from ..answers.arviz import ArvizData, as_arviz, groups
+from ..answers.exact_counts import says_more
 from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.outcome import CODES
@@ -116,7 +117,7 @@ class Integrated(AnyPosterior):
 
     def _is_belief(self, name: str) -> bool:
         """Whether a marginal at a point is a belief as it is."""
-        return name in self._stacked and not self.heaviest.shows_more(name)
+        return name in self._stacked and not says_more(self.graph, name)
 
     def _mixed(self, stacked: Family) -> Family:
         """The mixture of the families at all points; of finitely many values it is one of their own kind."""
@@ -272,9 +273,11 @@ class Integrated(AnyPosterior):
 
         The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
         """
-        from ..files.save import save
+        from ..files.save import Contents, Integration, write
 
-        save(self, path)
+        found = self.mixture
+        own = Integration(self.seed, found.values, found.weights, found.error, found.families)
+        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own))
 
     # what later data start from ---------------------------------------------------------------------------------------
 

@@ -92,9 +92,9 @@ def questions():
     return sorted({*own, *CALLS, "__add__", "__sub__"} - {"keys", "values", "items", "get"} - SLOW)
 
 
-def ask(posterior, question, posteriors, tmp_path):
+def ask(posterior, question, tmp_path):
     if question in ("__add__", "__sub__"):
-        return getattr(posterior, question)(posteriors["plain"].contribution)
+        return getattr(posterior, question)(posterior.contribution)
     if question == "save":
         return posterior.save(tmp_path / "again")
     return CALLS[question](posterior) if question in CALLS else getattr(posterior, question)
@@ -107,7 +107,7 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
     refused = {}
     for question in questions():
         try:
-            ask(posteriors[kind], question, posteriors, tmp_path)
+            ask(posteriors[kind], question, tmp_path)
         except CavityError as problem:
             refused[question] = str(problem)
     assert all(len(sentence) > 40 for sentence in refused.values()), refused
