@@ -276,6 +276,8 @@ def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEnt
     heavy = check_weights(weights)
     check_values(values, {n: node.domain.kind for n, node in scalars_of(program).items() if n in values}, len(weights))
     seed = found["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"its seed is {seed!r}, which is no whole number")
     conditionals = Conditionals(program, data, tuple(values), seed, cache(partial(program.run, data, seed=seed)))
     one = {name: array[0] for name, array in values.items()}
     arrays, options = {**conditionals.arrays, **one}, conditionals.program.options

@@ -108,7 +108,7 @@ class Integrated(AnyPosterior):
         return Marginal(self._mixed(self.mixture_of(name).components), name, alone.note)
 
     def mixture_of(self, name: str) -> GridMixture:
-        """The marginals of a variable or a named expression at all points, and their weights."""
+        """The marginals of what is called `name`, a variable or an expression, at all points, and their weights."""
         if name not in self._mixtures:
             belief = self._is_belief(name)
             stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].family)
@@ -260,9 +260,9 @@ class Integrated(AnyPosterior):
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.
 
-        Each is of a point of the grid, then of the beliefs there, so that it has the dependences that the integrated
-        parameters make; members of a joint belief are drawn together. What is named by `m.let` is drawn from its
-        marginal at the point.
+        Each of the `draws` is of a point of the grid, then of the beliefs there, so that it has the dependences that
+        the integrated parameters make; members of a joint belief are drawn together. What is named by `m.let` is drawn
+        from its marginal at the point. `seed` decides them all. Errors as there.
         """
         from .joint_draws import NOTE, joint_draws
 

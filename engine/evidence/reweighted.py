@@ -20,14 +20,16 @@ from ...compiler.data.bind import plate_sizes
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.explain import explain_plan
 from ...compiler.language.nodes import Expr
+from ...compiler.passes.given import Part
 from ...factors.factor import Term
-from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, ExponentialFamily, Family
 from ...factors.roles import Process
 from ..answers.marginal import Marginal
 from ..answers.new_elements import changed_variables
+from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.predict import asked_for
 from ..answers.predictive import marginals
-from ..answers.refused import refused, refused_property
+from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
@@ -37,12 +39,14 @@ from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
 from ..distributions.partly_observed import Completed
 from ..distributions.weighted_draws import WeightedDraws
-from ..posterior import AnyPosterior
+from ..posterior import AnyPosterior, Posterior
 from ..run.progress import Timing
 from ..run.trace import Trace
 from ..support.asked_arguments import named
 from ..support.compiled import compiled
+from ..support.concrete import as_numpy
 from ..support.warn import warn
+from .integrated import Integrated
 
 WANTED = 1500.0  # draws that the answer should be worth: a mean is then good to a fortieth of an sd
 MOST = 4  # times as many draws as a verdict takes
@@ -51,7 +55,7 @@ MIXED = 400  # draws that predictions are mixed over
 _DRAWN = "a posterior of weighted draws is no product of beliefs: `posterior.plain` has the beliefs before the draws."
 
 
-def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior:
+def corrected(posterior: Posterior | Integrated, seed: int, effort: float) -> Posterior | Integrated | Reweighted:
     """The posterior, or that of weighted draws where beliefs are off by more than a warning allows.
 
     They are compared where the plan takes something apart, or the run did not converge, and where that is expected to
@@ -68,7 +72,7 @@ def corrected(posterior: AnyPosterior, seed: int, effort: float) -> AnyPosterior
     return posterior if better is None else better
 
 
-def by_draws(posterior: AnyPosterior, found: Trust, seed: int) -> Reweighted | None:
+def by_draws(posterior: Posterior | Integrated, found: Trust, seed: int) -> Reweighted | None:
     """The posterior of weighted draws, more of them than were compared with; None where they are not usable."""
     witness = found.witness
     if witness is None or not _mixes(posterior):
@@ -95,7 +99,7 @@ class Reweighted(AnyPosterior):
     factorised posterior that they correct, which also answers what needs one belief of each variable.
     """
 
-    def __init__(self, plain: AnyPosterior, density: LogDensity, call: Functions, found: Reference) -> None:
+    def __init__(self, plain: Posterior | Integrated, density: LogDensity, call: Functions, found: Reference) -> None:
         super().__init__(plain.request, plain.machine, plain.arrays, plain.binding)
         self.plain, self._density, self._found = plain, density, found
         self.weights = found.weighted.weights
@@ -284,12 +288,70 @@ class Reweighted(AnyPosterior):
     save = refused(
         "save()", f"writes one belief for each variable, and {_DRAWN} Save that: posterior.plain.save(path)."
     )
-    naturals_of = refused("naturals_of()", f"reads one belief, and {_DRAWN}")
-    prior_naturals = refused("prior_naturals()", f"reads one belief, and {_DRAWN}")
-    carried = refused_property("carried", f"holds one belief for each variable, and {_DRAWN} Carry that over.")
-    contribution = refused_property("contribution", f"divides one belief by its prior, and {_DRAWN} Take that.")
-    __add__ = refused("posterior + contribution", f"multiplies one belief, and {_DRAWN} Add to that.")
-    __sub__ = refused("posterior - contribution", f"divides one belief, and {_DRAWN} Subtract from that.")
+
+    # what later data start from ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def carried(self) -> Beliefs:
+        """What the next batch starts from: the beliefs of all variables on plates without data, by name.
+
+        They are the projection of the draws: members of the families of beliefs, joint ones with their covariances,
+        that have the expected statistics of the draws.
+        """
+        plain = self.plain.carried
+        parts = {part: self._projected(part, family) for part, family in plain.parts.items()}
+        return Beliefs(parts, plain.joints, plain.sizes)
+
+    def _projected(self, part: Part, family: ExponentialFamily) -> ExponentialFamily:
+        """The member of a family with the expected statistics of the draws of a part."""
+        if part.members[0] not in self.draws:
+            found = self.families.get(part.members[0])
+            return found if isinstance(found, ExponentialFamily) else family
+        drawn = [self.draws[name] for name in part.members]
+        if len(drawn) > 1:  # a vector of all elements in turn, or one for each element of their plates
+            lead = np.ndim(family.naturals()[0]) if part.plated else 1
+            drawn = [np.concatenate([array.reshape((*array.shape[:lead], -1)) for array in drawn], axis=-1)]
+        with jax.enable_x64(True):
+            statistics = type(family).stats_of(drawn[0])
+            return as_numpy(type(family).from_stats(tuple(np.tensordot(self.weights, s, axes=1) for s in statistics)))
+
+    @property
+    def contribution(self) -> Contribution:
+        """What this run's data added to the carried variables over their priors: projections divided by priors.
+
+        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
+        """
+        return self.carried.over(self.baseline)
+
+    @property
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError as there.
+        """
+        return self.plain.baseline
+
+    def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of the projection of the draws on the family of the belief called `name`.
+
+        Returns and raises as `Posterior.naturals_of`; a joint belief of the plan is that before the draws.
+        """
+        if name not in self.draws:
+            return self.plain.naturals_of(name)
+        family = FOR_DOMAIN[self.model.randoms[name].domain.kind]
+        own = family.from_naturals(self.plain.naturals_of(name)) if name in self.plain.graph.latent else None
+        stand_in = own if own is not None else family.uniform()
+        return tuple(map(np.asarray, self._projected(Part((name,)), stand_in).naturals()))
+
+    def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of the prior of the random variable called `name`: as `Posterior.prior_naturals`."""
+        return self.plain.prior_naturals(name)
+
+    def __add__(self, other: Contribution) -> Beliefs:
+        return self.carried + other
+
+    def __sub__(self, other: Contribution) -> Beliefs:
+        return self.carried - other
 
     def __repr__(self) -> str:
         return f"<Posterior of {self.model.name!r} by weighted draws: {', '.join(self)}; {self.diagnosis}>"

@@ -50,8 +50,18 @@ def _check_mixture(family: GridMixture) -> None:
     lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(family.components)}
     if lengths != {heavy.shape}:
         raise ValueError(f"a mixture of it has {len(heavy)} weights and components of shapes {sorted(lengths)}")
-    check_belief(jax.tree.map(lambda leaf: leaf[heavy], family.components))
+    _check_with_parts(jax.tree.map(lambda leaf: leaf[heavy], family.components))
     _check_fit(family)
+
+
+def _check_with_parts(family: Family) -> None:
+    """ValueError where a family, or one that it is made of, is no distribution."""
+    for field in dataclasses.fields(family):
+        content = getattr(family, field.name)
+        for part in content if isinstance(content, tuple) else (content,):
+            if isinstance(part, Family):
+                _check_with_parts(part)
+    check_belief(family)
 
 
 def check_weights(weights: object) -> Bool[np.ndarray, " K"]:

@@ -145,9 +145,10 @@ def model():
 
 
 @functools.cache
-def saved(folder):
+def saved(folder, accuracy="default"):
+    """The file of a posterior: by default of one that was integrated over a grid."""
     path = Path(folder) / "saved"
-    cv.infer(model(), {"x": [1.0, 2.0, 3.0], "y": [0.5, np.nan, 2.5]}).save(path)
+    cv.infer(model(), {"x": [1.0, 2.0, 3.0], "y": [0.5, np.nan, 2.5]}, accuracy=accuracy).save(path)
     return path.read_bytes()
 
 
@@ -158,17 +159,17 @@ def _load(folder, content, with_model):
     return [(name, np.array(found[name].mean), np.array(found[name].variance)) for name in found], found.log_evidence
 
 
-def same_answers(folder, with_model, found):
+def same_answers(folder, with_model, accuracy, found):
     """Whether the file was read as the one that was saved."""
-    wanted, evidence = _load(folder, saved(folder), with_model)
+    wanted, evidence = _load(folder, saved(folder, accuracy), with_model)
     pairs = zip(found[0], wanted, strict=True)
     close = all(a[0] == b[0] and np.allclose(a[1], b[1]) and np.allclose(a[2], b[2]) for a, b in pairs)
     return close and np.isclose(found[1], evidence)
 
 
-def of_posteriors(folder, with_model, every=1):
+def of_posteriors(folder, with_model, every=1, accuracy="default"):
     """Every so many of these."""
-    content = saved(folder)
+    content = saved(folder, accuracy)
     kinds = {
         "file": changed_bytes(content),
         "description": changed_meta(content),
@@ -178,7 +179,9 @@ def of_posteriors(folder, with_model, every=1):
     for kind, changes in kinds.items():
         for name, damaged in itertools.islice(changes, 0, None, every):
             # What the answers do not hang on may be read, where no digest tells.
-            right = None if kind == "array with digests" else functools.partial(same_answers, folder, with_model)
+            right = (
+                None if kind == "array with digests" else functools.partial(same_answers, folder, with_model, accuracy)
+            )
             yield Case(f"{kind}: {name}", functools.partial(_load, folder, damaged, with_model), right)
 
 

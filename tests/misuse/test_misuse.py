@@ -37,8 +37,9 @@ def test_wrong_uses_are_refused_by_name_or_answered_rightly(name):
     ("with_model", "every"),
     [(False, 12), (True, 60), *(pytest.param(model, 1, marks=pytest.mark.slow) for model in (False, True))],
 )
-def test_damaged_posteriors_are_refused_or_read_as_they_were(tmp_path, with_model, every):
-    counts, faults = judged(of_files.of_posteriors(str(tmp_path), with_model, every))
+@pytest.mark.parametrize("accuracy", ["default", "fast"])
+def test_damaged_posteriors_are_refused_or_read_as_they_were(tmp_path, with_model, every, accuracy):
+    counts, faults = judged(of_files.of_posteriors(str(tmp_path), with_model, every, accuracy))
     assert not faults, "\n".join(faults)
     assert counts["refused"] > counts["right"]
     assert counts["refused"] + counts["right"] >= 1000 // every

@@ -195,7 +195,7 @@ def test_later_data_start_from_it(fitted, how):
 
 def test_a_contribution_leads_from_the_prior_to_what_is_carried(fitted):
     model, posterior, _ = fitted
-    prior = cv.infer(model, {}, accuracy="fast")
+    prior = cv.infer(model, {"x": X}, accuracy="fast")
     back = posterior - posterior.contribution
     close(back["precision"].mean, prior["precision"].mean, rtol=1e-6)
     close(back["slope"].sd, prior["slope"].sd, rtol=1e-5)
