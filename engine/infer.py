@@ -11,7 +11,7 @@ from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from .data.rules_of_arguments import bind_checked
-from .evidence.integrate import best, within
+from .evidence.integrate import best, explained, within
 from .evidence.integrate import integrate as integrate_over
 from .evidence.reweighted import corrected
 from .options import Asked, Options, checked_effort
@@ -79,7 +79,7 @@ def infer(
     program = _program(model, data, method, sizes, options)
     if integrate:
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
-    if prior is not None or accuracy == "fast" or (accuracy == "default" and checked_method(method) != AUTO):
+    if prior is not None or not _integrates(accuracy, method):
         posterior: Any = program.run(data, seed=seed, prior=prior)
     elif accuracy == "best":
         posterior = best(program, data, seed)
@@ -160,19 +160,26 @@ def explain(
     method: Asked = "auto",
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
+    effort: float = 1.0,
 ) -> str:
     """What the compiler would choose, factor by factor, and why; nothing is compiled or run.
 
-    `model`, `data`, `method`, `sizes` and `accuracy` are those of `infer`, with its errors; without data the model's
-    prior is explained. Prints the text and returns it.
+    `model`, `data`, `method`, `sizes`, `accuracy` and `effort` are those of `infer`, with its errors; without data the
+    model's prior is explained. Where scalars would be integrated, the plan is that of every point, and it says which
+    scalars and why. Prints the text and returns it.
     """
-    data = {} if data is None else data
-    observed = frozenset(_observed(model, data))
-    options = Options(accuracy=accuracy)
-    binding = bind_checked(model, data, sizes) if data else None
-    missing = frozenset(binding.missing) if binding else frozenset()
-    known_sizes = binding.sizes if binding else {name: size for name, (size, _) in model.sizes.items()}
-    plan = make_plan(model, observed, missing, method, sizes=known_sizes, accuracy=options.of_plan)
-    text = explain_plan(plan)
+    options, effort = Options(accuracy=accuracy), checked_effort(effort)
+    if data:
+        program = _program(model, data, method, sizes, options)
+        text = explained(program, program.bind(data), effort if _integrates(accuracy, method) else 0.0)
+    else:
+        _observed(model, {})
+        sizes_so_far = {name: size for name, (size, _) in model.sizes.items()}
+        text = explain_plan(make_plan(model, frozenset(), method=method, sizes=sizes_so_far, accuracy=options.of_plan))
     print(text)
     return text
+
+
+def _integrates(accuracy: str, method: Asked) -> bool:
+    """Whether scalars may be integrated that nobody named."""
+    return accuracy == "best" or (accuracy == "default" and checked_method(method) == AUTO)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from zipfile import BadZipFile
 
 import jax
 import numpy as np
+from jaxtyping import Bool
 
-from ..compiler.data.bind import Binding
 from ..compiler.graph import Joint
 from ..compiler.language.model import Model
 from ..compiler.language.nodes import Plate, Random
@@ -24,20 +25,25 @@ from ..factors.domains import Domain
 from ..factors.errors import DataError
 from ..factors.families import BY_NAME, Family, Point
 from .answers.next_prior import Beliefs
-from .data.missing_and_sparse import arrays_of
+from .data.missing_and_sparse import Arrays, arrays_of
 from .data.rules_of_arguments import bind_checked
 from .distributions.cases import Cases, Projected
 from .distributions.compound import Compound
 from .distributions.count_table import CountTable
+from .distributions.mixed_over_grid import FROM_REAL, GridMixture, OnGrid
 from .distributions.partly_observed import Completed
+from .evidence.conditionals import Conditionals
+from .evidence.hyperparameters import scalars_of
+from .evidence.integrated import Integrated, Mixture
 from .files.archive import DAMAGED, Archive, Foreign, opened
-from .files.description import Description, FamilyEntry, FieldEntry, MethodEntry, OneMethod
-from .files.file_checks import check_belief, check_description, check_leaves
+from .files.description import Description, FamilyEntry, FieldEntry, IntegrationEntry, MethodEntry, OneMethod
+from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights
 from .files.save import FORMAT, VERSION, digest_of_constants
 from .files.saved_posterior import Saved
 from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
+from .run.machine import Machine
 from .run.progress import Timing
 from .run.result import Result
 from .run.runner import Runner
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 Nested: TypeAlias = "str | int | float | Sequence[Nested] | None"
 KINDS: dict[str, type[Family]] = {
     **BY_NAME,
-    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
+    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable, GridMixture, OnGrid)},
 }
 
 
@@ -80,19 +86,32 @@ class _Reader:
             for name, parts in arrays.items()
         }
 
-    def family(self, entry: FamilyEntry) -> Family:
-        family = KINDS[entry["family"]](**{name: self._field(value) for name, value in entry["fields"].items()})
-        check_belief(family)
+    def family(self, entry: FamilyEntry, part_of_mixture: bool = False) -> Family:
+        """A family that is checked; those of a mixture with it, which knows how much each counts."""
+        kind = KINDS[entry["family"]]
+        inside = part_of_mixture or kind is GridMixture
+        family = kind(**{name: self._field(value, inside) for name, value in entry["fields"].items()})
+        if not part_of_mixture:
+            check_belief(family)
         return family
 
-    def _field(self, value: FieldEntry) -> Any:  # of a family, of any kind
+    def _field(self, value: FieldEntry, part_of_mixture: bool) -> Any:  # of a family, of any kind
         if isinstance(value, list):
-            return tuple(map(self._field, value))
+            return tuple(self._field(part, part_of_mixture) for part in value)
         if not isinstance(value, Mapping):
             return self.array(value)
         if "conditional" in value:
             return conditional_named(value["conditional"])
-        return _nested(value["formulas"]) if "formulas" in value else self.family(value)
+        if "kind" in value:
+            return _kind(value["kind"])
+        return _nested(value["formulas"]) if "formulas" in value else self.family(value, part_of_mixture)
+
+
+def _kind(value: str) -> str:
+    """That of the domain of a scalar on a grid."""
+    if value not in FROM_REAL:
+        raise ValueError(f"a scalar on a grid is of the kind {value!r}")
+    return value
 
 
 def _nested(value: Nested) -> Nested:
@@ -136,17 +155,18 @@ def _one_method(method: str | OneMethod) -> str | Method:
 
 
 @overload
-def load(path: str | os.PathLike[str], model: Model) -> Posterior: ...
+def load(path: str | os.PathLike[str], model: Model) -> Posterior | Integrated: ...
 
 
 @overload
 def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Saved:
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Integrated | Saved:
     """The posterior that `posterior.save(path)` wrote.
 
-    With the `model` that made it, a `Posterior` that can do all that the saved one could; nothing is inferred again.
+    With the `model` that made it, a posterior of the same kind that can do all that the saved one could; nothing is
+    inferred again, but for the `plain` of an integrated one when it is asked for.
     Without, a `Saved`: marginals, evidence, summary and what else needs no model. Raises DataError for a file that is
     damaged, of another kind or of a newer version, and for a model that is not the one of the file.
     """
@@ -159,7 +179,13 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
             archive.verify()
             reader = _Reader(archive)
             check_description(archive.meta, reader.array)
-            return _saved(reader) if model is None else _posterior(reader, model, where)
+            if model is None:
+                return _saved(reader)
+            _check_model(reader.meta, model, where)
+            integration = reader.meta.get("integration")
+            if integration is None:
+                return _posterior(reader, model, where)
+            return _integrated(reader, model, where, integration)
     except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
         raise
     except Foreign:
@@ -223,18 +249,55 @@ def _timing(meta: Description) -> Timing | None:
     return None if found is None else Timing(bool(found[0]), *found[1:])
 
 
-def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
-    meta = reader.meta
-    _check_model(meta, model, where)
-    asked = meta["program"]
+def _program(reader: _Reader, model: Model) -> Program:
+    """The program that ran; nothing is compiled."""
+    asked = reader.meta["program"]
     options = Options(**asked["options"])
-    program = Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
-    inputs = {**reader.named("inputs"), **reader.sparse()}
-    binding = _bound(model, inputs, reader.named("observed"), reader.named("missing"), meta["sizes"])
+    return Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
+
+
+def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
+    program = _program(reader, model)
+    binding = bind_checked(model, _data(reader), reader.meta["sizes"])
     program.check_observed(binding)
+    given = frozenset(map(_part, reader.meta["program"]["given"]))
     with jax.enable_x64(True):
-        machine, run = program.machine_and_runner(binding, binding.inputs, frozenset(map(_part, asked["given"])))
-        arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
+        machine, run = program.machine_and_runner(binding, binding.inputs, given)
+    arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
+    outputs = _outputs(reader, where, machine, program.options, arrays)
+    result = Result(outputs, run.settings, _timing(reader.meta), reader.meta.get("remark", ""))
+    return program.posterior(machine, arrays, binding, result)
+
+
+def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEntry) -> Integrated:
+    program, data = _program(reader, model), _data(reader)
+    values = {name: reader.array(number) for name, number in found["values"].items()}
+    weights = reader.array(found["weights"])
+    heavy = check_weights(weights)
+    check_values(values, {n: node.domain.kind for n, node in scalars_of(program).items() if n in values}, len(weights))
+    seed = found["seed"]
+    conditionals = Conditionals(program, data, tuple(values), seed, cache(partial(program.run, data, seed=seed)))
+    one = {name: array[0] for name, array in values.items()}
+    arrays, options = {**conditionals.arrays, **one}, conditionals.program.options
+    outputs = _outputs(reader, where, conditionals.machine, options, arrays, heavy)
+    families: Any = {name: reader.family(entry) for name, entry in found["families"].items()}
+    if set(families) != set(values) or any(np.shape(family.mean()) for family in families.values()):
+        raise ValueError("the marginals of its grid are not those of the scalars that it integrated")
+    error, total = (float(reader.array(number)) for number in (found["error"], reader.meta["log_evidence"]))
+    timing = _timing(reader.meta)
+    return Integrated(conditionals, Mixture(values, outputs, families, weights, error, total, timing))
+
+
+def _outputs(
+    reader: _Reader,
+    where: str,
+    machine: Machine,
+    options: Options,
+    arrays: Arrays,
+    heavy: Bool[np.ndarray, " K"] | None = None,
+) -> Any:
+    """The outputs in the file, checked against those of the program; stacked where there are several points."""
+    with jax.enable_x64(True):
         form = Runner(machine, options, lambda: None).form(arrays)
     places, tree = jax.tree_util.tree_flatten_with_path(form)
     found = reader.named("outputs")
@@ -245,27 +308,24 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
             "model, cv.load(path), or infer and save again."
         )
     leaves = [found[jax.tree_util.keystr(place)] for place, _ in places]
-    check_leaves({jax.tree_util.keystr(place): leaf for place, leaf in places}, leaves)
+    check_leaves({jax.tree_util.keystr(place): leaf for place, leaf in places}, leaves, heavy)
     outputs = jax.tree.unflatten(tree, leaves)
     for name, own in outputs["beliefs"].items():
-        check_belief(family_of(machine.graph.latent[name]).from_naturals(own))
-    return program.posterior(machine, arrays, binding, Result(outputs, run.settings, _timing(meta)))
+        known = own if heavy is None else tuple(part[heavy] for part in own)
+        check_belief(family_of(machine.graph.latent[name]).from_naturals(known))
+    return outputs
 
 
-def _bound(
-    model: Model,
-    inputs: Mapping[str, np.ndarray | csr_array],
-    observed: dict[str, np.ndarray],
-    missing: Mapping[str, np.ndarray],
-    sizes: Mapping[str, int],
-) -> Binding:
-    """The data of the file, checked like any other."""
+def _data(reader: _Reader) -> dict[str, Any]:
+    """The data of the file, as a user would give them."""
+    inputs = {**reader.named("inputs"), **reader.sparse()}
+    observed, missing = reader.named("observed"), reader.named("missing")
     if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
         raise ValueError(f"its observations of '{lost[0]}' are NaN, and not marked as missing")
     for name, absent in missing.items():
         spread = absent.reshape(absent.shape + (1,) * (observed[name].ndim - absent.ndim)).astype(bool)
         observed[name] = np.ma.array(observed[name], mask=np.broadcast_to(spread, observed[name].shape))
-    return bind_checked(model, {**inputs, **observed}, sizes)
+    return {**inputs, **observed}
 
 
 def _check_model(meta: Description, model: Model, where: str) -> None:

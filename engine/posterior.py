@@ -18,7 +18,7 @@ from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
-from .answers.next_prior import Beliefs, Contribution
+from .answers.next_prior import Beliefs, Contribution, Naturals, Part
 from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
@@ -149,6 +149,14 @@ class Posterior(Outcome, AnyPosterior):
         minka2001thesis.
         """
         return next_prior.contribution(self)
+
+    @property
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError as there.
+        """
+        return next_prior.baseline(self.machine, self.arrays, self.carried)
 
     def __add__(self, other: Contribution) -> Beliefs:
         return self.carried + other

@@ -148,10 +148,14 @@ class Program:
         with jax.enable_x64(True):
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs))
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
-            planning, self._planning = self._planning, 0.0
-            result = run(arrays, seed, self.options.progress, planning)
+            result = run(arrays, seed, self.options.progress, self.planned())
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
+
+    def planned(self) -> float:
+        """The seconds that planning took since this was last asked."""
+        planning, self._planning = self._planning, 0.0
+        return planning
 
     def posterior(self, machine: Machine, arrays: Data, binding: Binding, result: Result) -> Posterior:
         """The posterior of one run of the program, from what ran and what it left.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -14,6 +15,7 @@ from .inferred import Inferred
 
 ArvizData: TypeAlias = Any  # what the installed ArviZ reads: a DataTree of xarray, or an InferenceData
 Groups = dict[str, dict[str, np.ndarray]]
+Drawing: TypeAlias = Callable[[Any, int, int], dict[str, np.ndarray]]  # of a posterior, so many, with a seed
 
 NOTE = "independent draws from the approximate marginals of each variable"
 
@@ -21,6 +23,19 @@ NOTE = "independent draws from the approximate marginals of each variable"
 def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> ArvizData:
     """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
     return as_arviz(*groups(posterior, draws, seed), NOTE)
+
+
+def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, np.ndarray]:
+    """Draws by name, shaped (draws,) + plates + event, each variable's own whichever others there are."""
+    found = {}
+    for name in posterior:
+        try:
+            marginal = posterior[name]
+        except UnsupportedError:  # an expression without a family, such as a probability
+            continue
+        if not isinstance(marginal.family, Point):
+            found[name] = marginal.sample(jax.random.fold_in(jax.random.key(seed), hash_of(name)), (draws,))
+    return found
 
 
 def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
@@ -41,27 +56,22 @@ def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
     return tree
 
 
-def groups(posterior: Inferred, draws: int, seed: int) -> tuple[Groups, dict[str, list[str]]]:
+def groups(
+    posterior: Inferred, draws: int, seed: int, drawing: Drawing = independent_draws
+) -> tuple[Groups, dict[str, list[str]]]:
     """Arrays by group and name, and the dimensions of each array after those of chain and draw.
 
     The draws, shaped (1, draws) + plates + event, are of every variable that is not wholly observed and has a family;
     a partly observed one has its data where they were given. Missing entries of observed_data are NaN. `seed` decides
-    all draws, and each variable's do not depend on which others there are.
+    all draws, which `drawing` makes.
     """
     if not isinstance(draws, (int, np.integer)) or isinstance(draws, bool) or draws < 1:
         raise ValueError(f"to_arviz() takes a number of draws of at least 1; found {draws!r}.")
     model = posterior.model
     dims: dict[str, list[str]] = {}
-    drawn: dict[str, np.ndarray] = {}
-    for name in posterior:
-        try:
-            marginal = posterior[name]
-        except UnsupportedError:  # an expression without a family, such as a probability
-            continue
-        if not isinstance(marginal.family, Point):
-            key = jax.random.fold_in(jax.random.key(seed), hash_of(name))
-            drawn[name] = marginal.sample(key, (int(draws),))[None]
-            dims[name] = _dims({**model.randoms, **model.lets}[name], drawn[name].ndim - 2)
+    drawn = {name: array[None] for name, array in drawing(posterior, int(draws), seed).items()}
+    for name, array in drawn.items():
+        dims[name] = _dims({**model.randoms, **model.lets}[name], array.ndim - 2)
     observed = {name: _with_gaps(posterior, name, array) for name, array in posterior.observed.items()}
     inputs = dict(posterior.binding.inputs)
     for name, array in (*observed.items(), *inputs.items()):

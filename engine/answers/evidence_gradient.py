@@ -22,6 +22,7 @@ from ...factors.errors import DataError, UnsupportedError
 from ..run.log_evidence import evidence_parts
 from ..run.machine import Machine
 from ..run.start import prepare
+from ..support.concrete import as_numpy
 from ..values.sparse_rows import Pages
 from .outcome import Outcome
 
@@ -41,7 +42,7 @@ def gradient(posterior: Outcome, names: tuple[str, ...]) -> dict[str, np.ndarray
         chosen = {name: np.asarray(arrays[name], float) for name in names}
         rest = {name: array for name, array in arrays.items() if name not in chosen}
         found = function(chosen, rest, outputs["beliefs"], outputs["messages"], outputs["key"])
-        return {name: np.asarray(array) for name, array in found.items()}
+        return as_numpy(dict(found))
 
 
 def hyperparameter(model: Model, name: str, asker: str) -> Input:

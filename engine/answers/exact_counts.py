@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.slots import SlotsBlock
+from ...compiler.graph import Plan
 from ...factors.arrays import Array
 from ...factors.families import Family
 from ..distributions.cases import Projected
@@ -33,6 +34,12 @@ Nodes: TypeAlias = Float[Array, "instance value"]
 
 _VALUES = 200  # as many as the nodes of a tilted distribution
 _NEVER = -1e30  # log of a probability of zero that may be interpolated
+
+
+def says_more(plan: Plan, name: str) -> bool:
+    """Whether the marginal of a variable with a belief may say more than the belief: of latent counts."""
+    variable = plan.latent.get(name)
+    return variable is not None and variable.domain.is_count and name not in plan.partly
 
 
 def shown(name: str, belief: Family, run: Run) -> Family:

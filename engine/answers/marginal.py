@@ -17,6 +17,7 @@ from ...factors.families import Family
 from ..distributions.cases import title
 from ..support import asked_families as asked
 from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
+from ..support.concrete import as_numpy
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
@@ -34,7 +35,7 @@ class Marginal:
         self, family: Family, name: str = "", note: str = "", shape: Callable[[Family], Family | None] | None = None
     ) -> None:
         with jax.enable_x64(True):
-            self.family = jax.tree.map(np.asarray, family)
+            self.family = as_numpy(family)
         self.name = name
         self.note = note  # what stands between this distribution and the exact marginal, for its repr
         self._shape = shape

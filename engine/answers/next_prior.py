@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -31,9 +32,11 @@ from ...factors.families import ExponentialFamily, Family
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
 from ..data.missing_and_sparse import Arrays
+from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..run.machine import Machine
 from ..support import asked_families as asked
 from ..support.compiled import compiled
+from ..support.concrete import as_numpy
 from ..values.first_beliefs import family_of, first_moments
 from ..values.joint_beliefs import member_families, together
 from .marginal import Marginal
@@ -91,7 +94,7 @@ class Beliefs(Mapping[str, Marginal]):
                 with jax.enable_x64(True):
                     joint, sizes = self.joints[part], self.sizes
                     split = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))(family)
-                    self.families |= {name: jax.tree.map(np.asarray, own) for name, own in split.items()}
+                    self.families |= as_numpy(split)
             else:
                 self.families[part.members[0]] = family
 
@@ -208,7 +211,7 @@ def marginal_of(
 ) -> ExponentialFamily:
     """The belief of some members of a joint belief."""
     family = family_of(joint.variable)
-    belief = family.from_naturals(tuple(map(np.asarray, naturals)))
+    belief = family.from_naturals(as_numpy(tuple(naturals)))
     if len(kept) == len(joint.members):
         return belief
     with jax.enable_x64(True):
@@ -217,7 +220,7 @@ def marginal_of(
             moments = {joint.variable.name: belief.moments()}
             return family.from_moments(together(kept, joint.variable.plates, moments, (joint,), sizes).value)
 
-        return jax.tree.map(np.asarray, compiled("some members", (joint, kept, dict(sizes)), among)(belief))
+        return as_numpy(compiled("some members", (joint, kept, dict(sizes)), among)(belief))
 
 
 def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
@@ -228,31 +231,28 @@ def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
 def contribution(posterior: Outcome) -> Contribution:
     """Naturals of the carried beliefs minus those of their priors."""
     beliefs = carried(posterior)
-    return beliefs.over(baseline(posterior, beliefs))
+    return beliefs.over(baseline(posterior.machine, posterior.arrays, beliefs))
 
 
-def baseline(posterior: Outcome, beliefs: Beliefs) -> dict[Part, Naturals]:
+def baseline(machine: Machine, arrays: Arrays, beliefs: Beliefs) -> dict[Part, Naturals]:
     """The naturals of the priors of all carried parts."""
-    return {part: _part_naturals(posterior, part, beliefs.joints.get(part)) for part in beliefs.parts}
+    return {part: _part_naturals(machine, arrays, part, beliefs.joints.get(part)) for part in beliefs.parts}
 
 
-def _part_naturals(posterior: Outcome, part: Part, joint: Joint | None) -> Naturals:
-    machine, arrays = posterior.machine, posterior.arrays
+def _part_naturals(machine: Machine, arrays: Arrays, part: Part, joint: Joint | None) -> Naturals:
     if part in machine.graph.given_parts:
-        return tuple(np.asarray(arrays[key]) for key in given_names(posterior.model, part))
+        return tuple(np.asarray(arrays[key]) for key in given_names(machine.graph.model, part))
     if joint is None:
         return prior_naturals(machine, arrays, part.members[0])
-    whole = next(j for j in machine.graph.joints if j.variable is joint.variable)
+    whole = next((j for j in machine.graph.joints if j.members == joint.members), None)
     own = tuple(block for block in machine.graph.blocks if block.name in part.members)
     with jax.enable_x64(True):
-        if len(joint.members) == len(whole.members) and all(
-            block.constant and block.latent == (joint.variable.name,) for block in own
-        ):
-            name = joint.variable.name
+        if whole is not None and all(block.constant and block.latent == (whole.variable.name,) for block in own):
+            name = whole.variable.name
             prior = machine.function(
                 "joint prior", own, lambda data: machine.constant_of(own, machine.scope(data))[name]
             )
-            return tuple(map(np.asarray, prior(arrays)))
+            return as_numpy(tuple(prior(arrays)))
         families = {
             member.name: family_of(member).from_naturals(prior_naturals(machine, arrays, member.name))
             for member in joint.members
@@ -334,7 +334,7 @@ def given_beliefs(model: Model, binding: Binding, prior: object) -> dict[Part, E
             "prior= carries no variable over: all variables of that posterior live on plates that have data, or "
             "nothing observed depended on them. Name those to carry: prior={'mean': posterior['mean']}."
         )
-    families = {name: getattr(belief, "family", belief) for name, belief in prior.items()}
+    families = {name: _stand_in(getattr(belief, "family", belief)) for name, belief in prior.items()}
     for name, family in families.items():
         _check_variable(model, binding, name, family)
         _check_parents(model, binding, name, families)
@@ -350,6 +350,11 @@ def given_arrays(model: Model, families: Mapping[Part, ExponentialFamily]) -> di
         for part, family in families.items()
         for key, natural in zip(given_names(model, part), family.naturals(), strict=True)
     }
+
+
+def _stand_in(family: Any) -> Any:  # whatever the user gave
+    """The projection of a mixture over a grid on the family that messages belong to; anything else as it is."""
+    return family.projection() if isinstance(family, (GridMixture, OnGrid)) else family
 
 
 def _check_variable(model: Model, binding: Binding, name: str, family: object) -> None:

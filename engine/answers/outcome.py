@@ -28,6 +28,7 @@ from ..run.progress import Timing
 from ..run.result import Result
 from ..run.trace import Trace
 from ..support import asked_families as asked
+from ..support.concrete import as_numpy
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
 from ..values.scope import Scope
@@ -37,6 +38,8 @@ from .integrated_out import recover
 from .marginal import Marginal
 from .predict_rows import Predictors, predictions
 from .predictive import forward
+
+CODES = ("converged", "slow", "oscillating", "diverged", "running", "contradiction")  # by number, from best to worst
 
 
 class Outcome(Inferred):
@@ -74,9 +77,7 @@ class Outcome(Inferred):
     @property
     def code(self) -> str:
         """converged, slow, oscillating, diverged or contradiction."""
-        return ("converged", "slow", "oscillating", "diverged", "running", "contradiction")[
-            int(self.result.number("code"))
-        ]
+        return CODES[int(self.result.number("code"))]
 
     @property
     def iterations(self) -> int:
@@ -104,7 +105,8 @@ class Outcome(Inferred):
     @property
     def diagnosis(self) -> str:
         """One sentence on how the run ended and what to do."""
-        return diagnosis(self.result, self.code)
+        remark = self.result.remark
+        return diagnosis(self.result, self.code) + (f" {remark}" if remark else "")
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, with the evidence and the counts of this run."""
@@ -162,10 +164,9 @@ class Outcome(Inferred):
 
     def _shown(self, name: str) -> Family:
         """The marginal of a variable with a belief: the belief itself but for counts (see `exact_counts.py`)."""
-        graph, belief = self.graph, self.families[name]
-        if name in graph.partly or not _is_count(graph.latent.get(name)):
-            return belief
-        return exact_counts.shown(name, belief, self._run(self.families))
+        belief = self.families[name]
+        more = exact_counts.says_more(self.graph, name)
+        return exact_counts.shown(name, belief, self._run(self.families)) if more else belief
 
     def _remarks(self, name: str) -> tuple[str, Shape | None]:
         """What stands between a marginal and the exact one, and what makes the distribution of an expression."""
@@ -185,7 +186,9 @@ class Outcome(Inferred):
         families = dict(self.families)
         for name in latent_names(self.graph, [node.expression]):
             own = self.graph.latent.get(name)
-            if name not in self.binding.observed and (name not in families or _is_count(own)):
+            if name not in self.binding.observed and (
+                name not in families or (own is not None and own.domain.is_count)
+            ):
                 families[name] = self[name].family
         return self._answers.setdefault(node.name, marginal(node, self._run(families)))
 
@@ -202,7 +205,7 @@ class Outcome(Inferred):
         graph = self.graph
         beliefs = self.result.outputs["beliefs"]
         found: dict[str, Any] = {
-            name: family_of(graph.latent[name]).from_naturals(tuple(np.asarray(n) for n in naturals))
+            name: family_of(graph.latent[name]).from_naturals(as_numpy(tuple(naturals)))
             for name, naturals in beliefs.items()
         }
         with jax.enable_x64(True):
@@ -211,7 +214,7 @@ class Outcome(Inferred):
                 sizes = {name: self._machine.sizes[name] for name in sorted(plates)}
                 own = partial(member_families, joint, sizes=sizes)
                 members = self._machine.function("members", (joint,), own, (joint, sizes))(found[joint.variable.name])
-                found |= {name: jax.tree.map(np.asarray, family) for name, family in members.items()}
+                found |= as_numpy(members)
         return found
 
     @cached_property
@@ -255,8 +258,4 @@ class Outcome(Inferred):
         Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
         KeyError for a name without a belief of its own.
         """
-        return tuple(map(np.asarray, self.result.outputs["beliefs"][name]))
-
-
-def _is_count(variable: Random | Let | None) -> bool:
-    return variable is not None and variable.domain.is_count
+        return as_numpy(tuple(self.result.outputs["beliefs"][name]))

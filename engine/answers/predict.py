@@ -26,6 +26,7 @@ from ..expressions.marginal_of import OF_A_CLASS, marginal
 from ..run.padded import PaddedRows, padded_plates
 from ..support import asked_families as asked
 from ..support.asked_arguments import UserData
+from ..support.concrete import as_numpy
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
 from . import next_prior
@@ -105,7 +106,7 @@ def _marginals(
     functions = anchors(machine.ep_blocks, outputs, machine.flat, machine.scope(posterior.arrays), fresh)
     data = {**_inputs(machine.graph, wanted, binding), **observed, **functions}
     forward = predictor(posterior.predictors, machine.graph, tuple(joints), wanted, frozenset(observed), binding.sizes)
-    found = forward(data, {name: jax.tree.map(np.asarray, family) for name, family in families.items()})
+    found = forward(data, as_numpy(families))
     jax.block_until_ready(found)
     graph = dataclasses.replace(machine.graph, observed=frozenset(observed), joints=tuple(joints))
     known = {**families, **{name: family for name, family in found.items() if name in model.randoms}}

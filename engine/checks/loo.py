@@ -8,7 +8,7 @@ what is left.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from ...compiler.methods import EP
 from ...factors.families import Family
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
+from ..support.concrete import as_numpy
 from ..values.evaluate import gather, known, value
 from ..values.first_beliefs import family_of
 from ..values.moments import moments
@@ -91,18 +92,22 @@ def leave_one_out(posterior: Outcome) -> LeaveOneOut:
                 reasons[name] = found
             else:
                 missing = posterior.binding.missing.get(name)
-                densities[name] = found if missing is None else np.where(missing, np.nan, found)
+                densities[name] = found if missing is None else as_numpy(jnp.where(missing, jnp.nan, found))
     return LeaveOneOut(densities, reasons)
 
 
-def mixed_leave_one_out(posteriors: Sequence[Outcome], weights: np.ndarray) -> LeaveOneOut:
-    """The same for a mixture of posteriors with these weights: p(y_i | others) = 1 / sum_k w_k / p_k(y_i | others)."""
-    parts = [leave_one_out(posterior) for posterior in posteriors]
-    densities = {}
-    for name in parts[0].densities:
-        logs = np.stack([part.densities[name] for part in parts])
-        densities[name] = -logsumexp(-logs, axis=0, b=weights.reshape((-1,) + (1,) * (logs.ndim - 1)))
-    return LeaveOneOut(densities, parts[0].unavailable)
+def mixed_leave_one_out(
+    densities: Mapping[str, np.ndarray], weights: np.ndarray, unavailable: dict[str, str]
+) -> LeaveOneOut:
+    """The same for a mixture of posteriors, whose densities are stacked on a first axis, with these weights.
+
+    p(y_i | others) = 1 / sum_k w_k / p_k(y_i | others).
+    """
+
+    def mixed(logs: np.ndarray) -> np.ndarray:
+        return -logsumexp(-logs, axis=0, b=weights.reshape((-1,) + (1,) * (logs.ndim - 1)))
+
+    return LeaveOneOut({name: mixed(logs) for name, logs in densities.items()}, unavailable)
 
 
 def _of(posterior: Outcome, name: str) -> np.ndarray | str:
@@ -129,7 +134,7 @@ def _of(posterior: Outcome, name: str) -> np.ndarray | str:
             return spread(Placed(evidence, plates), node.plates, machine.sizes)
 
         call = machine.function("left out", (number, node), left_out)
-        return np.asarray(call(end_of(posterior, number), posterior.arrays))
+        return as_numpy(call(end_of(posterior, number), posterior.arrays))
     if not isinstance(block, EnergyBlock):
         return f"Its factor is solved jointly ({block.choice.operator}), not instance by instance."
     if block.factor.log_predictive is None:
@@ -203,7 +208,7 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
         return jax.lax.map(lambda i: one(i, data, beliefs), jnp.arange(int(np.prod(shape))), batch_size=BATCH)
 
     function = machine.function("without each", (block, node), every)
-    return np.asarray(function(posterior.arrays, beliefs)).reshape(shape)
+    return as_numpy(function(posterior.arrays, beliefs)).reshape(shape)
 
 
 def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mapping[str, Family]) -> Placed:

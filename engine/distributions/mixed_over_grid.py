@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
-from ...factors.families import Family
-from ...factors.families.base import Levels
+from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
+from ...factors.families.base import Levels, Naturals
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
 from ..support.compiled import compiled
 from .cases import Projected
+from .shown import Shown
 
 _BISECTIONS = 80
 IMPOSSIBLE = 1e-6  # together: what no number of an answer shows
@@ -62,6 +65,42 @@ class GridMixture(Family):
         means = self.components.mean()
         return self._average(self.components.variance() + (means - self._average(means)) ** 2)
 
+    @property
+    def covariance(self) -> Callable[[], Array]:
+        """Cov x of vectors; AttributeError for components that have none."""
+        own: PyTree = self.components
+        within = own.covariance
+
+        def covariance() -> Array:
+            means = own.mean()
+            gap = means - self._average(means)
+            return self._average(within() + gap[..., :, None] * gap[..., None, :])
+
+        return covariance
+
+    @property
+    def probability(self) -> Array:
+        """That of the components; AttributeError where they tell of none."""
+        own: PyTree = self.components
+        return self._average(own.probability)
+
+    def counting(self) -> GridMixture:
+        """The mixture without components that have no statistics, where these are all but impossible."""
+        stats = _statistics(self.components)
+        size = len(self.weights)
+        finite = np.all([np.isfinite(np.asarray(s).reshape(size, -1)).all(axis=1) for s in stats], axis=0)
+        if finite.all() or not np.sum(np.asarray(self.weights)[~finite]) < IMPOSSIBLE:
+            return self
+        weights = np.asarray(self.weights)[finite]
+        return GridMixture(jax.tree.map(lambda leaf: leaf[finite], self.components), weights / weights.sum())
+
+    def projection(self) -> ExponentialFamily:
+        """The member of the components' family with the mixture's expected statistics."""
+        with jax.enable_x64(True):
+            known = self.counting()
+            mean = [np.tensordot(known.weights, np.asarray(s), axes=1) for s in _statistics(known.components)]
+            return jax.tree.map(np.asarray, _exponential(self.components).from_stats(tuple(mean)))
+
     def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
@@ -78,10 +117,15 @@ class GridMixture(Family):
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the components, chosen anew for every draw of the whole variable."""
         which, inner = jax.random.split(key)
-        chosen = jax.random.choice(which, len(self.weights), shape, p=self.weights)
-        draws = jax.vmap(lambda component: component.sample(inner, shape))(self.components)
-        index = jnp.reshape(chosen, (1, *shape, *(1,) * (draws.ndim - 1 - len(shape))))
-        return jnp.take_along_axis(draws, index, axis=0)[0]
+        number = math.prod(shape)
+        chosen = jax.random.choice(which, len(self.weights), (number,), p=self.weights)
+        draws = self.draws_at(chosen, inner)
+        return draws.reshape((*shape, *draws.shape[1:]))
+
+    def draws_at(self, chosen: Int[Array, " draws"], key: Key) -> Array:
+        """One draw of each of the chosen components."""
+        components: PyTree = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], self.components)
+        return jax.vmap(lambda component, own: component.sample(own))(components, jax.random.split(key, len(chosen)))
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """By bisection of the mixed distribution function."""
@@ -89,6 +133,17 @@ class GridMixture(Family):
         level = np.asarray(level, float)
         with jax.enable_x64(True):
             return np.asarray(_quantile(components, self.weights, level))
+
+
+def _exponential(family: Family) -> type[ExponentialFamily]:
+    """The family that messages about such a variable belong to."""
+    stand_in = family.stand_in() if isinstance(family, Shown) else family
+    assert isinstance(stand_in, ExponentialFamily)
+    return type(stand_in)
+
+
+def _statistics(components: PyTree) -> Naturals:
+    return components.expected_stats()
 
 
 def _quantile_of(components: PyTree, weights: Array, level: Array) -> Array:
@@ -132,6 +187,14 @@ class OnGrid(Family):
     def variance(self) -> Array:
         return jnp.dot(self.weights, (self._values() - self.mean()) ** 2)
 
+    def projection(self) -> ExponentialFamily:
+        """The member of the domain's family with the expected statistics of the grid."""
+        with jax.enable_x64(True):
+            family = FOR_DOMAIN[self.kind]
+            stats = family.stats_of(self._values())
+            mean = tuple(jnp.asarray(np.tensordot(self.weights, np.asarray(s), axes=1)) for s in stats)
+            return jax.tree.map(np.asarray, family.from_stats(mean))
+
     def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
 
@@ -160,4 +223,11 @@ class OnGrid(Family):
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
         chosen = jax.random.choice(which, self._centres(), shape, p=self.weights)
-        return FROM_REAL[self.kind](chosen + self.width * jax.random.normal(inner, shape, chosen.dtype))
+        return self._spread(chosen, inner)
+
+    def draws_at(self, chosen: Int[Array, " draws"], key: Key) -> Array:
+        """One draw of the cell around each of the chosen points."""
+        return self._spread(self._centres()[chosen], key)
+
+    def _spread(self, centres: Array, key: Key) -> Array:
+        return FROM_REAL[self.kind](centres + self.width * jax.random.normal(key, centres.shape, centres.dtype))

@@ -5,7 +5,6 @@ All inferences are one program with the scalars as data, run side by side in chu
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,20 +15,21 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from ...compiler.data.bind import Binding
 from ...compiler.language.nodes import Plate, Random
-from ...factors.arrays import Numeric
 from ...factors.errors import UnsupportedError
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL
 from ..posterior import Posterior
 from ..program import Program
 from ..run.control.result_codes import CONVERGED
+from ..run.machine import Machine
+from ..run.progress import Progress, Timing
 from ..run.result import Outputs
 
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
 CHUNKS = {True: {1: 32, 2: 128, 3: 256}, False: {1: 8, 2: 32, 3: 64}}
+CALLS = 20  # of that size, for one answer
 LOOKED_AT = {1: 32, 2: 128, 3: 256}  # points of a scan
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
@@ -37,9 +37,10 @@ NOTHING = 25.0  # nats below the peak: the mass there does not count
 # Logarithms, or log odds, on either side of zero that are looked at for a start: where one pass is exact, and if not.
 SCANNED = {True: 10.0, False: 5.0}
 NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence to speak of
+STARTS = 3  # points that a peak is looked for from: there may be several
 SPREAD = 1.5  # in these: the scale of a start that was scanned for
 
-Start: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]
+Start: TypeAlias = tuple[Float[np.ndarray, "... d"], Float[np.ndarray, "... d"]]  # one point and its scale, or several
 Points: TypeAlias = Float[
     np.ndarray, "K d"
 ]  # in unconstrained coordinates, one for each scalar; states of discrete ones
@@ -69,6 +70,8 @@ class Conditionals:
         with jax.enable_x64(True):
             self.machine, self.runner = self.program.machine_and_runner(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
+        self.planning = self.program.planned()
+        self.watcher, self.looked_at = Progress(program.options.progress), 0
         self.plain_binding = program.bind(data)
         self.plain_arrays = arrays_of(self.plain_binding, program.plan_given((), self.plain_binding))
         self.seen: dict[tuple[float, ...], tuple[Outputs, int]] = {}
@@ -114,17 +117,19 @@ class Conditionals:
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
 
     def _scanned(self) -> Start | None:
-        """The best of some points that fill a cube; locations are looked at on all scales."""
+        """The best of some points that fill a cube, apart from each other; locations are looked at on all scales."""
         d = self.continuous
         turns = np.arange(LOOKED_AT[d])[:, None] * _ratios(d)
         cube = SCANNED[self.machine.direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
         real = np.array([kind == "real" for kind in self.kinds[self.discrete :]])
         points = np.where(real, np.sinh(cube), cube)
-        found = self(points)
-        best = int(np.argmax(found))
-        if not np.isfinite(found[best]):
-            return None
-        return points[best], SPREAD * np.where(real, np.cosh(cube[best]), 1.0)
+        scales = SPREAD * np.where(real, np.cosh(cube), 1.0)
+        found, chosen = self(points), []
+        for k in np.argsort(-found):
+            apart = all(np.any(np.abs(points[k] - points[other]) > scales[other]) for other in chosen)
+            if apart and np.isfinite(found[k]) and len(chosen) < STARTS:
+                chosen.append(k)
+        return (points[chosen], scales[chosen]) if chosen else None
 
     def saturated(self, points: Points, log_density: Float[np.ndarray, " K"]) -> bool:
         """Whether there is mass where probabilities are too near one to be told apart."""
@@ -158,7 +163,10 @@ class Conditionals:
             chunk = points[at : at + size]
             padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
             with jax.enable_x64(True):
-                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed)
+                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed, CALLS, self.watcher)
+            self.looked_at += len(chunk)
+            self.watcher.points(self.looked_at)
+            with jax.enable_x64(True):
                 pairs = zip(self.kinds, padded.T, strict=True)
                 slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
@@ -167,18 +175,33 @@ class Conditionals:
         """Holds what was inferred, for the mixture."""
         self.seen |= {tuple(point): (outputs, k) for k, point in enumerate(points)}
 
-    def at(self, points: Points) -> list[Outputs]:
-        """What inference finds at each point."""
+    @property
+    def timing(self) -> Timing:
+        """The stages of all inferences together."""
+        return self.watcher.timing_of_all(self.planning)
+
+    def at(self, points: Points) -> Outputs:
+        """What inference finds at each point, stacked."""
         forgotten = [point for point in points if tuple(point) not in self.seen]
         for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
             self._keep(chunk, outputs)
         held = [self.seen[tuple(point)] for point in points]
-        return [jax.tree.map(lambda leaf, k=k: leaf[k], chunk) for chunk, k in held]
+        return _gathered(held)
 
-    def binding_at(self, point: Mapping[str, Numeric]) -> Binding:
-        """The data with the scalars as they are at one point."""
-        given = {name: np.asarray(value) for name, value in point.items()}
-        return dataclasses.replace(self.binding, observed={**self.binding.observed, **given})
+    @cached_property
+    def plain_machine(self) -> Machine:
+        """The functions of the plan in which nothing is integrated: no run is needed for priors."""
+        with jax.enable_x64(True):
+            return self.whole.machine_and_runner(self.plain_binding, self.plain_binding.inputs)[0]
+
+
+def _gathered(places: Sequence[tuple[Outputs, int]]) -> Outputs:
+    """The outputs at these places of chunks, stacked."""
+    chunks = list({id(chunk): chunk for chunk, _ in places}.values())
+    ends = np.cumsum([len(chunk["code"]) for chunk in chunks])
+    start = {id(chunk): end - len(chunk["code"]) for chunk, end in zip(chunks, ends, strict=True)}
+    rows = np.array([start[id(chunk)] + k for chunk, k in places])
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[rows], *chunks)
 
 
 _LEGAL = {"real": 0.0, "positive": 1.0, "unit": 0.5}  # values that data may have

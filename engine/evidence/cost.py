@@ -24,6 +24,7 @@ ONE = 1e-6  # of an inference, beside its factors
 SWEEPS = 10  # of an inference that iterates
 SITE = 1.8e-6  # of a factor with messages, a sweep
 ENERGY = 4e-7  # of one that is differentiated
+NEAREST = 2e-5  # of one whose expectations are sums over nodes, which are differentiated twice
 CHAINED = 1e-6  # of an element of a chain
 PRODUCT = 9e-9  # of a pair of numbers in a vector that a factor touches
 CUBE = 1e-9  # of three of them, in the algebra of a joint belief
@@ -31,11 +32,16 @@ CUBE = 1e-9  # of three of them, in the algebra of a joint belief
 
 def affordable(program: Program, binding: Binding, names: tuple[str, ...], effort: float) -> bool:
     """Whether integrating the scalars called `names` is expected to take at most `effort` seconds."""
+    return of_integration(program, binding, names) <= effort
+
+
+def of_integration(program: Program, binding: Binding, names: tuple[str, ...]) -> float:
+    """The seconds that integrating the scalars called `names` is expected to take."""
     plan = program.plan_given(names, binding)
     nodes = program.model.randoms
     continuous = sum(not nodes[name].domain.is_discrete for name in names)
     states = math.prod(_states(program, binding, name) for name in names if nodes[name].domain.is_discrete)
-    return states * INFERENCES[not iterates(plan)][continuous] * seconds(plan, binding.sizes) <= effort
+    return states * INFERENCES[not iterates(plan)][continuous] * seconds(plan, binding.sizes)
 
 
 def iterates(plan: Plan) -> bool:
@@ -59,7 +65,10 @@ def _of_block(plan: Plan, block: Block, sizes: Mapping[str, int]) -> float:
     if isinstance(block, ProcessBlock):
         return CUBE * float(instances) ** 3
     width = max((_dimension(plan.latent[name], sizes) for name in block.latent if name in plan.latent), default=1)
-    each = ENERGY if isinstance(block, EnergyBlock) else CHAINED if isinstance(block, ChainBlock) else SITE
+    if isinstance(block, EnergyBlock):
+        each = NEAREST if block.method.name == "ncvmp" else ENERGY
+    else:
+        each = CHAINED if isinstance(block, ChainBlock) else SITE
     return instances * (each + PRODUCT * width**2) + CUBE * float(width) ** 3
 
 

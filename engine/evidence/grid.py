@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 STEPS = {1: 0.6, 2: 0.8, 3: 1.0}  # first spacing in standard deviations; halved until nothing changes
+ALONG = {1: 4, 2: 1, 3: 1}  # cells that are looked at beyond one that holds mass
 DRAWS = {2: 128, 3: 256}  # points that tell the spread of the mass
 FREEDOM, ROUNDS = 4.0, 2  # degrees of freedom of their distribution, and how often it is adapted
 NEWTON = 30  # steps to the peak, at most
@@ -40,6 +41,7 @@ GOOD = Accuracy(1e-2, (20.0, 14.0, 9.0), 1e-8)
 _LARGEST = 60_000
 
 LogDensity: TypeAlias = Callable[[Float[np.ndarray, "K d"]], Float[np.ndarray, " K"]]
+Peak: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]  # and a root of the covariance around it
 Place: TypeAlias = tuple[int, ...]  # of a cell, counted from the centre
 
 
@@ -79,29 +81,33 @@ class Grid(NamedTuple):
 
 def explore(
     log_density: LogDensity,
-    start: Float[np.ndarray, " d"],
-    scale: Float[np.ndarray, " d"],
+    starts: Float[np.ndarray, "... d"],
+    scales: Float[np.ndarray, "... d"],
     accuracy: Accuracy = BEST,
     first: int | None = None,
 ) -> Grid | None:
-    """The grid of a density whose mass lies around `start` on the scale `scale`; None where it finds no end.
+    """The grid of a density whose mass lies around one of `starts` on its scale; None where it finds no end.
 
-    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peak the
+    `log_density` takes points (K, d) and returns (K,) values, minus infinity where there is none. From the peaks the
     grid grows by neighbours until the density around it is negligible, whatever the shape of its mass; `first` cells
-    on either side of the peak are looked at together, which spares calls.
+    on either side of the highest are looked at together, which spares calls.
 
     For an analytic density a spacing is off by about the square of what half of it changes; that is the error.
     """
-    d = len(start)
-    centre, spread = _peak(log_density, start, np.diag(scale))
+    starts, scales = np.atleast_2d(starts), np.atleast_2d(scales)
+    peaks = [_peak(log_density, start, np.diag(scale)) for start, scale in zip(starts, scales, strict=True)]
+    masses = _heights(log_density, peaks) + [np.linalg.slogdet(spread)[1] for _, spread in peaks]
+    d, cutoff = starts.shape[1], accuracy.cutoff[starts.shape[1] - 1]
+    (centre, spread), step, best = peaks[int(np.argmax(masses))], STEPS[starts.shape[1]], None
+    others = [peak for (peak, _), mass in zip(peaks, masses, strict=True) if mass > np.max(masses) - cutoff]
     if d > 1:
         centre, spread = _mass(log_density, centre, spread)
-    step, best = STEPS[d], None
     known: dict[Place, float] = {}
     first = FIRST[d] if first is None else first
     while step > 0.01:
         cell = spread * step
-        if not _flood(log_density, centre, cell, accuracy.cutoff[d - 1], known, first):
+        seeds = [tuple(map(int, np.round(np.linalg.solve(cell, other - centre)))) for other in others]
+        if not _flood(log_density, centre, cell, cutoff, known, [*_box(d, first), *seeds]):
             return best
         finer, coarser = _grid(known, centre, cell), _grid(_every_second(known), centre, 2.0 * cell)
         best = finer._replace(error=finer.distance(coarser) ** 2)
@@ -112,6 +118,16 @@ def explore(
         step *= 0.5
         known = {tuple(2 * k for k in place): value for place, value in known.items()}
     return best
+
+
+def _heights(log_density: LogDensity, peaks: Sequence[Peak]) -> Float[np.ndarray, " K"]:
+    found = log_density(np.array([centre for centre, _ in peaks]))
+    return np.where(np.isfinite(found), found, -np.inf)
+
+
+def _box(d: int, reach: int) -> list[Place]:
+    """The cells around the centre."""
+    return list(itertools.product(range(-reach, reach + 1), repeat=d))
 
 
 def together(grids: Sequence[Grid]) -> Grid:
@@ -134,11 +150,10 @@ def _flood(
     cell: Float[np.ndarray, "d d"],
     cutoff: float,
     known: dict[Place, float],
-    first: int,
+    seeds: Sequence[Place],
 ) -> bool:
-    """Adds to `known` the log densities of the cells around the centre; false where there are too many, or none."""
-    d = len(centre)
-    front = [place for place in itertools.product(range(-first, first + 1), repeat=d) if place not in known]
+    """Adds to `known` the log densities of the cells around `seeds`; false where there are too many, or none."""
+    front = [place for place in dict.fromkeys(seeds) if place not in known]
     looked: set[Place] = set()  # those whose neighbours have been asked for
     while front and len(known) + len(front) <= _LARGEST:
         values = log_density(centre + np.asarray(front, float) @ cell.T)
@@ -162,12 +177,14 @@ def _every_second(known: dict[Place, float]) -> dict[Place, float]:
 
 
 def _neighbours(place: Place) -> list[Place]:
-    return [(*place[:i], place[i] + step, *place[i + 1 :]) for i in range(len(place)) for step in (1, -1)]
+    """The next cells along each axis; several of them on a line, where they spare calls."""
+    reach = range(1, ALONG[len(place)] + 1)
+    return [
+        (*place[:i], place[i] + way * k, *place[i + 1 :]) for i in range(len(place)) for k in reach for way in (1, -1)
+    ]
 
 
-def _peak(
-    log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+def _peak(log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]) -> Peak:
     """Newton's method with differences over most of a standard deviation: the peak and a root of its covariance.
 
     It never goes down: a step is the best of several lengths, and where none helps the differences are too wide.
@@ -183,8 +200,13 @@ def _peak(
         gradient, hessian = _differences(found, d, width)
         values, vectors = np.linalg.eigh(-hessian)
         newton = vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 0.05))
-        if np.linalg.norm(newton) < 0.3 and np.all(values > 0.1):
-            return centre + spread @ newton, spread @ (vectors / np.sqrt(values))
+        # never wider than about four of the present scales
+        scaled = spread @ (vectors / np.sqrt(np.clip(np.abs(values), 0.05, 100.0)))
+        if np.linalg.norm(newton) < 0.3:
+            centre, spread = centre + spread @ newton, scaled
+            if np.all((values > 0.1) & (values < 10.0)):
+                break
+            continue
         newton *= min(1.0, 3.0 / max(np.linalg.norm(newton), 1e-300))
         ladder = LENGTHS[:, None] * newton
         steps = np.concatenate([width * stencil[top : top + 1], ladder])
@@ -193,15 +215,11 @@ def _peak(
         if heights[best] <= found[0]:
             spread = 0.5 * spread
             continue
-        centre = centre + spread @ steps[best]
-        # never wider than about four of the present scales
-        spread = spread @ (vectors / np.sqrt(np.clip(np.abs(values), 0.05, 100.0)))
+        centre, spread = centre + spread @ steps[best], scaled
     return centre, spread
 
 
-def _mass(
-    log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+def _mass(log_density: LogDensity, centre: Float[np.ndarray, " d"], spread: Float[np.ndarray, "d d"]) -> Peak:
     """The mean and a root of the covariance of the mass, from weighted points around the peak.
 
     The curvature at a peak may say little of a skewed density. Where the points say little, the peak is kept.

@@ -9,6 +9,7 @@ their states: a selector that decides which of two models holds for all data.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ...compiler.data.bind import Binding
+from ...compiler.explain import explain_plan
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
 from ..distributions.mixed_over_grid import OnGrid
@@ -26,7 +29,8 @@ from .conditionals import Conditionals
 from .cost import affordable
 from .grid import BEST, GOOD, STEPS, Accuracy, Grid, explore, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
-from .integrated import Integrated
+from .integrated import Integrated, Mixture
+from .why import integration_in_words, no_grid, too_costly
 
 MOST = max(STEPS)  # continuous scalars
 
@@ -56,18 +60,40 @@ def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | In
     """The posterior integrated over its approximate scalars where a grid can hold them, else the plain one."""
     plain = _once(program, data, seed)
     names = approximate_scalars(program, program.bind(data), MOST, tolerated=False)
-    found = _explored(program, data, names, seed, BEST, plain) if names else None
-    return plain() if found is None else found
+    if not names:
+        return plain()
+    found = _explored(program, data, names, seed, BEST, plain)
+    return _remarked(program, plain(), no_grid(names)) if found is None else found
 
 
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
     """The same where it is expected to take at most `effort` seconds of computing, on a coarser grid."""
     plain, binding = _once(program, data, seed), program.bind(data)
     names = approximate_scalars(program, binding, MOST, tolerated=True)
-    if not names or not affordable(program, binding, names, effort):
+    if not names:
         return plain()
+    if not affordable(program, binding, names, effort):
+        return _remarked(program, plain(), too_costly(program, binding, names, effort)) if effort else plain()
     found = _explored(program, data, names, seed, GOOD, plain)
-    return plain() if found is None else found
+    return _remarked(program, plain(), no_grid(names)) if found is None else found
+
+
+def explained(program: Program, binding: Binding, effort: float) -> str:
+    """The plan in words, with what would be integrated where `effort` may be spent on that."""
+    plain, best = program.plan_given((), binding), program.options.accuracy == "best"
+    names = approximate_scalars(program, binding, MOST, tolerated=not best) if best or effort else ()
+    if not names:
+        return explain_plan(plain)
+    if not best and not affordable(program, binding, names, effort):
+        return explain_plan(plain) + "\n" + too_costly(program, binding, names, effort)
+    given = program.plan_given(names, binding)
+    return explain_plan(given) + "\n" + integration_in_words(program, binding, names, given)
+
+
+def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:
+    """The same posterior, whose diagnosis says what was not done."""
+    result = dataclasses.replace(plain.result, remark=remark)
+    return program.posterior(plain.machine, plain.arrays, plain.binding, result)
 
 
 def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:
@@ -79,6 +105,12 @@ def _explored(
     program: Program, data: Mapping[str, Any], names: Sequence[str], seed: int, accuracy: Accuracy, plain: Plain
 ) -> Integrated | None:
     conditionals = Conditionals(program, data, names, seed, plain)
+    with conditionals.watcher:
+        return _on_grid(conditionals, accuracy)
+
+
+def _on_grid(conditionals: Conditionals, accuracy: Accuracy) -> Integrated | None:
+    """The mixture over all states of the discrete scalars and a grid of the others; None where no grid holds them."""
     states = conditionals.states()
     if states is None:
         return None
@@ -102,7 +134,7 @@ def _given_state(conditionals: Conditionals, state: Float[np.ndarray, " k"], acc
         return np.concatenate([np.broadcast_to(state, (len(points), len(state))), points], axis=1)
 
     # Where the rest iterates, points that are far from all sense might not settle: the grid grows from the peak alone.
-    first = None if conditionals.machine.direct else 1
+    first = None if conditionals.machine.direct else 4 - conditionals.continuous
     grid = explore(lambda points: conditionals(whole(points)), *conditionals.start, accuracy, first)
     if grid is None:
         return None
@@ -122,10 +154,8 @@ def _mixture(conditionals: Conditionals, grid: Grid, accuracy: Accuracy) -> Inte
         name: _states(column, weights, kind) if k < conditionals.discrete else OnGrid(column, weights, width, kind)
         for k, (name, kind, column, width) in enumerate(columns)
     }
-    bindings = [
-        conditionals.binding_at({name: array[k] for name, array in values.items()}) for k in range(len(weights))
-    ]
-    return Integrated(conditionals, bindings, conditionals.at(points), families, weights, grid)
+    mixture = Mixture(values, conditionals.at(points), families, weights, grid.error, grid.log_total())
+    return Integrated(conditionals, mixture)
 
 
 def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], kind: str) -> Family:

@@ -2,60 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import dataclasses
+import os
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
-from ...factors.families import Family, Point
+from ...compiler.passes.given import Part
+from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
+from ..answers import next_prior
+from ..answers.arviz import ArvizData, as_arviz, groups
+from ..answers.exact_counts import says_more
 from ..answers.marginal import Marginal
-from ..answers.refused import refused, refused_property
-from ..data.missing_and_sparse import arrays_of
+from ..answers.next_prior import Beliefs, Contribution, Naturals
+from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
-from ..run.result import Outputs, Result
+from ..run.progress import Timing
+from ..run.result import Outputs
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
-from ..values.joint_beliefs import member_families
+from .at_points import AtPoints, Runs
 from .conditionals import Conditionals
-from .grid import Grid
+from .why import integration_in_words
 
 if TYPE_CHECKING:
     from ..checks.loo import LeaveOneOut
     from ..checks.trust import Trust
 
-_MIXED = "an integrated posterior is a mixture over a grid: `posterior.plain` has the beliefs before the integration."
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """What an integration found: values of the scalars at the points, the outputs of the runs there, and their weights.
+
+    Values and outputs are stacked; `families` are the marginals of the scalars, `error` estimates that of the
+    logarithm of the evidence. `timing` is known where the mixture was read from a file.
+    """
+
+    values: Mapping[str, np.ndarray]
+    outputs: Outputs
+    families: Mapping[str, OnGrid | Family]
+    weights: Float[np.ndarray, " K"]
+    error: float
+    log_evidence: float
+    timing: Timing | None = None
 
 
 class Integrated(AnyPosterior):
     """A posterior whose parameters in `points` were integrated over a grid.
 
     `points` maps each parameter to its values on the grid, `weights` are the points' posterior probabilities.
-    It is read and asked as any posterior; every marginal is a mixture over the grid. What needs one belief of each
-    variable is refused: `save`, and what carries beliefs over to later data. `plain` is the posterior that the
-    integration started from, which has them.
+    It is read and asked as any posterior; every marginal is a mixture over the grid. What later data start from
+    (`carried`, `contribution`, `naturals_of`) is the projection of the mixture: the members of the beliefs' families
+    with its expected statistics. `plain` is the posterior without the integration.
     """
 
-    def __init__(
-        self,
-        conditionals: Conditionals,
-        bindings: Sequence[Binding],
-        outputs: Sequence[Outputs],
-        families: Mapping[str, OnGrid | Family],
-        weights: Float[np.ndarray, " K"],
-        grid: Grid,
-    ) -> None:
+    def __init__(self, conditionals: Conditionals, mixture: Mixture) -> None:
         whole = conditionals.whole
         super().__init__(whole.request, conditionals.machine, conditionals.plain_arrays, conditionals.plain_binding)
-        self._of, self._settings = conditionals, conditionals.runner.settings
-        self._bindings, self._outputs, self._grid = bindings, outputs, families
-        self.weights, self.error = weights, grid.error
-        self._log_evidence = grid.log_total()
+        self._of, self.mixture = conditionals, mixture
+        self.weights, self.error, self._grid = mixture.weights, mixture.error, mixture.families
+        self._mixtures: dict[str, GridMixture] = {}
 
     @property
     def plain(self) -> Posterior:
@@ -63,92 +74,81 @@ class Integrated(AnyPosterior):
         return self._of.plain()
 
     @property
+    def seed(self) -> int:
+        """What decided all random choices."""
+        return self._of.seed
+
+    @property
     def points(self) -> dict[str, np.ndarray]:
         """The values of the integrated parameters at the points of the grid."""
-        return {name: np.array([binding.observed[name] for binding in self._bindings]) for name in self._grid}
+        return dict(self.mixture.values)
 
     @cached_property
-    def conditionals(self) -> list[Posterior]:
+    def conditionals(self) -> AtPoints:
         """The posterior at every point of the grid."""
-        return [
-            self._of.program.posterior(
-                self.machine, arrays_of(binding, self.graph), binding, Result(outputs, self._settings)
-            )
-            for binding, outputs in zip(self._bindings, self._outputs, strict=True)
-        ]
+        of = self._of
+        runs = Runs(of.program, of.machine, of.arrays, of.binding, of.runner.settings)
+        return AtPoints(runs, self.points, self.mixture.outputs)
+
+    @property
+    def heaviest(self) -> Posterior:
+        """The posterior at the point of the grid that has most weight."""
+        return self.conditionals[int(np.argmax(self.weights))]
+
+    # marginals --------------------------------------------------------------------------------------------------------
 
     def _marginal(self, name: str) -> Marginal:
-        return Marginal(self._family(name), name)
-
-    def _family(self, name: str) -> Family | OnGrid | GridMixture:
         if name in self._grid:
-            return self._grid[name]
-        if name in self._stacked:
-            return GridMixture(self._stacked[name], self.weights)
-        return self._mixture([posterior[name].family for posterior in self.conditionals])
+            return Marginal(self._grid[name], name)
+        if self._is_belief(name):
+            return Marginal(self._mixed(self._stacked[name]), name)
+        alone = self.heaviest[name]
+        if isinstance(alone.family, Point):
+            return Marginal(alone.family, name)
+        return Marginal(self._mixed(self.mixture_of(name).components), name, alone.note)
 
-    def _mixture(self, families: list[Family]) -> Family:
-        if isinstance(families[0], Point):
-            return families[0]
-        return GridMixture(jax.tree.map(lambda *leaves: np.stack(leaves), *families), self.weights)
+    def mixture_of(self, name: str) -> GridMixture:
+        """The marginals of a variable or a named expression at all points, and their weights."""
+        if name not in self._mixtures:
+            belief = self._is_belief(name)
+            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].family)
+            self._mixtures[name] = GridMixture(stacked, self.weights)
+        return self._mixtures[name]
+
+    def _is_belief(self, name: str) -> bool:
+        """Whether a marginal at a point is a belief as it is."""
+        return name in self._stacked and not says_more(self.graph, name)
+
+    def _mixed(self, stacked: Family) -> Family:
+        """The mixture of the families at all points; of finitely many values it is one of their own kind."""
+        found = GridMixture(stacked, self.weights)
+        return found.projection() if isinstance(stacked, DiscreteFamily) else found
 
     @cached_property
-    def _stacked(self) -> dict[str, Family]:
+    def _stacked(self) -> dict[str, Any]:
         """The beliefs at all points, with one leading axis for the points."""
-        graph, sizes = self.graph, self.machine.sizes
-        beliefs = jax.tree.map(lambda *leaves: np.stack(leaves), *(outputs["beliefs"] for outputs in self._outputs))
-        with jax.enable_x64(True):
-            found = {name: family_of(graph.latent[name]).from_naturals(tuple(n)) for name, n in beliefs.items()}
-            for joint in graph.joints:
-                members = jax.vmap(lambda family, joint=joint: member_families(joint, family, sizes))
-                found |= members(found[joint.variable.name])
-            return {name: jax.tree.map(np.asarray, family) for name, family in found.items()}
+        return self.conditionals.every(lambda posterior: dict(posterior.families))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.conditionals[0])
+        return iter(self.heaviest)
 
     def __len__(self) -> int:
-        return len(self.conditionals[0])
+        return len(self.heaviest)
+
+    @property
+    def families(self) -> dict[str, Family | OnGrid | GridMixture]:
+        """The families of all that has a belief at the points of the grid, mixed, and of what was integrated."""
+        return {name: self[name].family for name in (*self.model.randoms, *self.model.lets) if self._has_belief(name)}
+
+    def _has_belief(self, name: str) -> bool:
+        return name in self._grid or name in self._stacked
+
+    # how it went ------------------------------------------------------------------------------------------------------
 
     @property
     def log_evidence(self) -> float:
         """The logarithm of the evidence, integrated over the grid."""
-        return self._log_evidence
-
-    @property
-    def code(self) -> str:
-        """converged, or the code of the worst point."""
-        codes = {posterior.code for posterior in self.conditionals}
-        return "converged" if codes == {"converged"} else sorted(codes - {"converged"})[0]
-
-    @property
-    def timing(self) -> None:
-        """None: there were many runs. That of the first is `plain.timing`."""
-        return None
-
-    @property
-    def diagnosis(self) -> str:
-        """One sentence on how the integration went."""
-        size, heaviest = len(self.weights), float(self.weights.max())
-        return (
-            f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}, "
-            f"estimated error of the log evidence {self.error:.1g}; "
-            f"the inference at every point {'converged' if self.converged else 'did not converge: ' + self.code}."
-        )
-
-    def predict(
-        self,
-        data: Mapping[str, Any],
-        sizes: Mapping[str, int] | None = None,
-        new: Collection[str] | None = None,
-    ) -> dict[str, Marginal]:
-        """Predictive marginals for new inputs, mixed over the grid: `data`, `sizes` and `new` as in
-        `Posterior.predict`.
-
-        Returns marginals by name. Errors as there.
-        """
-        found = [posterior.predict(data, sizes, new) for posterior in self.conditionals]
-        return {name: Marginal(self._mixture([one[name].family for one in found]), name) for name in found[0]}
+        return self.mixture.log_evidence
 
     @property
     def evidence(self) -> dict[str, float]:
@@ -156,16 +156,19 @@ class Integrated(AnyPosterior):
 
         The parts sum to the total: with weights w at points of evidence Z, log sum Z = sum w log Z - sum w log w.
         """
-        found: dict[str, float] = {}
-        for weight, posterior in zip(self.weights, self.conditionals, strict=True):
-            for name, part in posterior.evidence.items():
-                found[name] = found.get(name, 0.0) + float(weight) * part
+        parts, some = self.mixture.outputs["parts"], self.weights > 0
+        found = {name: float(self.weights[some] @ np.asarray(part)[some]) for name, part in parts.items()}
         return {**found, "integration": self.log_evidence - sum(found.values())}
+
+    @property
+    def code(self) -> str:
+        """converged, or the code of the worst point."""
+        return CODES[int(np.max(self.mixture.outputs["code"]))]
 
     @property
     def iterations(self) -> int:
         """Number of sweeps at the point that took most of them."""
-        return max(posterior.iterations for posterior in self.conditionals)
+        return int(np.max(self.mixture.outputs["iteration"]))
 
     @property
     def trace(self) -> Trace:
@@ -180,20 +183,47 @@ class Integrated(AnyPosterior):
     @property
     def floored(self) -> dict[str, int]:
         """How often a cavity would have been improper and was floored, by factor, at all points together."""
-        counts = [posterior.floored for posterior in self.conditionals]
-        return {name: sum(count[name] for count in counts) for name in counts[0]}
+        counts = self.mixture.outputs["floored"]
+        return {block.name: int(np.sum(counts[number])) for number, block in self.machine.ep_blocks.items()}
 
     @property
-    def families(self) -> dict[str, Family | OnGrid | GridMixture]:
-        """The families of all that has a belief at the points of the grid, mixed, and of what was integrated."""
-        return {name: self[name].family for name in (*self.model.randoms, *self.model.lets) if self._has_belief(name)}
+    def timing(self) -> Timing:
+        """Who ran the sweeps, and the seconds of each stage: of all inferences that the grid took, together."""
+        return self._of.timing if self.mixture.timing is None else self.mixture.timing
 
-    def _has_belief(self, name: str) -> bool:
-        return name in self._grid or name in self._stacked
+    @property
+    def diagnosis(self) -> str:
+        """One sentence on how the integration went."""
+        size, heaviest = len(self.weights), float(self.weights.max())
+        return (
+            f"Integrated {', '.join(self._grid)} over {size} points, the heaviest with probability {heaviest:.2g}, "
+            f"estimated error of the log evidence {self.error:.1g}; "
+            f"the inference at every point {'converged' if self.converged else 'did not converge: ' + self.code}."
+        )
 
     def explain(self) -> str:
-        """What the compiler chose at a point of the grid, and how the integration went."""
-        return explain_plan(self.graph) + "\n" + self.diagnosis
+        """What the compiler chose at a point of the grid, what was integrated and why, and how that went."""
+        of = self._of
+        words = integration_in_words(of.whole, of.plain_binding, of.names, self.graph, len(self.weights))
+        plan = explain_plan(self.graph, self.evidence, self.floored)
+        return "\n".join([plan, words, self.diagnosis, str(self.timing)])
+
+    # questions --------------------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        data: Mapping[str, Any],
+        sizes: Mapping[str, int] | None = None,
+        new: Collection[str] | None = None,
+    ) -> dict[str, Marginal]:
+        """Predictive marginals for new inputs, mixed over the grid: `data`, `sizes` and `new` as in
+        `Posterior.predict`.
+
+        Returns marginals by name. Errors as there.
+        """
+        alone = self.heaviest.predict(data, sizes, new)
+        stacked = self.conditionals.every(lambda posterior: _families(posterior.predict(data, sizes, new)))
+        return {name: Marginal(self._mixed(stacked[name]), name, one.note) for name, one in alone.items()}
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust the mixture, against the model's own joint log density: see `Posterior.trust`.
@@ -202,7 +232,7 @@ class Integrated(AnyPosterior):
         """
         from ..checks.trust import trust
 
-        return self._keep(trust(self, self.conditionals[int(np.argmax(self.weights))], seed=seed))
+        return self._keep(trust(self, self.heaviest, seed=seed))
 
     def loo(self) -> LeaveOneOut:
         """Leave-one-out log predictive densities, mixed over the grid: see `Posterior.loo`.
@@ -210,30 +240,115 @@ class Integrated(AnyPosterior):
         A point of weight w keeps w / p(y_i | others, point) of it without y_i, so that the densities combine as a
         weighted harmonic mean.
         """
-        from ..checks.loo import mixed_leave_one_out
+        from ..checks.loo import leave_one_out, mixed_leave_one_out
 
-        return mixed_leave_one_out(self.conditionals, self.weights)
+        unavailable = leave_one_out(self.heaviest).unavailable
+        stacked = self.conditionals.every(lambda posterior: leave_one_out(posterior).densities)
+        densities = {name: own for name, own in stacked.items() if name not in self._grid}
+        reasons = {name: reason for name, reason in unavailable.items() if name not in self._grid}
+        return mixed_leave_one_out(densities, self.weights, reasons)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:
         """The gradient of `log_evidence` in the inputs called `names`: the mean over the grid of those at its points.
 
         Errors as in `Posterior.evidence_gradient`.
         """
-        parts = [posterior.evidence_gradient(*names) for posterior in self.conditionals]
-        return {name: np.tensordot(self.weights, [part[name] for part in parts], axes=1) for name in parts[0]}
+        self.heaviest.evidence_gradient(*names)  # refuses what has none
+        parts = self.conditionals.every(lambda posterior: posterior.evidence_gradient(*names))
+        return {name: np.tensordot(self.weights, part, axes=1) for name, part in parts.items()}
 
-    save = refused(
-        "save()", f"writes one belief for each variable, and {_MIXED} Save that: posterior.plain.save(path)."
-    )
-    naturals_of = refused("naturals_of()", f"reads one belief, and {_MIXED}")
-    prior_naturals = refused("prior_naturals()", f"reads one belief, and {_MIXED}")
-    carried = refused_property("carried", f"holds one belief for each variable, and {_MIXED} Carry that over.")
-    contribution = refused_property("contribution", f"divides one belief by its prior, and {_MIXED} Take that.")
-    __add__ = refused("posterior + contribution", f"multiplies one belief, and {_MIXED} Add to that.")
-    __sub__ = refused("posterior - contribution", f"divides one belief, and {_MIXED} Subtract from that.")
+    def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
+        """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.
+
+        Each is of a point of the grid, then of the beliefs there, so that it has the dependences that the integrated
+        parameters make; members of a joint belief are drawn together. What is named by `m.let` is drawn from its
+        marginal at the point.
+        """
+        from .joint_draws import NOTE, joint_draws
+
+        return as_arviz(*groups(self, draws, seed, joint_draws), NOTE)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the posterior, with all points of the grid, to a file that `cv.load(path, model)` reads.
+
+        The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
+        """
+        from ..files.save import Contents, Integration, write
+
+        found = self.mixture
+        own = Integration(self.seed, found.values, found.weights, found.error, found.families)
+        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own))
+
+    # what later data start from ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def carried(self) -> Beliefs:
+        """What the next batch starts from: the beliefs of all variables on plates without data, by name.
+
+        They are the projection of the mixture: members of the families of beliefs, joint ones with their covariances,
+        that have its expected statistics. What ties them to the integrated parameters is left out, as in any
+        factorised belief.
+        """
+        one = self.heaviest.carried
+        stacked = self.conditionals.every(lambda posterior: list(posterior.carried.parts.values()))
+        parts = {part: self._projected(own) for part, own in zip(one.parts, stacked, strict=True)}
+        grid = {Part((name,)): _projection(family) for name, family in self._grid.items()}
+        return Beliefs({**grid, **parts}, one.joints, one.sizes)
+
+    def _projected(self, stacked: ExponentialFamily) -> ExponentialFamily:
+        return GridMixture(stacked, self.weights).projection()
+
+    @property
+    def contribution(self) -> Contribution:
+        """What this run's data added to the carried variables over their priors: projections divided by priors.
+
+        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
+        """
+        return self.carried.over(self.baseline)
+
+    @property
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError as there.
+        """
+        return next_prior.baseline(self._of.plain_machine, self.arrays, self.carried)
+
+    def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of the projection of the mixture on the family of the belief called `name`.
+
+        Returns and raises as `Posterior.naturals_of`; the joint beliefs are those at the points.
+        """
+        if name in self._grid:
+            return tuple(map(np.asarray, _projection(self._grid[name]).naturals()))
+        family = family_of(self.graph.latent[name])
+        naturals = tuple(map(np.asarray, self.mixture.outputs["beliefs"][name]))
+        return tuple(map(np.asarray, self._projected(family.from_naturals(naturals)).naturals()))
+
+    def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
+        """The natural parameters of the prior of the random variable called `name`: as `Posterior.prior_naturals`."""
+        return next_prior.prior_naturals(self._of.plain_machine, self.arrays, name)
+
+    def __add__(self, other: Contribution) -> Beliefs:
+        return self.carried + other
+
+    def __sub__(self, other: Contribution) -> Beliefs:
+        return self.carried - other
 
     def __repr__(self) -> str:
         return (
             f"<Integrated posterior of {self.model.name!r}: {', '.join(self)}; {self.diagnosis} "
             f"Verdict: {self.verdict.short}>"
         )
+
+
+def _families(marginals: Mapping[str, Marginal]) -> dict[str, Family]:
+    return {name: marginal.family for name, marginal in marginals.items()}
+
+
+def _projection(family: OnGrid | Family) -> ExponentialFamily:
+    """The member of the domain's family with the same expected statistics."""
+    if isinstance(family, OnGrid):
+        return family.projection()
+    assert isinstance(family, ExponentialFamily)  # of states
+    return family

@@ -32,6 +32,7 @@ from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
 from ..support import asked_families as asked
+from ..support.concrete import is_traced
 from ..values.instances import count, one_to_one
 from ..values.plated import Placed
 from . import clouds
@@ -192,6 +193,8 @@ def _by_meeting(reader: Reader, parts: Parts, built: list[Built], function: OfCl
 
 def check_finite(node: Let, family: Family) -> None:
     """Raises UnsupportedError for an expression without a mean."""
+    if is_traced(family):
+        return
     if not np.all(np.isfinite(asked.mean(family))):
         raise UnsupportedError(
             f"The marginal of '{node.name}' = {node.expression} has no finite mean and variance under the beliefs of "

@@ -27,7 +27,13 @@ class FormulasEntry(TypedDict):
     formulas: tuple[tuple[str, Tree], ...]
 
 
-FieldEntry: TypeAlias = "int | list[FieldEntry] | FamilyEntry | ConditionalEntry | FormulasEntry"
+class KindEntry(TypedDict):
+    """The kind of a domain."""
+
+    kind: str
+
+
+FieldEntry: TypeAlias = "int | list[FieldEntry] | FamilyEntry | ConditionalEntry | FormulasEntry | KindEntry"
 
 
 class SparseEntry(TypedDict):
@@ -96,6 +102,16 @@ class ProgramEntry(TypedDict):
     given: list[Part]
 
 
+class IntegrationEntry(TypedDict):
+    """What an integrated posterior has beside a plain one; `outputs` are stacked over the points of the grid."""
+
+    seed: int
+    values: dict[str, int]
+    weights: int
+    error: int
+    families: dict[str, FamilyEntry]
+
+
 class Description(TypedDict):
     """All of it; `baseline` is the reason where the carried variables have no priors of their own."""
 
@@ -126,3 +142,5 @@ class Description(TypedDict):
     diagnosis: str
     explanation: str
     timing: NotRequired[list[float] | None]  # as `Timing`; files of earlier versions have none
+    remark: NotRequired[str]  # of `Result`
+    integration: NotRequired[IntegrationEntry | None]

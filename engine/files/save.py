@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -27,14 +28,17 @@ from ...factors.conditional import Conditional
 from ...factors.conditionals import name_of
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.next_prior import baseline, carried
+from ..answers.inferred import Inferred
+from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
 from ..options import Asked, Request
+from ..run.result import Outputs
 from .archive import write_archive
 from .description import (
     Description,
     FamilyEntry,
     FieldEntry,
+    IntegrationEntry,
     MemberEntry,
     MethodEntry,
     OneMethod,
@@ -43,7 +47,7 @@ from .description import (
     SparseEntry,
 )
 
-FORMAT, VERSION = "cavity posterior", 2
+FORMAT, VERSION = "cavity posterior", 3  # 3 has integrated posteriors; plain ones are written as 2
 
 
 class _Writer:
@@ -82,22 +86,63 @@ class _Writer:
             return {"formulas": value}
         if isinstance(value, tuple):
             return [self._field(name, part) for part in value]
+        if isinstance(value, str):
+            return {"kind": value}
         return self.family(value) if isinstance(value, Family) else self.put(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Integration:
+    """What an integrated posterior has beside a plain one.
+
+    `values` are those of the integrated scalars at the points of the grid, `families` their marginals.
+    """
+
+    seed: int
+    values: Mapping[str, np.ndarray]
+    weights: np.ndarray
+    error: float
+    families: Mapping[str, Family]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a file holds that is not read of every posterior alike.
+
+    `outputs` are those of the run, stacked where there is an `integration`; `carried` is what later data start from,
+    and `baseline` gives its priors or raises UnsupportedError.
+    """
+
+    outputs: Outputs
+    carried: Beliefs
+    baseline: Callable[[], Mapping[Part, Naturals]]
+    remark: str = ""
+    integration: Integration | None = None
 
 
 def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
     """Writes `posterior` to the file `path`, which is replaced as a whole or not at all. See `load`."""
+    result, beliefs = posterior.result, carried(posterior)
+
+    def priors() -> Mapping[Part, Naturals]:
+        return baseline(posterior.machine, posterior.arrays, beliefs)
+
+    write(posterior, path, Contents(result.outputs, beliefs, priors, result.remark))
+
+
+def write(posterior: Inferred, path: str | os.PathLike[str], contents: Contents) -> None:
+    """The same of any posterior, with what is not read of all alike."""
     writer = _Writer()
-    meta = _describe(posterior, writer)
+    meta = _describe(posterior, contents, writer)
     text = json.dumps(meta, indent=1, allow_nan=False, default=_number)
     write_archive(path, text, writer.arrays)
 
 
-def _describe(posterior: Outcome, writer: _Writer) -> Description:
+def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Description:
     binding, model = posterior.binding, posterior.model
-    beliefs, parts = carried(posterior), posterior.graph.given_parts
+    beliefs, parts, integration = contents.carried, posterior.graph.given_parts, contents.integration
     given = [key for part in parts for key in given_names(model, part)]
-    leaves = jax.tree_util.tree_flatten_with_path(posterior.result.outputs)[0]
+    leaves = jax.tree_util.tree_flatten_with_path(contents.outputs)[0]
     families, without = {}, {}
     for name in posterior:
         try:
@@ -107,13 +152,13 @@ def _describe(posterior: Outcome, writer: _Writer) -> Description:
     try:
         priors: list[PriorEntry] | str = [
             {"part": part, "naturals": [writer.put(n) for n in naturals]}
-            for part, naturals in baseline(posterior, beliefs).items()
+            for part, naturals in contents.baseline().items()
         ]
     except UnsupportedError as problem:
         priors = str(problem)
     return {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 2 if integration is None else VERSION,
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
@@ -146,6 +191,18 @@ def _describe(posterior: Outcome, writer: _Writer) -> Description:
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
+        "remark": contents.remark,
+        "integration": None if integration is None else _integration(integration, writer),
+    }
+
+
+def _integration(found: Integration, writer: _Writer) -> IntegrationEntry:
+    return {
+        "seed": operator.index(found.seed),
+        "values": writer.named(found.values),
+        "weights": writer.put(found.weights),
+        "error": writer.put(found.error),
+        "families": {name: writer.family(family) for name, family in found.families.items()},
     }
 
 

@@ -27,6 +27,7 @@ from ..values.row_blocks import rows_of
 from .bound_plan import BoundPlan, Data
 from .control.carry import Settings
 from .machine import Machine
+from .progress import Progress
 from .result import Outputs, Result
 from .runner import Runner
 
@@ -168,9 +169,12 @@ class PaddedRunner:
         """Inferences with stacked data: the outputs, stacked."""
         return self.padding.cut(self.runner.many(self.padding.data(data, 1), seed), 1)
 
-    def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
+    def many_values(
+        self, data: Data, values: Data, seed: object, calls: int = 1, watcher: Progress | None = None
+    ) -> Outputs:
         """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
-        outputs = self.runner.many_values(self.padding.data(data), self.padding.rows(values, 1), seed)
+        inside, rows = self.padding.data(data), self.padding.rows(values, 1)
+        outputs = self.runner.many_values(inside, rows, seed, calls, watcher)
         return self.padding.cut(outputs, 1)
 
 

@@ -39,8 +39,9 @@ class Progress:
         """`progress` says whether to show anything; None: when standard error is a terminal."""
         self.wanted = sys.stderr.isatty() if progress is None else progress
         self.started = time.monotonic()
-        self.shown = False
+        self.shown = self.interpreted = False
         self.seconds: dict[str, float] = {}
+        self.runs = 0.0  # seconds of what `sweeping` was around
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -55,10 +56,32 @@ class Progress:
             shows.cancel()
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
 
+    @contextlib.contextmanager
+    def sweeping(self) -> Iterator[None]:
+        """Measures one of several calls, its stages among them."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.runs += time.monotonic() - began
+
     def timing(self, interpreted: bool, plan: float) -> Timing:
         """The stages so far."""
+        return self._stages(interpreted, plan, time.monotonic() - self.started)
+
+    def timing_of_all(self, plan: float) -> Timing:
+        """The stages of all calls together; who ran the sweeps is who ran the last."""
+        return self._stages(self.interpreted, plan, self.runs)
+
+    def _stages(self, interpreted: bool, plan: float, whole: float) -> Timing:
         trace, ready = (self.seconds.get(name, 0.0) for name in ("tracing", "compiling"))
-        return Timing(interpreted, plan, trace, ready, time.monotonic() - self.started - trace - ready)
+        return Timing(interpreted, plan, trace, ready, whole - trace - ready)
+
+    def points(self, number: int) -> None:
+        """Prints the line of an integration once it takes over a second: how many points it has looked at."""
+        seconds = time.monotonic() - self.started
+        if self.wanted and seconds >= PATIENCE:
+            self._write(f"integrating: {number} points, {seconds:.0f} s")
 
     def __call__(self, carry: Watched) -> None:
         """Prints the line once the run takes over a second."""

@@ -50,6 +50,7 @@ class Result:
     outputs: Outputs
     settings: Settings
     timing: Timing | None = None  # of an inference on its own
+    remark: str = ""  # on what was not done, for the diagnosis
 
     def number(self, name: str) -> float | int | bool:
         """A scalar output, by its name in `Outputs`."""

@@ -72,10 +72,17 @@ class Runner:
         """Inferences with stacked data: the outputs, stacked."""
         return self.many_values({}, data, seed)
 
-    def many_values(self, data: Data, values: Data, seed: object) -> Outputs:
-        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked."""
-        with Progress(False) as watcher:
-            outputs, _ = self._run((values, data, key_of(seed)), watcher, many=True)
+    def many_values(
+        self, data: Data, values: Data, seed: object, calls: int = 1, watcher: Progress | None = None
+    ) -> Outputs:
+        """Inferences that differ in `values` alone, which are stacked: the outputs, stacked.
+
+        About so many `calls` will be made for one answer, which decides who runs them; `watcher` watches several of
+        them and shows what it is wanted to.
+        """
+        watcher = Progress(False) if watcher is None else watcher
+        with watcher.sweeping():
+            outputs, watcher.interpreted = self._run((values, data, key_of(seed)), watcher, many=True, calls=calls)
         return jax.tree.map(np.asarray, outputs)
 
     def form(self, data: Data) -> PyTree[jax.ShapeDtypeStruct]:
@@ -83,9 +90,9 @@ class Runner:
         given = {}, data, key_of(0)
         return jax.eval_shape(self._chunk, *given, jax.eval_shape(self._begin, *given), True, 0)[1]
 
-    def _run(self, given: Given, watcher: Progress, many: bool) -> tuple[Outputs, bool]:
+    def _run(self, given: Given, watcher: Progress, many: bool, calls: int = 1) -> tuple[Outputs, bool]:
         """The outputs, stacked where there are many, and whether NumPy computed them."""
-        made = self._made.get((many, types_of(given)), lambda: self._make(given, watcher, many))
+        made = self._made.get((many, calls, types_of(given)), lambda: self._make(given, watcher, many, calls))
 
         def task(chunk: Chunk) -> Outputs:
             # What is counted to choose who runs it must not depend on a clock.
@@ -95,11 +102,11 @@ class Runner:
         trace = partial(self._traced, given, many)
         return made.function.run(task, trace, watcher.stage), made.function.interpreted
 
-    def _make(self, given: Given, watcher: Progress, many: bool) -> Made:
+    def _make(self, given: Given, watcher: Progress, many: bool, calls: int) -> Made:
         """The chunk for arguments of these shapes."""
         structure = self.machine, self.settings, self.options.restarts, many
         trace, execution = partial(self._traced, given, many), self.options.execution
-        made = function("run", structure, given, trace, execution, watcher.stage)
+        made = function("run", structure, given, trace, execution, watcher.stage, calls)
         numbers = sum(np.size(array) for array in jax.tree.leaves(given))
         return Made(made, blank(made.form), numbers)
 

@@ -26,6 +26,7 @@ from ..interpret.work import Meter, Spent, expected
 from . import executables, on_disk
 from .cache import Recent
 from .compiler_options import machine_code
+from .concrete import is_traced
 from .known import Known, by_numpy, read
 
 if TYPE_CHECKING:
@@ -92,22 +93,25 @@ def function(
     trace: Trace,
     execution: str = "auto",
     stage: Stage = nullcontext,
+    calls: int = 1,
 ) -> Function:
     """What `trace` traces, made once for all of equal structure and shapes of arguments.
 
     `what` says which function of the structure it is. What cannot be compared by structure is made each time.
     `execution` is "interpret" (compiled only where NumPy cannot run it), "compile" or "auto"; `stage` is told what is
-    being done.
+    being done. So many `calls` are expected of who asks first: what NumPy is expected to run for longer than compiling
+    takes, in all of them, is compiled at once.
     """
     types = types_of(arguments)
-    found = digest(what, _made_of(types[0]), *structure)
+    # What runs first depends on the number of calls: what is kept of one must not be found by another.
+    found = digest(what if calls == 1 else (what, calls), _made_of(types[0]), *structure)
     if found is None:
-        return _made(None, trace, execution, stage)
+        return _made(None, trace, execution, stage, calls)
     key = execution, found, types, on_disk.settings()
-    return KEPT.get(key, lambda: _made(on_disk.name_of(found, types), trace, execution, stage))
+    return KEPT.get(key, lambda: _made(on_disk.name_of(found, types), trace, execution, stage, calls))
 
 
-def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Function:
+def _made(name: str | None, trace: Trace, execution: str, stage: Stage, calls: int) -> Function:
     """A function that is kept on disk under this name where it is compiled.
 
     There the small ones, which "auto" has NumPy run first, go by another name: what runs first must not depend on what
@@ -127,7 +131,7 @@ def _made(name: str | None, trace: Trace, execution: str, stage: Stage) -> Funct
         known = Known(expected(traced.jaxpr), form, traced.out_tree)
     form = known.form
     price = COMPILING * max(known.expected.equations, 1)  # one that returns its arguments is not worth compiling
-    small = known.expected.work < price
+    small = calls * known.expected.work < price
     own = names[small] if names else None
 
     def compile(trace: Trace) -> Call:
@@ -178,12 +182,20 @@ def _read(name: str | None, compile: Callable[[], Call]) -> _Found | None:
 
 
 def compiled(what: str, structure: tuple[Any, ...], own: Call) -> Call:
-    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`."""
+    """`own`, a function of nested arrays, made ready at its first call with arguments of new shapes: see `function`.
+
+    Within what JAX traces or maps it becomes a part of that.
+    """
     kept: Recent[Function] = Recent(SHAPES)
 
+    mapped = jax.jit(own)
+
     def call(*arguments: Any) -> Any:
+        if is_traced(arguments):
+            return mapped(*arguments)
+
         def trace() -> tuple[jax.stages.Traced, None]:
-            return jax.jit(own).trace(*arguments), None
+            return mapped.trace(*arguments), None
 
         made = kept.get(types_of(arguments), lambda: function(what, structure, arguments, trace))
         return made.run(lambda run: run(*arguments), trace)

@@ -100,6 +100,16 @@ def member_moments(member: Random, joint: Joint, moments: Vector, sizes: Mapping
     return Vector(mean.reshape((*shape, width)), own.reshape((*shape, width, width)))
 
 
+def member_values(member: Random, joint: Joint, values: Array, sizes: Mapping[str, int]) -> Array:
+    """The values of all elements of a member, from those of the joint belief: more axes may come first."""
+    plates = joint.variable.plates
+    first, count = offsets(joint, sizes)[member.name], dimension(member, plates, sizes)
+    lead = values.shape[: values.ndim - 1 - len(plates)]
+    event = () if member.domain.is_real else (member.domain.size,)
+    shape = (*(sizes[plate.name] for plate in member.plates), *event)
+    return values[..., first : first + count].reshape((*lead, *shape))
+
+
 def together(
     members: tuple[Random, ...],
     plates: tuple[Plate, ...],

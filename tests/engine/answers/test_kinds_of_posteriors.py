@@ -19,7 +19,18 @@ from cavity.factors.errors import CavityError
 close = np.testing.assert_allclose
 X, Y = np.arange(6.0), np.array([0.1, 0.7, 0.9, 1.6, 2.2, 2.9])
 DATA = {"slope": 0.5, "x": X, "y": Y}
-KINDS = ("plain", "integrated", "best", "draws", "batch", "carried", "loaded", "saved")
+KINDS = (
+    "plain",
+    "integrated",
+    "best",
+    "draws",
+    "batch",
+    "carried",
+    "loaded",
+    "saved",
+    "loaded mixture",
+    "saved mixture",
+)
 
 
 def line():
@@ -36,18 +47,23 @@ def line():
 @pytest.fixture(scope="module")
 def posteriors(tmp_path_factory):
     model, path = line(), tmp_path_factory.mktemp("kinds") / "posterior"
+    mixture = path.parent / "mixture"
     program = cv.compile(model, ["y"], tolerance=1e-9)
     plain = program(DATA)
     plain.save(path)
+    integrated = cv.infer(model, DATA, integrate=["precision"], tolerance=1e-9)
+    integrated.save(mixture)
     return {
         "plain": plain,
-        "integrated": cv.infer(model, DATA, integrate=["precision"], tolerance=1e-9),
+        "integrated": integrated,
         "best": cv.infer(model, DATA, accuracy="best"),
         "draws": by_draws(plain, plain.trust(), 0),
         "batch": program.batch([DATA, DATA])[1],
         "carried": cv.infer(model, DATA, prior=plain),
         "loaded": cv.load(path, model),
         "saved": cv.load(path),
+        "loaded mixture": cv.load(mixture, model),
+        "saved mixture": cv.load(mixture),
     }
 
 
@@ -76,9 +92,9 @@ def questions():
     return sorted({*own, *CALLS, "__add__", "__sub__"} - {"keys", "values", "items", "get"} - SLOW)
 
 
-def ask(posterior, question, posteriors, tmp_path):
+def ask(posterior, question, tmp_path):
     if question in ("__add__", "__sub__"):
-        return getattr(posterior, question)(posteriors["plain"].contribution)
+        return getattr(posterior, question)(posterior.contribution)
     if question == "save":
         return posterior.save(tmp_path / "again")
     return CALLS[question](posterior) if question in CALLS else getattr(posterior, question)
@@ -91,15 +107,15 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
     refused = {}
     for question in questions():
         try:
-            ask(posteriors[kind], question, posteriors, tmp_path)
+            ask(posteriors[kind], question, tmp_path)
         except CavityError as problem:
             refused[question] = str(problem)
     assert all(len(sentence) > 40 for sentence in refused.values()), refused
-    mixture = {"save", "carried", "contribution", "__add__", "__sub__", "naturals_of", "prior_naturals"}
     needs_model = {"predict", "save", "trust", "loo", "evidence_gradient", "to_arviz", "plot"}
     needs_model |= {"naturals_of", "prior_naturals", "model", "graph", "machine", "arrays", "observed"}
-    drawn = {*mixture, "loo", "evidence_gradient"}
-    may = {"integrated": mixture, "best": mixture, "draws": drawn, "saved": needs_model}
+    drawn = {"save", "carried", "contribution", "__add__", "__sub__", "naturals_of", "prior_naturals"}
+    drawn |= {"loo", "evidence_gradient"}
+    may = {"draws": drawn, "saved": needs_model, "saved mixture": needs_model}
     assert set(refused) == may.get(kind, set()), refused
 
 

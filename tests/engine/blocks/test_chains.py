@@ -192,7 +192,7 @@ def test_unknown_noises_against_structured_vmp_in_dense_algebra():
         then=lambda previous: cv.gaussian(previous, precision=drift),
     )
     m.random("y", cv.gaussian(state, precision=noise))
-    posterior = cv.infer(m, {"y": data}, tolerance=1e-10)
+    posterior = cv.infer(m, {"y": data}, tolerance=1e-10, accuracy="fast")
 
     difference = np.diff(np.eye(steps), axis=0)
     a, b = (2.0, 3.0), (1.5, 2.0)
@@ -234,7 +234,7 @@ def test_unknown_coefficient_and_start_against_structured_vmp():
         then=lambda previous: cv.gaussian(phi * previous + 0.3, variance=0.4),
     )
     m.random("y", cv.gaussian(state, variance=0.7))
-    posterior = cv.infer(m, {"y": data}, tolerance=1e-11)
+    posterior = cv.infer(m, {"y": data}, tolerance=1e-11, accuracy="fast")
 
     (f, fv), (o, ov) = (0.5, 0.25), (1.0, 4.0)
     for _ in range(2000):
@@ -312,7 +312,7 @@ def test_an_observed_chain_tells_of_its_parameters():
     m.chain(
         "x", over=t, first=cv.gaussian(0.0, variance=1.0), then=lambda previous: cv.gaussian(phi * previous, sd=0.5)
     )
-    posterior = cv.infer(m, {"x": data})
+    posterior = cv.infer(m, {"x": data}, accuracy="fast")
     precision = 1.0 + np.sum(data[:-1] ** 2) / 0.25
     mean = np.sum(data[:-1] * data[1:]) / 0.25 / precision
     np.testing.assert_allclose([posterior["phi"].mean, posterior["phi"].variance], [mean, 1 / precision], rtol=1e-9)

@@ -12,6 +12,7 @@ from small_models import EARLY, LATE, SIZES, dice_model, mean_model, same, skill
 
 import cavity as cv
 from cavity.engine.answers.arviz import groups
+from cavity.engine.files.save import VERSION
 
 close = np.testing.assert_allclose
 RANDOM = np.random.default_rng(7)
@@ -119,7 +120,7 @@ def test_files_that_are_no_posterior_say_so(saved, tmp_path):
     refused(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :], "is damaged", model)
     np.savez(bad.with_suffix(".npz"), x=np.zeros(3))
     refused(bad.with_suffix(".npz").read_bytes(), "another kind of archive")
-    refused(rewritten(path, bad, lambda meta: meta.update(version=3)), "a newer one wrote it")
+    refused(rewritten(path, bad, lambda meta: meta.update(version=VERSION + 1)), "a newer one wrote it")
     refused(rewritten(path, bad, lambda meta: meta.update(format="other")), "another kind of archive")
     refused(rewritten(path, bad, lambda meta: meta.pop("families")), "parts do not fit together")
     refused(rewritten(path, bad, lambda meta: meta["outputs"].clear()), "another version of cavity", model)

@@ -1,0 +1,96 @@
+"""The posteriors at the points of a grid, and what is asked of all of them at once.
+
+They are runs of one program that differ in some data and in their outputs. What is asked of all is asked of one whose
+data and outputs JAX maps over the points; where an answer depends on values it is asked point by point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, SupportsIndex, TypeVar, cast, overload
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from ...compiler.data.bind import Binding
+from ..data.missing_and_sparse import Arrays
+from ..posterior import Posterior
+from ..program import Program
+from ..run.control.carry import Settings
+from ..run.machine import Machine
+from ..run.result import Outputs, Result
+from ..support.concrete import as_numpy
+
+TOGETHER = 256  # points that are mapped over at a time
+ALIKE = ("key", "code")  # outputs that are known while JAX maps: the key is common, the code that of the worst
+Answer = TypeVar("Answer")  # a pytree
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Runs:
+    """The program that ran, with what its runs have in common."""
+
+    program: Program
+    machine: Machine
+    arrays: Arrays
+    binding: Binding
+    settings: Settings
+
+    def posterior(self, values: Mapping[str, Any], outputs: Outputs) -> Posterior:
+        """The posterior of one run, given the values in which it differs."""
+        binding = dataclasses.replace(self.binding, observed={**self.binding.observed, **values})
+        result = Result(outputs, self.settings)
+        return self.program.posterior(self.machine, {**self.arrays, **values}, binding, result)
+
+
+class AtPoints(Sequence[Posterior]):
+    """The posterior at every point, made when it is asked for; `values` and `outputs` are stacked."""
+
+    def __init__(self, runs: Runs, values: Mapping[str, np.ndarray], outputs: Outputs) -> None:
+        self.runs, self.values, self.outputs = runs, dict(values), outputs
+        self._made: dict[int, Posterior] = {}
+
+    def __len__(self) -> int:
+        return len(self.outputs["code"])
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Posterior: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Posterior]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Posterior | list[Posterior]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        k = range(len(self))[index]
+        if k not in self._made:
+            values, outputs = jax.tree.map(lambda leaf: leaf[k], (self.values, self.outputs))
+            self._made[k] = self.runs.posterior(values, outputs)
+        return self._made[k]
+
+    def every(self, ask: Callable[[Posterior], Answer]) -> Answer:
+        """What `ask` gives, arrays in a container, for every point: stacked on a first axis."""
+        with jax.enable_x64(True):
+            try:
+                found = [jax.tree.map(np.asarray, self._mapped(ask, part)) for part in self._parts]
+                return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(self)], *found)
+            except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+                return jax.tree.map(lambda *leaves: np.stack(leaves), *map(ask, self))
+
+    def _mapped(self, ask: Callable[[Posterior], Answer], part: PyTree) -> PyTree:
+        common = {name: part[1][name].max(axis=0) for name in ALIKE}
+
+        def one(values: Any, outputs: Any) -> Answer:
+            return as_numpy(ask(self.runs.posterior(values, cast(Outputs, {**outputs, **common}))))
+
+        differing = {name: leaf for name, leaf in part[1].items() if name not in ALIKE}
+        return jax.vmap(one)(part[0], differing)
+
+    @cached_property
+    def _parts(self) -> list[PyTree]:
+        """Values and outputs of some points each, as many in every part: the last points are repeated."""
+        number = -(-len(self) // TOGETHER)
+        each = -(-len(self) // number)
+        rows = np.minimum(np.arange(number * each), len(self) - 1).reshape(number, each)
+        return [jax.tree.map(partial(np.take, indices=own, axis=0), (self.values, dict(self.outputs))) for own in rows]
