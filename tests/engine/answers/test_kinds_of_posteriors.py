@@ -114,7 +114,7 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
     needs_model = {"predict", "save", "trust", "loo", "evidence_gradient", "to_arviz", "plot"}
     needs_model |= {"naturals_of", "prior_naturals", "model", "graph", "machine", "arrays", "observed"}
     drawn = {"save", "carried", "contribution", "__add__", "__sub__", "naturals_of", "prior_naturals"}
-    drawn |= {"loo", "evidence_gradient"}
+    drawn |= {"loo", "evidence_gradient", "baseline"}
     may = {"draws": drawn, "saved": needs_model, "saved mixture": needs_model}
     assert set(refused) == may.get(kind, set()), refused
 
