@@ -287,9 +287,7 @@ class Reweighted(AnyPosterior):
     naturals_of = refused("naturals_of()", f"reads one belief, and {_DRAWN}")
     prior_naturals = refused("prior_naturals()", f"reads one belief, and {_DRAWN}")
     carried = refused_property("carried", f"holds one belief for each variable, and {_DRAWN} Carry that over.")
-    baseline = refused_property(
-        "baseline", f"has the priors of beliefs, and {_DRAWN} Ask that: posterior.plain.baseline."
-    )
+    baseline = refused_property("baseline", f"has the priors of beliefs, and {_DRAWN} Ask that.")
     contribution = refused_property("contribution", f"divides one belief by its prior, and {_DRAWN} Take that.")
     __add__ = refused("posterior + contribution", f"multiplies one belief, and {_DRAWN} Add to that.")
     __sub__ = refused("posterior - contribution", f"divides one belief, and {_DRAWN} Subtract from that.")
