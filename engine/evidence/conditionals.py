@@ -25,6 +25,7 @@ from ..run.control.result_codes import CONVERGED
 from ..run.machine import Machine
 from ..run.progress import Progress, Timing
 from ..run.result import Outputs
+from ..support.compiled import compiled
 
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
@@ -39,6 +40,12 @@ SCANNED = {True: 10.0, False: 5.0}
 NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence to speak of
 STARTS = 3  # points that a peak is looked for from: there may be several
 SPREAD = 1.5  # in these: the scale of a start that was scanned for
+
+# Run by NumPy: for a few numbers nothing is compiled.
+_to_real, _from_real, _log_slope = (
+    {kind: compiled("coordinates", (number, kind), own) for kind, own in table.items()}
+    for number, table in enumerate((TO_REAL, FROM_REAL, LOG_SLOPE))
+)
 
 Start: TypeAlias = tuple[Float[np.ndarray, "... d"], Float[np.ndarray, "... d"]]  # one point and its scale, or several
 Points: TypeAlias = Float[
@@ -111,7 +118,7 @@ class Conditionals:
         """Means and standard deviations of the beliefs of the plain inference."""
         with jax.enable_x64(True):
             draws = [
-                np.asarray(TO_REAL[kind](plain[name].sample(self.seed, (4000,))))
+                np.asarray(_to_real[kind](plain[name].sample(self.seed, (4000,))))
                 for name, kind in itertools.islice(zip(self.names, self.kinds, strict=True), self.discrete, None)
             ]
         return np.array([d.mean() for d in draws]), np.clip([d.std() for d in draws], 1e-3, 3.0)
@@ -141,7 +148,7 @@ class Conditionals:
         """The scalars at points."""
         with jax.enable_x64(True):
             pairs = zip(self.names, self.kinds, points.T, strict=True)
-            return {name: np.asarray(FROM_REAL[kind](column)) for name, kind, column in pairs}
+            return {name: np.asarray(_from_real[kind](column)) for name, kind, column in pairs}
 
     def __call__(self, points: Points) -> Float[np.ndarray, " K"]:
         """Log densities at points, in chunks of one size so that nothing is compiled twice."""
@@ -168,7 +175,7 @@ class Conditionals:
             self.watcher.points(self.looked_at)
             with jax.enable_x64(True):
                 pairs = zip(self.kinds, padded.T, strict=True)
-                slopes = np.sum([np.asarray(LOG_SLOPE[kind](column)) for kind, column in pairs], axis=0)
+                slopes = np.sum([np.asarray(_log_slope[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
 
     def _keep(self, points: Points, outputs: Outputs) -> None:

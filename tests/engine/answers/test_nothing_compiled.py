@@ -121,7 +121,7 @@ def test_the_checks_of_a_small_model_compile_nothing(build, count):
 
 def test_joint_beliefs_and_their_priors_compile_nothing(count):
     model, data, options, new = softmax()
-    posterior = cv.infer(model, data, **options)
+    posterior = cv.infer(model, data, accuracy="fast", **options)  # the beliefs, which weighted draws would correct
     ask(posterior["weight"])
     ask(posterior["score"])
     assert posterior.contribution.naturals
