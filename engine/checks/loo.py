@@ -184,7 +184,7 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
     """Takes the message of one instance after the other from the beliefs, and predicts the instance."""
     machine = posterior.machine
     shape = tuple(machine.sizes[plate.name] for plate in node.plates)
-    beliefs = {name: tuple(map(jnp.asarray, n)) for name, n in posterior.result.outputs["beliefs"].items()}
+    beliefs = {name: tuple(n) for name, n in posterior.result.outputs["beliefs"].items()}
     present = is_present(node.name)
 
     def one(i, data, beliefs):

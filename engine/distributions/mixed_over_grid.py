@@ -190,10 +190,7 @@ class OnGrid(Family):
     def projection(self) -> ExponentialFamily:
         """The member of the domain's family with the expected statistics of the grid."""
         with jax.enable_x64(True):
-            family = FOR_DOMAIN[self.kind]
-            stats = family.stats_of(self._values())
-            mean = tuple(jnp.asarray(np.tensordot(self.weights, np.asarray(s), axes=1)) for s in stats)
-            return jax.tree.map(np.asarray, family.from_stats(mean))
+            return jax.tree.map(np.asarray, _projected(self))
 
     def parameters(self) -> dict[str, Array]:
         return {"mean": self.mean(), "variance": self.variance()}
@@ -211,14 +208,15 @@ class OnGrid(Family):
 
         level = np.asarray(level, float)
         with jax.enable_x64(True):
-            centres = np.asarray(self._centres())
+            centres = np.asarray(_centres(self))
         weights, width = np.asarray(self.weights), float(self.width)
         low, high = (np.full(level.shape, end) for end in (centres.min() - 9 * width, centres.max() + 9 * width))
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
             below = scipy.special.ndtr((middle[..., None] - centres) / width) @ weights < level
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(FROM_REAL[self.kind](0.5 * (low + high)))
+        with jax.enable_x64(True):
+            return np.asarray(_from_coordinates(self, 0.5 * (low + high)))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         which, inner = jax.random.split(key)
@@ -231,3 +229,14 @@ class OnGrid(Family):
 
     def _spread(self, centres: Array, key: Key) -> Array:
         return FROM_REAL[self.kind](centres + self.width * jax.random.normal(key, centres.shape, centres.dtype))
+
+
+def _projection_of(grid: OnGrid) -> ExponentialFamily:
+    family = FOR_DOMAIN[grid.kind]
+    statistics = family.stats_of(grid._values())
+    return family.from_stats(tuple(jnp.tensordot(grid.weights, own, axes=1) for own in statistics))
+
+
+_centres = compiled("centres of a grid", (), lambda grid: grid._centres())
+_from_coordinates = compiled("from coordinates", (), lambda grid, u: FROM_REAL[grid.kind](u))
+_projected = compiled("projection of a grid", (), _projection_of)

@@ -22,6 +22,7 @@ from ..program import Program
 from ..run.control.carry import Settings
 from ..run.machine import Machine
 from ..run.result import Outputs, Result
+from ..support.compiled import compiled
 from ..support.concrete import as_numpy
 
 TOGETHER = 256  # points that are mapped over at a time
@@ -85,7 +86,8 @@ class AtPoints(Sequence[Posterior]):
             return as_numpy(ask(self.runs.posterior(values, cast(Outputs, {**outputs, **common}))))
 
         differing = {name: leaf for name, leaf in part[1].items() if name not in ALIKE}
-        return jax.vmap(one)(part[0], differing)
+        # Traced anew for every question, and run by NumPy where that is cheap: who asks is not known by structure.
+        return compiled("at points", (object(),), jax.vmap(one))(part[0], differing)
 
     @cached_property
     def _parts(self) -> list[PyTree]:

