@@ -35,10 +35,10 @@ def agree(model, rows, name, full, other, method="auto", names=()):
     """A variable with missing entries gives what the model gives whose rows are split into known and unknown."""
     values = full[name].astype(float) if full[name].dtype.kind == "f" else full[name]
     data = {**full, name: np.ma.array(values, mask=MISSING)}
-    found = cv.infer(as_one(model, rows), data, method=method, tolerance=1e-12)
+    found = cv.infer(as_one(model, rows), data, method=method, tolerance=1e-12, accuracy="fast")
     apart = {key: array[~MISSING] for key, array in full.items()}
     apart |= {f"{key} missing": full[key][MISSING] for key in other}
-    wanted = cv.infer(split_by_hand(model, rows), apart, method=method, tolerance=1e-12)
+    wanted = cv.infer(split_by_hand(model, rows), apart, method=method, tolerance=1e-12, accuracy="fast")
     assert found.converged
     assert wanted.converged
     close(found.log_evidence, wanted.log_evidence, atol=1e-8)
@@ -80,7 +80,7 @@ def test_a_regression_with_missing_covariates(method):
 
 def test_it_is_saved_and_predicts(tmp_path):
     model = as_one(regression, covariates)
-    found = cv.infer(model, {"x": np.where(MISSING, np.nan, X), "y": Y})
+    found = cv.infer(model, {"x": np.where(MISSING, np.nan, X), "y": Y}, accuracy="fast")
     found.save(tmp_path / "x.npz")
     again, alone = cv.load(tmp_path / "x.npz", model), cv.load(tmp_path / "x.npz")
     close(again["x"].mean, found["x"].mean)
