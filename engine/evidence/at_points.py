@@ -13,20 +13,40 @@ from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Float, PyTree
 
 from ...compiler.data.bind import Binding
+from ...factors.families import Family
 from ..data.missing_and_sparse import Arrays
+from ..distributions.mixed_over_grid import OnGrid
 from ..posterior import Posterior
 from ..program import Program
 from ..run.control.carry import Settings
 from ..run.machine import Machine
+from ..run.progress import Timing
 from ..run.result import Outputs, Result
 from ..support.concrete import as_numpy
 
 TOGETHER = 256  # points that are mapped over at a time
 ALIKE = ("key", "code")  # outputs that are known while JAX maps: the key is common, the code that of the worst
 Answer = TypeVar("Answer")  # a pytree
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """What an integration found: values of the scalars at the points, the outputs of the runs there, and their weights.
+
+    Values and outputs are stacked; `families` are the marginals of the scalars, `error` estimates that of the
+    logarithm of the evidence. `timing` is known where the mixture was read from a file.
+    """
+
+    values: Mapping[str, np.ndarray]
+    outputs: Outputs
+    families: Mapping[str, OnGrid | Family]
+    weights: Float[np.ndarray, " K"]
+    error: float
+    log_evidence: float
+    timing: Timing | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
