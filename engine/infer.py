@@ -59,15 +59,15 @@ def infer(
     was asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of
     small treewidth. `integrate` names such scalars, at most three of them continuous; "auto" takes the fewest that
     leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a
-    small problem comes at once; "compile" makes machine code, which takes seconds and then is many times as fast;
-    "auto" has NumPy run what is expected to take it less time than compiling, until all calls together have taken as
-    long (it counts, it never looks at a clock). What was compiled is kept for calls with the same shapes, for the same
-    model declared again, and for the next process (see `cv.cache`).
+    small problem comes at once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is
+    expected to take it less time than compiling, until all calls together have taken as long (it counts, and looks at
+    no clock). What was compiled is kept for calls with the same shapes, for the same model declared again, and for the
+    next process (see `cv.cache`).
 
-    Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
-    without meaning, UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and
-    UnsupportedError for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that did
-    not converge: its beliefs are those of the last sound state.
+    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
+    UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and UnsupportedError
+    for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that did not converge:
+    its beliefs are those of the last sound state.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
     effort = checked_effort(effort)
@@ -76,10 +76,8 @@ def infer(
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
     if prior is not None or not _integrates(accuracy, method):
         posterior: Any = program.run(data, seed=seed, prior=prior)
-    elif accuracy == "best":
-        posterior = best(program, data, seed)
     else:
-        posterior = within(program, data, seed, effort)
+        posterior = best(program, data, seed) if accuracy == "best" else within(program, data, seed, effort)
     if not posterior.converged:
         warn(posterior.diagnosis)
     return posterior

@@ -35,7 +35,7 @@ HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what
 NOTHING = 25.0  # nats below the peak: the mass there does not count
 # Logarithms, or log odds, on either side of zero that are looked at for a start: where one pass is exact, and if not.
 SCANNED = {True: 10.0, False: 5.0}
-NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence to speak of
+NEARLY = 0.05  # posterior sd from the fixed point: the evidence of an inference that is farther off means nothing
 SPREAD = 1.5  # in these: the scale of a start that was scanned for
 
 Start: TypeAlias = tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]
