@@ -182,6 +182,7 @@ class Conditionals:
         for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
             self._keep(chunk, outputs)
         held = [self.seen[tuple(point)] for point in points]
+        self.seen, self.held = {}, 0  # the posterior keeps these conditionals, and what it needs of their runs
         return _gathered(held)
 
     @cached_property
