@@ -85,7 +85,7 @@ class AtPoints(Sequence[Posterior]):
             return [self[k] for k in range(*index.indices(len(self)))]
         k = range(len(self))[index]
         if k not in self._made:
-            values, outputs = jax.tree.map(lambda leaf: leaf[k], (self.values, self.outputs))
+            values, outputs = jax.tree.map(lambda leaf: np.asarray(leaf[k]), (self.values, self.outputs))
             self._made[k] = self.runs.posterior(values, outputs)
         return self._made[k]
 
