@@ -45,34 +45,30 @@ def infer(
 
     `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries
     of real observations). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a
-    dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell.
-    `prior` is what earlier data taught: a posterior of the same model, whose variables on plates without data
+    dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell. `prior` is
+    what earlier data taught: a posterior of the same model, whose variables on plates without data
     (`posterior.carried`) then start from their beliefs there instead of the priors that the model declares; or a
-    dictionary of marginals by name.
-    `tolerance` is the estimated distance from the fixed point in posterior standard deviations, at which a run has
-    converged; `max_iterations` is the largest number of sweeps. `restarts` starts from
+    dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point in posterior standard
+    deviations, at which a run has converged; `max_iterations` is the largest number of sweeps. `restarts` starts from
     several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
-    of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves
-    the evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a
-    terminal). `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference.
-    "default" integrates up to three scalars, such as scales and selectors, given which the rest is exact or nearer to
-    it (see `integrate`), where that is expected to take at most `effort` seconds of computing (counted from the plan,
-    never timed) and no method was asked for. "best" does so at any price and on a finer grid, also where a method was
-    asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of small
-    treewidth. `integrate` names up to three scalar variables, such as scales, and any discrete ones, that are
-    integrated over a grid, the rest being inferred at every point ("auto" takes the fewest that leave the rest exact):
-    far more accurate where data are few, at the price
-    of some hundred inferences. `execution` says who runs the sweeps: "interpret" is NumPy, so that nothing is compiled
-    and the first answer of a small problem comes at once; "compile" makes machine code of them, which takes seconds and
-    then is many times as fast; "auto" has NumPy run what is expected to take it less time than compiling, until all
-    calls together have taken as long as that. It counts, it never looks at a clock. The answer is the same but for
-    rounding. A program that NumPy cannot run is compiled. What was compiled is kept for calls with the same shapes, for
-    the same model declared again, and for the next process (see `cv.cache`).
+    of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves the
+    evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
+    `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
+    integrates up to three scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a
+    grid (the posterior is then a mixture), where that is expected to take at most `effort` seconds (counted from the
+    plan, never timed) and no method was asked for. "best" does so at any price and on a finer grid, also where a method
+    was asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of
+    small treewidth. `integrate` names such scalars, at most three of them continuous; "auto" takes the fewest that
+    leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a
+    small problem comes at once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is
+    expected to take it less time than compiling, until all calls together have taken as long (it counts, and looks at
+    no clock). What was compiled is kept for calls with the same shapes, for the same model declared again, and for the
+    next process (see `cv.cache`).
 
-    Returns a `Posterior`, once it is computed. Raises DataError for data that do not fit, ModelError for a model
-    without meaning, UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and
-    UnsupportedError for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that
-    did not converge: its beliefs are those of the last sound state.
+    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning,
+    UnsupportedError for a factor that the method cannot serve, all before anything is compiled; and UnsupportedError
+    for a run that met no sound state. Warns (`cv.CavityWarning`, with the diagnosis) of a run that did not converge:
+    its beliefs are those of the last sound state.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
     effort = checked_effort(effort)

@@ -32,9 +32,10 @@ from .distributions.compound import Compound
 from .distributions.count_table import CountTable
 from .distributions.mixed_over_grid import FROM_REAL, GridMixture, OnGrid
 from .distributions.partly_observed import Completed
+from .evidence.at_points import Mixture
 from .evidence.conditionals import Conditionals
 from .evidence.hyperparameters import scalars_of
-from .evidence.integrated import Integrated, Mixture
+from .evidence.integrated import Integrated
 from .files.archive import DAMAGED, Archive, Foreign, opened
 from .files.description import Description, FamilyEntry, FieldEntry, IntegrationEntry, MethodEntry, OneMethod
 from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights

@@ -13,14 +13,17 @@ from typing import Any, SupportsIndex, TypeVar, cast, overload
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Float, PyTree
 
 from ...compiler.data.bind import Binding
+from ...factors.families import Family
 from ..data.missing_and_sparse import Arrays
+from ..distributions.mixed_over_grid import OnGrid
 from ..posterior import Posterior
 from ..program import Program
 from ..run.control.carry import Settings
 from ..run.machine import Machine
+from ..run.progress import Timing
 from ..run.result import Outputs, Result
 from ..support.compiled import compiled
 from ..support.concrete import as_numpy
@@ -28,6 +31,23 @@ from ..support.concrete import as_numpy
 TOGETHER = 256  # points that are mapped over at a time
 ALIKE = ("key", "code")  # outputs that are known while JAX maps: the key is common, the code that of the worst
 Answer = TypeVar("Answer")  # a pytree
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """What an integration found: values of the scalars at the points, the outputs of the runs there, and their weights.
+
+    Values and outputs are stacked; `families` are the marginals of the scalars, `error` estimates that of the
+    logarithm of the evidence. `timing` is known where the mixture was read from a file.
+    """
+
+    values: Mapping[str, np.ndarray]
+    outputs: Outputs
+    families: Mapping[str, OnGrid | Family]
+    weights: Float[np.ndarray, " K"]
+    error: float
+    log_evidence: float
+    timing: Timing | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,7 +86,7 @@ class AtPoints(Sequence[Posterior]):
             return [self[k] for k in range(*index.indices(len(self)))]
         k = range(len(self))[index]
         if k not in self._made:
-            values, outputs = jax.tree.map(lambda leaf: leaf[k], (self.values, self.outputs))
+            values, outputs = jax.tree.map(lambda leaf: np.asarray(leaf[k]), (self.values, self.outputs))
             self._made[k] = self.runs.posterior(values, outputs)
         return self._made[k]
 

@@ -37,7 +37,7 @@ HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what
 NOTHING = 25.0  # nats below the peak: the mass there does not count
 # Logarithms, or log odds, on either side of zero that are looked at for a start: where one pass is exact, and if not.
 SCANNED = {True: 10.0, False: 5.0}
-NEARLY = 0.05  # posterior sd from the fixed point: an inference that is farther off has no evidence
+NEARLY = 0.05  # posterior sd from the fixed point: the evidence of an inference that is farther off means nothing
 STARTS = 3  # points that a peak is looked for from: there may be several
 SPREAD = 1.5  # in these: the scale of a start that was scanned for
 
@@ -193,6 +193,7 @@ class Conditionals:
         for chunk, outputs, _ in self._chunks(np.array(forgotten)) if forgotten else ():
             self._keep(chunk, outputs)
         held = [self.seen[tuple(point)] for point in points]
+        self.seen, self.held = {}, 0  # the posterior keeps these conditionals, and what it needs of their runs
         return _gathered(held)
 
     @cached_property

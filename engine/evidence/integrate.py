@@ -25,11 +25,12 @@ from ..distributions.mixed_over_grid import OnGrid
 from ..posterior import Posterior
 from ..program import Program
 from ..support.asked_arguments import list_of_names
+from .at_points import Mixture
 from .conditionals import Conditionals
 from .cost import affordable
 from .grid import BEST, GOOD, STEPS, Accuracy, Grid, explore, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
-from .integrated import Integrated, Mixture
+from .integrated import Integrated
 from .why import integration_in_words, no_grid, too_costly
 
 MOST = max(STEPS)  # continuous scalars

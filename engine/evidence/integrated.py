@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ...compiler.explain import explain_plan
 from ...compiler.passes.given import Part
@@ -23,33 +21,15 @@ from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
 from ..run.progress import Timing
-from ..run.result import Outputs
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
-from .at_points import AtPoints, Runs
+from .at_points import AtPoints, Mixture, Runs
 from .conditionals import Conditionals
 from .why import integration_in_words
 
 if TYPE_CHECKING:
     from ..checks.loo import LeaveOneOut
     from ..checks.trust import Trust
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mixture:
-    """What an integration found: values of the scalars at the points, the outputs of the runs there, and their weights.
-
-    Values and outputs are stacked; `families` are the marginals of the scalars, `error` estimates that of the
-    logarithm of the evidence. `timing` is known where the mixture was read from a file.
-    """
-
-    values: Mapping[str, np.ndarray]
-    outputs: Outputs
-    families: Mapping[str, OnGrid | Family]
-    weights: Float[np.ndarray, " K"]
-    error: float
-    log_evidence: float
-    timing: Timing | None = None
 
 
 class Integrated(AnyPosterior):
@@ -266,7 +246,8 @@ class Integrated(AnyPosterior):
         """
         from .joint_draws import NOTE, joint_draws
 
-        return as_arviz(*groups(self, draws, seed, joint_draws), NOTE)
+        drawing = partial(joint_draws, self.mixture, self.mixture_of)
+        return as_arviz(*groups(self, draws, seed, drawing), NOTE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior, with all points of the grid, to a file that `cv.load(path, model)` reads.

@@ -90,3 +90,6 @@ def test_a_count_whose_table_is_not_known_is_called_a_projection():
     n = m.random("n", cv.poisson(m.random("r", cv.gamma(3.0, 0.5))))
     m.random("y", cv.binomial(n, 0.3))
     assert "Poisson (projection)" in repr(cv.infer(m, {"y": 2}, accuracy="fast")["n"])
+    _, mean, variance, _ = by_summation(stats.nbinom.logpmf(K, 3.0, 1.0 / 3.0), stats.binom.logpmf(2, K, 0.3))
+    found = cv.infer(m, {"y": 2})["n"]  # given the rate the table is known
+    close((found.mean, found.variance), (mean, variance), rtol=2e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import zipfile
 
@@ -265,10 +266,14 @@ def test_what_was_too_costly_to_integrate_is_said_with_its_price(tmp_path):
 # draws ----------------------------------------------------------------------------------------------------------------
 
 
+def drawing(posterior):
+    return functools.partial(joint_draws, posterior.mixture, posterior.mixture_of)
+
+
 def test_draws_for_arviz_are_joint(fitted):
     """Level and slope are tied by their joint belief; the spread of a slope by the point of its grid."""
     _, posterior, _ = fitted
-    found, _ = groups(posterior, 20_000, 0, joint_draws)
+    found, _ = groups(posterior, 20_000, 0, drawing(posterior))
     level, slope, precision = (found["posterior"][name][0] for name in ("level", "slope", "precision"))
     for name, drawn in (("level", level), ("slope", slope), ("precision", precision)):
         close(drawn.mean(), posterior[name].mean, atol=0.04 * posterior[name].sd)
@@ -301,6 +306,6 @@ def test_selectors_stay_of_finitely_many_values():
     assert posterior["z"].probability.shape == (3,)
     weights = posterior.weights
     close(posterior["z"].mean, weights @ [p["z"].mean for p in posterior.conditionals], rtol=1e-6)
-    drawn = joint_draws(posterior, 2000, 0)
+    drawn = drawing(posterior)(posterior, 2000, 0)
     close(drawn["which"].mean(), posterior["which"].mean, atol=0.04)
     close(drawn["z"].mean(axis=0), posterior["z"].mean, atol=0.05)

@@ -248,7 +248,7 @@ def test_a_function_read_from_disk_lets_go_of_what_could_compile_it(monkeypatch)
 
 def test_threads_may_share_a_function_that_is_compiled_meanwhile(monkeypatch):
     model = line()
-    alone = cv.infer(model, DATA)
+    alone = cv.infer(model, DATA, accuracy="fast")
     compiled.KEPT.clear()
     monkeypatch.setattr(compiled, "expected", lambda traced: Expected(1, 0.0))
     monkeypatch.setattr(compiled, "COMPILING", 1.0)  # every one of them has NumPy work too long
