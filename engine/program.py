@@ -54,7 +54,7 @@ Runs: TypeAlias = Runner | PaddedRunner
 
 PROGRAMS = 8  # that a model keeps, by what is observed and by options
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
-GIVEN_UP = 200  # sweeps of an inference at a point of a grid: all points wait for the last
+GIVEN_UP = 60  # sweeps of an inference at a point of a grid: all points wait for the last
 
 
 class Program:

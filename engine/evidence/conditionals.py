@@ -31,7 +31,7 @@ from ..support.compiled import compiled
 # last of them.
 CHUNKS = {True: {1: 32, 2: 128, 3: 256}, False: {1: 8, 2: 32, 3: 64}}
 CALLS = 20  # of that size, for one answer
-LOOKED_AT = {1: 32, 2: 128, 3: 256}  # points of a scan
+LOOKED_AT = {True: {1: 32, 2: 128, 3: 256}, False: {1: 16, 2: 32, 3: 64}}  # points of a scan, in the same two cases
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
 NOTHING = 25.0  # nats below the peak: the mass there does not count
@@ -126,7 +126,7 @@ class Conditionals:
     def _scanned(self) -> Start | None:
         """The best of some points that fill a cube, apart from each other; locations are looked at on all scales."""
         d = self.continuous
-        turns = np.arange(LOOKED_AT[d])[:, None] * _ratios(d)
+        turns = np.arange(LOOKED_AT[self.machine.direct][d])[:, None] * _ratios(d)
         cube = SCANNED[self.machine.direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
         real = np.array([kind == "real" for kind in self.kinds[self.discrete :]])
         points = np.where(real, np.sinh(cube), cube)
