@@ -24,6 +24,7 @@ from .shown import Shown
 
 _BISECTIONS = 80
 IMPOSSIBLE = 1e-6  # together: what no number of an answer shows
+ROUNDED = 1e-14  # relative: the rounding of a mean of equal numbers
 # Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
 TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
 FROM_REAL = {
@@ -63,7 +64,10 @@ class GridMixture(Family):
 
     def variance(self) -> Array:
         means = self.components.mean()
-        return self._average(self.components.variance() + (means - self._average(means)) ** 2)
+        middle = self._average(means)
+        gap = means - middle
+        gap = jnp.where(jnp.abs(gap) > ROUNDED * jnp.abs(middle), gap, 0.0)  # what is observed has no spread at all
+        return self._average(self.components.variance() + gap**2)
 
     @property
     def covariance(self) -> Callable[[], Array]:
