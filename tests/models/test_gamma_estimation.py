@@ -60,7 +60,7 @@ def test_shape_and_rate_together_are_exact(model, shape, count):
 def test_the_factorised_answer_has_the_means_and_is_a_bound(model, shape, count):
     """And its standard deviations are too small, by the correlation that it leaves out."""
     x = draws(shape, count)
-    posterior = cv.infer(model, {"x": x})
+    posterior = cv.infer(model, {"x": x}, accuracy="fast")
     of_shape, of_rate, evidence = exact(x)
     assert posterior.converged
     assert posterior.log_evidence < evidence

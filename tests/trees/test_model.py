@@ -104,7 +104,10 @@ def test_a_learned_variance_is_that_of_structured_variational_bayes():
     tree = random_tree(random, 8)
     values = random.multivariate_normal(np.zeros(8), 2.0 * tree.shared_time + 0.2 * np.eye(8), size=6).T
     posterior = cv.infer(
-        diffusion_tree(6, gaussian_leaves(0.2), variance="shared"), {**inputs(tree), "y": values}, tolerance=1e-9
+        diffusion_tree(6, gaussian_leaves(0.2), variance="shared"),
+        {**inputs(tree), "y": values},
+        tolerance=1e-9,
+        accuracy="fast",
     )
     branches, shape, rate = 6 * tree.n_nodes, *(posterior["precision"].parameters[n] for n in ("shape", "rate"))
     log_mean, mean_log = np.log(shape / rate), digamma(shape) - np.log(rate)

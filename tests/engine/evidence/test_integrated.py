@@ -25,6 +25,11 @@ DATA = {"x": X, "y": Y}
 NEW = {"x": np.linspace(0.0, 9.0, 5)}
 
 
+def without_verdict(text):
+    """A summary without the line that a file without its model cannot have."""
+    return [line for line in text.splitlines() if not line.startswith("verdict")]
+
+
 def line(prior=None):
     m = cv.Model("line")
     row = m.plate("row")
@@ -97,7 +102,7 @@ def test_it_comes_back_from_its_file(fitted, with_model):
     assert np.array_equal(found["precision"].quantile(0.3), posterior["precision"].quantile(0.3))
     for what in ("log_evidence", "evidence", "code", "iterations", "diagnosis", "floored", "timing"):
         assert getattr(found, what) == getattr(posterior, what), what
-    assert found.summary() == posterior.summary()
+    assert without_verdict(found.summary()) == without_verdict(posterior.summary())
     assert found.explain() == posterior.explain()
     for name in found.carried:
         assert np.array_equal(found.carried[name].sd, posterior.carried[name].sd), name

@@ -126,7 +126,7 @@ def test_a_sharp_observation_is_the_marginal_where_beliefs_are_kept_apart(names,
         m.let(f"product{number}", z)
         m.random(f"product{number} seen", cv.gaussian(z, sd=0.01))
         data[f"product{number} seen"] = wanted[f"product{number}"] = seen
-    posterior = cv.infer(m, data, max_iterations=100_000)
+    posterior = cv.infer(m, data, max_iterations=100_000, accuracy="fast")
     for name, seen in wanted.items():
         z = posterior[name]
         close(z.mean, seen, atol=2e-3, err_msg=name)
@@ -151,7 +151,7 @@ def test_factors_that_share_a_variable_are_read_one_by_one():
     m.random("beside", cv.gaussian(v, variance=1.0))
     seen = np.array([0.5, 1.2, -0.7])
     with pytest.warns(cv.CavityWarning, match="Stopped after"):
-        posterior = cv.infer(m, {"seen": seen, "beside": 0.3, "i": 1}, max_iterations=200)
+        posterior = cv.infer(m, {"seen": seen, "beside": 0.3, "i": 1}, max_iterations=200, accuracy="fast")
     close(posterior["z"].mean, seen, atol=2e-3)
     close(posterior["z"].sd, 0.01, rtol=0.02)
     assert posterior["z"].note == "w, x taken as independent but for seen; from a run that has not converged"
@@ -170,8 +170,8 @@ def test_what_is_read_before_convergence_says_so():
     m.random("lone seen", cv.gaussian(m.let("lone", a * b), sd=0.5))
     data = {"seen": 1.7, "lone seen": 1.7}
     with pytest.warns(cv.CavityWarning, match="Stopped after"):
-        early = cv.infer(m, data, max_iterations=2)
-    late = cv.infer(m, data)
+        early = cv.infer(m, data, max_iterations=2, accuracy="fast")
+    late = cv.infer(m, data, accuracy="fast")
     assert abs(early["product"].mean - late["product"].mean) > 1e-3 * late["product"].sd
     assert early["product"].note == "from a run that has not converged"
     assert "from a run that has not converged" in repr(early["product"])
@@ -192,7 +192,7 @@ def test_what_is_read_before_convergence_says_so():
 )
 def test_expressions_beside_a_broad_observation_of_one(names, method):
     m, data = pairs(names, 0.8, BESIDE)
-    posterior = cv.infer(m, data, method=method)
+    posterior = cv.infer(m, data, method=method, accuracy="fast")
     for number, name in enumerate(names):
         functions = {"z": JOINT[name][2], **{other: f for other, (_, f) in BESIDE.items()}}
         truth = on_grid(name, 0.8, functions.values())
@@ -363,7 +363,7 @@ def test_beliefs_that_are_kept_apart_are_named():
     x, y = (m.random(name, cv.gaussian(0.5, variance=1.0)) for name in "xy")
     z = m.let("z", x * y)
     m.random("seen", cv.gaussian(z, sd=0.5), plates=n)
-    posterior = cv.infer(m, {"seen": [1.6, 1.8]})
+    posterior = cv.infer(m, {"seen": [1.6, 1.8]}, accuracy="fast")
     assert posterior["z"].note == "x, y taken as independent"
     assert "x, y taken as independent" in repr(posterior["z"])
     assert "x, y taken as independent" in posterior.summary()

@@ -21,6 +21,11 @@ RANDOM = np.random.default_rng(7)
 # files ----------------------------------------------------------------------------------------------------------------
 
 
+def without_verdict(text):
+    """A summary without the line that a file without its model cannot have."""
+    return [line for line in text.splitlines() if not line.startswith("verdict")]
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     model = skills()
@@ -43,7 +48,7 @@ def test_a_posterior_comes_back_from_its_file(saved, with_model):
     for what in ("log_evidence", "evidence", "code", "converged", "iterations", "diagnosis", "floored"):
         assert getattr(found, what) == getattr(posterior, what), what
     assert np.array_equal(found.trace.residual, posterior.trace.residual)
-    assert found.summary() == posterior.summary()
+    assert without_verdict(found.summary()) == without_verdict(posterior.summary())
     assert found.explain() == posterior.explain()
     (part,) = found.contribution.naturals
     close(found.contribution.naturals[part][0], posterior.contribution.naturals[part][0], rtol=1e-15)
