@@ -65,9 +65,8 @@ def infer(
     no clock). What was compiled is kept for calls with the same shapes, for the same model declared again, and for the
     next process (see `cv.cache`).
 
-    Returns a `Posterior`. Raises DataError for data that do not fit, ModelError for a model without meaning, and
-    UnsupportedError for a factor that the method cannot serve or a run that met no sound state. Warns
-    (`cv.CavityWarning`) of a run that did not converge: its beliefs are those of the last sound state.
+    Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
+    that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
     effort = checked_effort(effort)

@@ -33,7 +33,7 @@ def test_every_latent_variable_of_every_model_has_its_truth(file):
         given = {key for key, value in data.items() if not np.any(np.isnan(np.asarray(value, float)))}
         latent = {key: term for key, term in model.randoms.items() if key not in given}
         assert set(latent) <= set(references[name]["parameters"]), name
-        assert function.__doc__.count("\n") == 0, name
+        assert "\n" not in function.__doc__ or "Refused:" in function.__doc__, name
 
 
 def test_marks_tell_right_from_off_from_wrong():

@@ -8,6 +8,7 @@ are nested (see `nested`). Source: cornuet2012amis.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.special import gammaln
 
 from ...factors.errors import UnsupportedError
 from ..answers.marginal import Marginal
@@ -85,6 +85,22 @@ def entries(density: LogDensity) -> int:
     return sum(np.size(array) for array in density._data.values()) + density.dimension
 
 
+def _solver(times):
+    """What solves -H x = right for each right-hand side by conjugate gradients; `times` gives H v at a point."""
+
+    def solve(z, right, scale, d):
+        def minus(v):
+            return -times(z, v, d)
+
+        def one(b):
+            x, _ = jax.scipy.sparse.linalg.cg(minus, b, tol=1e-4, maxiter=400, M=lambda v: scale * v)
+            return x, jnp.linalg.norm(minus(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
+
+        return jax.vmap(one)(right)
+
+    return solve
+
+
 def functions(density: LogDensity) -> Functions:
     """The log density and its derivatives, with data as arguments."""
     data, size = density._data, entries(density)
@@ -114,20 +130,6 @@ def functions(density: LogDensity) -> Functions:
         """The Hessian times a vector."""
         return jax.jvp(lambda x: jax.grad(density._unconstrained)(x, d), (z,), (v,))[1]
 
-    def solve(z, right, scale, d):
-        """-H x = right for each right-hand side by conjugate gradients, and the relative residuals."""
-
-        def minus(v):
-            return -times(z, v, d)
-
-        def one(b):
-            x, _ = jax.scipy.sparse.linalg.cg(
-                lambda v: -times(z, v, d), b, tol=1e-4, maxiter=400, M=lambda v: scale * v
-            )
-            return x, jnp.linalg.norm(minus(x) - b) / jnp.maximum(jnp.linalg.norm(b), 1e-300)
-
-        return jax.vmap(one)(right)
-
     def derivatives(z, rows, d):
         """Gradients at the points `z`, and the Hessians times the vectors that are the `rows` of a matrix."""
 
@@ -152,7 +154,7 @@ def functions(density: LogDensity) -> Functions:
         chunked("jacobians", jacobian),
         single("gradient of density", jax.grad(density._unconstrained)),
         single("hessian of density", jax.hessian(density._unconstrained)),
-        single("solved", solve),
+        single("solved", _solver(times)),
         curved,
         chunked("states", density._states_given),
     )
@@ -317,7 +319,11 @@ def log_student(z: np.ndarray, mean: np.ndarray, covariance: np.ndarray, freedom
 
 def student_height(distance: np.ndarray, log_scale: np.ndarray | float, freedom: float, dimension: int) -> np.ndarray:
     """The log density at a squared `distance` in units of the scale, whose log determinant is 2 `log_scale`."""
-    constant = gammaln(0.5 * (freedom + dimension)) - gammaln(0.5 * freedom) - 0.5 * dimension * np.log(freedom * np.pi)
+    constant = (
+        math.lgamma(0.5 * (freedom + dimension))
+        - math.lgamma(0.5 * freedom)
+        - 0.5 * dimension * np.log(freedom * np.pi)
+    )
     return constant - log_scale - 0.5 * (freedom + dimension) * np.log1p(distance / freedom)
 
 
