@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeAlias
 
 from .algebra.known import latent_names, ungathered
@@ -32,6 +33,7 @@ class Kind(enum.Enum):
 
 
 Cause: TypeAlias = tuple[str, Kind]  # in which factor
+SERIOUS = frozenset({Kind.APART, Kind.NEAREST, Kind.POWER})  # what mostly makes sds wrong, and not a little
 
 
 class Exactness(NamedTuple):
@@ -49,6 +51,10 @@ class Exactness(NamedTuple):
     latent: tuple[str, ...]
     causes: frozenset[Cause]
 
+    def of(self, kinds: Collection[Kind]) -> frozenset[Cause]:
+        """The causes of these kinds."""
+        return frozenset(cause for cause in self.causes if cause[1] in kinds)
+
 
 def answers(plan: Plan) -> list[Exactness]:
     """One answer for every group of variables that factors tie together, in order of declaration."""
@@ -63,6 +69,32 @@ def answers(plan: Plan) -> list[Exactness]:
         moments = not reasons and any(block.projects for block in blocks)
         found.append(Exactness(names, tuple(reasons), moments, kinds, own, causes))
     return found
+
+
+def causes_of(plan: Plan, kinds: Collection[Kind] = tuple(Kind)) -> frozenset[Cause]:
+    """What leaves answers of a plan approximate, of these kinds."""
+    return frozenset().union(*(answer.of(kinds) for answer in answers(plan)))
+
+
+def fewest_given(
+    candidates: Sequence[str], causes: Callable[[tuple[str, ...]], frozenset[Cause] | None], now: frozenset[Cause]
+) -> tuple[str, ...]:
+    """Those of the candidates given which as little is approximate as given all; nothing where that is no less than
+    `now`.
+
+    `causes` tells what leaves answers approximate where the variables of these names are given, None where they cannot
+    be. The first candidates are dropped first.
+    """
+    kept = tuple(candidates)
+    least = causes(kept) if kept else None
+    if least is None or not least < now:
+        return ()
+    for name in kept:
+        fewer = tuple(other for other in kept if other != name)
+        found = causes(fewer) if fewer else None
+        if found is not None and found <= least:
+            kept = fewer
+    return kept
 
 
 def _components(plan: Plan) -> list[set[str]]:

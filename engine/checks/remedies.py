@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ...compiler.answers import Cause, Kind, answers
+from ...compiler.answers import SERIOUS, Cause, answers, causes_of, fewest_given
 from ...compiler.graph import Plan
 from ...compiler.methods import AUTO, checked_method
 from ...compiler.plan import make_plan
@@ -18,7 +18,7 @@ KINDS = ("real", "positive", "unit", "boolean", "category")
 
 def remedy(posterior: Inferred) -> str:
     """A sentence, "" where nothing is known that would help."""
-    least = _serious(posterior.graph)
+    least = causes_of(posterior.graph, SERIOUS)
     asked, accuracy = posterior.request.method, posterior.request.options.of_plan
     if checked_method(asked) != AUTO and _fewer(posterior, least, method="auto"):
         return "To mend it: leave method= out; the compiler then chooses operators that leave less approximate."
@@ -34,28 +34,20 @@ def remedy(posterior: Inferred) -> str:
 def _worth_integrating(posterior: Inferred, least: frozenset[Cause]) -> list[str]:
     """The fewest scalars given which less is approximate."""
     plan = posterior.graph
-    open_ = {name for answer in answers(plan) if _of(answer.causes) for name in answer.latent}
+    open_ = {name for answer in answers(plan) if answer.of(SERIOUS) for name in answer.latent}
     open_ |= {member.name for joint in plan.joints for member in joint.members if joint.variable.name in open_}
     randoms = posterior.model.randoms
     kept = [name for name in open_ if name in randoms and not randoms[name].plates and name not in posterior.observed]
     kept = sorted((name for name in kept if randoms[name].domain.kind in KINDS), key=lambda n: not _real(posterior, n))
-    if not kept or len(kept) > TRIED or (reached := _given(posterior, kept)) is None or not reached < least:
+    if len(kept) > TRIED:
         return []
-    for name in list(kept):
-        fewer = [other for other in kept if other != name]
-        found = _given(posterior, fewer) if fewer else None
-        if found is not None and found <= reached:
-            kept = fewer
+    kept = fewest_given(kept, lambda names: _causes(lambda: _plan(posterior, given=frozenset(names))), least)
     continuous = [name for name in kept if not randoms[name].domain.is_discrete]
     return sorted(kept) if len(continuous) <= GRID else []
 
 
 def _real(posterior: Inferred, name: str) -> bool:
     return posterior.model.randoms[name].domain.is_real
-
-
-def _given(posterior: Inferred, names: Sequence[str]) -> frozenset[Cause] | None:
-    return _causes(lambda: _plan(posterior, given=frozenset(names)))
 
 
 def _fewer(posterior: Inferred, least: frozenset[Cause], method: object = None, accuracy: str = "") -> bool:
@@ -66,7 +58,7 @@ def _fewer(posterior: Inferred, least: frozenset[Cause], method: object = None, 
 
 def _causes(made: Callable[[], Plan]) -> frozenset[Cause] | None:
     try:
-        return _serious(made())
+        return causes_of(made(), SERIOUS)
     except CavityError:
         return None
 
@@ -81,11 +73,3 @@ def _plan(posterior: Inferred, method: object = None, accuracy: str = "", given:
         sizes=binding.sizes,
         accuracy=accuracy or request.options.of_plan,
     )
-
-
-def _serious(plan: Plan) -> frozenset[Cause]:
-    return frozenset().union(*(_of(answer.causes) for answer in answers(plan)))
-
-
-def _of(causes: frozenset[Cause]) -> frozenset[Cause]:
-    return frozenset(cause for cause in causes if cause[1] in (Kind.APART, Kind.NEAREST, Kind.POWER))

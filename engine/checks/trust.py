@@ -304,7 +304,6 @@ def _by_curvature(density: LogDensity, call: Functions, z: np.ndarray, proper: b
             name, "curvature", shift[part], ratio[part], CURVATURE_SHIFT, CURVATURE_RATIO, 0.0, correlation, density
         )
         # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
-        # What could not be verified is not good: neither the draws nor a proper curvature vouch for it.
         findings.append(finding if here and proper else _not_verified(finding))
     return findings
 

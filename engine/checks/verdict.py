@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...compiler.answers import Exactness, Kind, answers
+from ...compiler.answers import SERIOUS, Exactness, Kind, answers, causes_of
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict
@@ -24,7 +24,6 @@ DERIVED = 3e-8  # of each number of a derivative
 ALIKE = 1e-6  # probabilities that differ by less are the same
 CERTAIN = 1e-6
 MANY = 10  # elements from which on one class for all of them is a sign
-SERIOUS = {Kind.APART, Kind.NEAREST, Kind.POWER}
 WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projection keeps what a summary shows
 
 
@@ -35,8 +34,7 @@ def is_exact(answer: Exactness) -> bool:
 
 def is_serious(posterior: Inferred) -> bool:
     """Whether something is taken apart, or a belief cannot hold the posterior, or the run did not converge."""
-    kinds = {kind for answer in answers(posterior.graph) for _, kind in answer.causes}
-    return bool(kinds & SERIOUS) or not posterior.converged
+    return bool(causes_of(posterior.graph, SERIOUS)) or not posterior.converged
 
 
 def settled(posterior: Inferred) -> Verdict | None:
@@ -82,7 +80,7 @@ def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
 
 def _apart(groups: list[Exactness]) -> str:
     """Which variables are approximate in a way that mostly makes sds too narrow."""
-    names = [name for answer in groups if {kind for _, kind in answer.causes} & SERIOUS for name in answer.names]
+    names = [name for answer in groups if answer.of(SERIOUS) for name in answer.names]
     shown = f"{', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"
     kept = "are taken apart or the nearest of their family, which mostly makes sds too narrow"
     return f"the beliefs of {shown} {kept}." if names else ""

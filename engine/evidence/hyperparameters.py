@@ -7,9 +7,7 @@ locations first, scales and selectors last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...compiler.answers import Cause, Kind, answers
+from ...compiler.answers import Cause, Kind, answers, causes_of, fewest_given
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Random
@@ -35,15 +33,21 @@ def approximate_scalars(program: Program, binding: Binding, most: int, tolerated
     they count as exact. Where the scalars are too many, those that have a belief of their own are looked at alone: one
     that shares a Gaussian belief is the least in need of it.
     """
-    ignored = frozenset({Kind.PROJECTED} if tolerated else ())
+    kinds = [kind for kind in Kind if not (tolerated and kind is Kind.PROJECTED)]
     plan = program.plan_given((), binding)
     scalars = scalars_of(program)
-    open_ = {name for answer in answers(plan) if _serious(answer.causes, ignored) for name in answer.latent}
+    open_ = {name for answer in answers(plan) if answer.of(kinds) for name in answer.latent}
     joined = {member.name for joint in plan.joints for member in joint.members if joint.variable.name in open_}
     inside = [name for name in scalars if name in joined]
     apart = [name for name in scalars if name in open_]
+
+    def causes(names: tuple[str, ...]) -> frozenset[Cause] | None:
+        given = program.plan_given(names, binding)
+        return None if decided(program, given) else causes_of(given, kinds)
+
     for candidates in ((*inside, *apart), apart):
-        found = _fewest(program, binding, sorted(candidates, key=lambda name: _keeps(scalars[name])), plan, ignored)
+        ordered = sorted(candidates, key=lambda name: _keeps(scalars[name]))
+        found = fewest_given(ordered[-MOST_TRIED:], causes, causes_of(plan, kinds))
         if sum(not scalars[name].domain.is_discrete for name in found) <= most:
             return found
     return ()
@@ -57,33 +61,3 @@ def decided(program: Program, plan: Plan) -> list[str]:
 def _keeps(node: Random) -> int:
     """The order in which scalars are dropped: locations, scales, selectors."""
     return 0 if node.domain.is_real else 2 if node.domain.is_discrete else 1
-
-
-def _fewest(
-    program: Program, binding: Binding, candidates: Sequence[str], plan: Plan, ignored: frozenset[Kind]
-) -> tuple[str, ...]:
-    """Those of the candidates without which more would be approximate."""
-
-    def causes(names: tuple[str, ...]) -> frozenset[Cause] | None:
-        given = program.plan_given(names, binding)
-        return None if decided(program, given) else _causes(given, ignored)
-
-    kept = tuple(candidates[-MOST_TRIED:])
-    least = causes(kept) if kept else None
-    if least is None or not least < _causes(plan, ignored):
-        return ()
-    for name in kept:
-        fewer = tuple(other for other in kept if other != name)
-        found = causes(fewer) if fewer else None
-        if found is not None and found <= least:
-            kept = fewer
-    return kept
-
-
-def _causes(plan: Plan, ignored: frozenset[Kind]) -> frozenset[Cause]:
-    """What leaves answers approximate."""
-    return frozenset().union(*(_serious(answer.causes, ignored) for answer in answers(plan)))
-
-
-def _serious(causes: frozenset[Cause], ignored: frozenset[Kind]) -> frozenset[Cause]:
-    return frozenset((name, kind) for name, kind in causes if kind not in ignored)
