@@ -10,10 +10,10 @@ from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
+from .answers.verdict import is_serious
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import best, explained, within
 from .evidence.integrate import integrate as integrate_over
-from .evidence.reweighted import corrected
 from .options import Asked, Options, checked_effort
 from .posterior import Posterior, Prior
 from .program import PROGRAMS, Program
@@ -78,7 +78,11 @@ def infer(
     elif accuracy == "best":
         posterior = best(program, data, seed)
     else:
-        posterior = corrected(within(program, data, seed, effort), seed, effort)
+        posterior = within(program, data, seed, effort)
+        if effort and is_serious(posterior):
+            from .evidence.reweighted import corrected  # it loads much, which few answers need
+
+            posterior = corrected(posterior, seed, effort)
     if not posterior.converged:
         warn(posterior.diagnosis)
     return posterior

@@ -279,7 +279,8 @@ def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEnt
     seed = found["seed"]
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"its seed is {seed!r}, which is no whole number")
-    conditionals = Conditionals(program, data, tuple(values), seed, cache(partial(program.run, data, seed=seed)))
+    plain = cache(partial(program.run, data, seed=seed))
+    conditionals = Conditionals(program, data, program.bind(data), tuple(values), seed, plain)
     one = {name: array[0] for name, array in values.items()}
     arrays, options = {**conditionals.arrays, **one}, conditionals.program.options
     outputs = _outputs(reader, where, conditionals.machine, options, arrays, heavy)

@@ -6,6 +6,7 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -82,6 +83,33 @@ class AnyPosterior(Inferred):
 
         return check(self, against, **options)
 
+    @property
+    @abstractmethod
+    def carried(self) -> Beliefs:
+        """What the next batch starts from: the beliefs of all variables on plates without data, by name."""
+
+    @property
+    @abstractmethod
+    def baseline(self) -> dict[Part, Naturals]:
+        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
+
+        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
+        """
+
+    @property
+    def contribution(self) -> Contribution:
+        """What this run's data added to the carried variables over their priors: beliefs divided by priors.
+
+        Raises UnsupportedError as `baseline`. Source: minka2001thesis.
+        """
+        return self.carried.over(self.baseline)
+
+    def __add__(self, other: Contribution) -> Beliefs:
+        return self.carried + other
+
+    def __sub__(self, other: Contribution) -> Beliefs:
+        return self.carried - other
+
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Independent draws from the marginals, with the data, in the form that ArviZ reads. Needs the extra `arviz`.
 
@@ -142,27 +170,9 @@ class Posterior(Outcome, AnyPosterior):
         return next_prior.carried(self)
 
     @property
-    def contribution(self) -> Contribution:
-        """What this run's data added to the carried variables over their priors: beliefs divided by priors.
-
-        Raises UnsupportedError where the prior of one is random and was not given with `prior=`. Source:
-        minka2001thesis.
-        """
-        return next_prior.contribution(self)
-
-    @property
     def baseline(self) -> dict[Part, Naturals]:
-        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
-
-        Raises UnsupportedError as there.
-        """
+        """The natural parameters of the priors of the carried parts: see `AnyPosterior.baseline`."""
         return next_prior.baseline(self.machine, self.arrays, self.carried)
-
-    def __add__(self, other: Contribution) -> Beliefs:
-        return self.carried + other
-
-    def __sub__(self, other: Contribution) -> Beliefs:
-        return self.carried - other
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior to a file that `cv.load(path, model)` reads: arrays and JSON, nothing that runs.

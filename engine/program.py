@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, SupportsIndex, TypeAlias, overload
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -36,6 +36,7 @@ from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior
+from .posteriors import Posteriors
 from .run.bound_plan import Data
 from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
@@ -53,6 +54,7 @@ from .values.scope import Scope
 Runs: TypeAlias = Runner | PaddedRunner
 
 PROGRAMS = 8  # that a model keeps, by what is observed and by options
+GIVEN = 64  # plans that a program keeps of itself with more given
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
 GIVEN_UP = 60  # sweeps of an inference at a point of a grid: all points wait for the last
 
@@ -91,6 +93,7 @@ class Program:
         self.traces = 0
         self._planning = 0.0  # seconds since the last run
         self._plans: Recent[Plan] = Recent(SHAPES)
+        self._plans_given: Recent[Plan] = Recent(GIVEN)
         self._runs: Recent[tuple[Machine, Runs]] = Recent(SHAPES)
         self._padded: Recent[Runner] = Recent(SHAPES)
         self.predictors: Predictors = Recent(SHAPES)
@@ -117,8 +120,11 @@ class Program:
         """
         if not names:
             return self._plan(frozenset(binding.missing), binding.sizes)
-        observed, missing = self.observed | set(names), frozenset(binding.missing)
-        return make_plan(self.model, observed, missing, self.method, sizes=binding.sizes, accuracy=self.options.of_plan)
+        observed, missing, sizes = self.observed | set(names), frozenset(binding.missing), binding.sizes
+        make = partial(
+            make_plan, self.model, observed, missing, self.method, sizes=sizes, accuracy=self.options.of_plan
+        )
+        return self._plans_given.get((observed, missing, tuple(sorted(sizes.items()))), make)
 
     def _sizes_so_far(self) -> dict[str, int]:
         """The sizes of plates that are known before any data."""
@@ -302,7 +308,7 @@ class Program:
         return explain_plan(self.plan)
 
 
-class Batch(Sequence[Posterior]):
+class Batch(Posteriors):
     """The posteriors of many data sets; each is made when it is asked for."""
 
     def __init__(
@@ -314,24 +320,18 @@ class Batch(Sequence[Posterior]):
         outputs: Outputs,
         settings: Settings,
     ) -> None:
+        super().__init__()
         self._program, self._machine, self._bindings = program, machine, bindings
         self._arrays, self._outputs, self._settings = arrays, outputs, settings
 
     def __len__(self) -> int:
         return self._bindings.number
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Posterior: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Posterior]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Posterior | list[Posterior]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        arrays = {name: array[i] for name, array in self._arrays.items()}
-        result = Result(jax.tree.map(lambda leaf: leaf[i], self._outputs), self._settings)
+    def _one(self, k: int) -> Posterior:
+        arrays = {name: array[k] for name, array in self._arrays.items()}
+        result = Result(jax.tree.map(lambda leaf: leaf[k], self._outputs), self._settings)
         result.demand_sound(self._program.model.name)
-        return self._program.posterior(self._machine, arrays, self._bindings.one(i), result)
+        return self._program.posterior(self._machine, arrays, self._bindings.one(k), result)
 
     @property
     def log_evidence(self) -> Float[np.ndarray, " batch"]:

@@ -228,12 +228,6 @@ def _data_plates(model: Model, observed: Iterable[str]) -> set[str]:
     return {plate.name for node in nodes for plate in node.plates}
 
 
-def contribution(posterior: Outcome) -> Contribution:
-    """Naturals of the carried beliefs minus those of their priors."""
-    beliefs = carried(posterior)
-    return beliefs.over(baseline(posterior.machine, posterior.arrays, beliefs))
-
-
 def baseline(machine: Machine, arrays: Arrays, beliefs: Beliefs) -> dict[Part, Naturals]:
     """The naturals of the priors of all carried parts."""
     return {part: _part_naturals(machine, arrays, part, beliefs.joints.get(part)) for part in beliefs.parts}

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...compiler.answers import SERIOUS, causes_of
+from .inferred import Inferred
+
 LEVELS = ("unchecked", "good", "doubtful", "poor")
+SHORT = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,4 +41,6 @@ class Verdict:
         return self.sentence
 
 
-SHORT = 40
+def is_serious(posterior: Inferred) -> bool:
+    """Whether something is taken apart, or a belief cannot hold the posterior, or the run did not converge."""
+    return bool(causes_of(posterior.graph, SERIOUS)) or not posterior.converged

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...compiler.answers import SERIOUS, Exactness, Kind, answers, causes_of
+from ...compiler.answers import SERIOUS, Exactness, Kind, answers
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
-from ..answers.verdict import LEVELS, Verdict
+from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
@@ -30,11 +30,6 @@ WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projecti
 def is_exact(answer: Exactness) -> bool:
     """Whether the moments that are shown of these variables are exact."""
     return not answer.reasons and (not answer.moments or set(answer.kinds) <= WHOLE)
-
-
-def is_serious(posterior: Inferred) -> bool:
-    """Whether something is taken apart, or a belief cannot hold the posterior, or the run did not converge."""
-    return bool(causes_of(posterior.graph, SERIOUS)) or not posterior.converged
 
 
 def settled(posterior: Inferred) -> Verdict | None:

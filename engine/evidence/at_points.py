@@ -7,9 +7,9 @@ data and outputs JAX maps over the points; where an answer depends on values it 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, SupportsIndex, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from ...factors.families import Family
 from ..data.missing_and_sparse import Arrays
 from ..distributions.mixed_over_grid import OnGrid
 from ..posterior import Posterior
+from ..posteriors import Posteriors
 from ..program import Program
 from ..run.control.carry import Settings
 from ..run.machine import Machine
@@ -67,28 +68,18 @@ class Runs:
         return self.program.posterior(self.machine, {**self.arrays, **values}, binding, result)
 
 
-class AtPoints(Sequence[Posterior]):
+class AtPoints(Posteriors):
     """The posterior at every point, made when it is asked for; `values` and `outputs` are stacked."""
 
     def __init__(self, runs: Runs, values: Mapping[str, np.ndarray], outputs: Outputs) -> None:
+        super().__init__()
         self.runs, self.values, self.outputs = runs, dict(values), outputs
-        self._made: dict[int, Posterior] = {}
 
     def __len__(self) -> int:
         return len(self.outputs["code"])
 
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> Posterior: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Posterior]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Posterior | list[Posterior]:
-        if isinstance(index, slice):
-            return [self[k] for k in range(*index.indices(len(self)))]
-        k = range(len(self))[index]
-        if k not in self._made:
-            values, outputs = jax.tree.map(lambda leaf: np.asarray(leaf[k]), (self.values, self.outputs))
-            self._made[k] = self.runs.posterior(values, outputs)
-        return self._made[k]
+    def _one(self, k: int) -> Posterior:
+        return self.runs.posterior(*jax.tree.map(lambda leaf: np.asarray(leaf[k]), (self.values, self.outputs)))
 
     def every(self, ask: Callable[[Posterior], Answer]) -> Answer:
         """What `ask` gives, arrays in a container, for every point: stacked on a first axis."""

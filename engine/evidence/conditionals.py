@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from ...compiler.data.bind import Binding
 from ...compiler.language.nodes import Plate, Random
 from ...factors.errors import UnsupportedError
 from ..data.missing_and_sparse import arrays_of
@@ -54,12 +55,16 @@ Points: TypeAlias = Float[
 
 
 class Conditionals:
-    """Inferences given the scalars called `names`, discrete ones first; `plain` infers these too."""
+    """Inferences given the scalars called `names`, discrete ones first; `plain` infers these too.
+
+    `binding` is that of `data` to the program in which nothing is given.
+    """
 
     def __init__(
         self,
         program: Program,
         data: Mapping[str, Any],
+        binding: Binding,
         names: Sequence[str],
         seed: int,
         plain: Callable[[], Posterior],
@@ -79,7 +84,7 @@ class Conditionals:
             self.arrays = arrays_of(self.binding, self.machine.graph)
         self.planning = self.program.planned()
         self.watcher, self.looked_at = Progress(program.options.progress), 0
-        self.plain_binding = program.bind(data)
+        self.plain_binding = binding
         self.plain_arrays = arrays_of(self.plain_binding, program.plan_given((), self.plain_binding))
         self.seen: dict[tuple[float, ...], tuple[Outputs, int]] = {}
         self.held = 0

@@ -47,8 +47,9 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
     """
     if not isinstance(over, str):
         over = list_of_names(over, "integrate=")
-    names = _chosen(program, data, over)
-    found = _explored(program, data, names, seed, BEST, _once(program, data, seed))
+    binding = program.bind(data)
+    names = _chosen(program, binding, over)
+    found = _explored(program, data, binding, names, seed, BEST, _once(program, data, seed))
     if found is None:
         raise UnsupportedError(
             f"The evidence as a function of {', '.join(names)} has no single peak that a grid of a few thousand points "
@@ -59,11 +60,11 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
 
 def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | Integrated:
     """The posterior integrated over its approximate scalars where a grid can hold them, else the plain one."""
-    plain = _once(program, data, seed)
-    names = approximate_scalars(program, program.bind(data), MOST, tolerated=False)
+    plain, binding = _once(program, data, seed), program.bind(data)
+    names = approximate_scalars(program, binding, MOST, tolerated=False)
     if not names:
         return plain()
-    found = _explored(program, data, names, seed, BEST, plain)
+    found = _explored(program, data, binding, names, seed, BEST, plain)
     return _remarked(program, plain(), no_grid(names)) if found is None else found
 
 
@@ -75,7 +76,7 @@ def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) 
         return plain()
     if not affordable(program, binding, names, effort):
         return _remarked(program, plain(), too_costly(program, binding, names, effort)) if effort else plain()
-    found = _explored(program, data, names, seed, GOOD, plain)
+    found = _explored(program, data, binding, names, seed, GOOD, plain)
     return _remarked(program, plain(), no_grid(names)) if found is None else found
 
 
@@ -103,9 +104,15 @@ def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:
 
 
 def _explored(
-    program: Program, data: Mapping[str, Any], names: Sequence[str], seed: int, accuracy: Accuracy, plain: Plain
+    program: Program,
+    data: Mapping[str, Any],
+    binding: Binding,
+    names: Sequence[str],
+    seed: int,
+    accuracy: Accuracy,
+    plain: Plain,
 ) -> Integrated | None:
-    conditionals = Conditionals(program, data, names, seed, plain)
+    conditionals = Conditionals(program, data, binding, names, seed, plain)
     with conditionals.watcher:
         return _on_grid(conditionals, accuracy)
 
@@ -169,8 +176,8 @@ def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], k
     return family.from_logits(logs)
 
 
-def _chosen(program: Program, data: Mapping[str, Any], over: Sequence[str] | str) -> tuple[str, ...]:
-    scalars, binding = scalars_of(program), program.bind(data)
+def _chosen(program: Program, binding: Binding, over: Sequence[str] | str) -> tuple[str, ...]:
+    scalars = scalars_of(program)
     if over == "auto":
         names = approximate_scalars(program, binding, MOST, tolerated=False)
     else:

@@ -16,7 +16,7 @@ from ..answers import next_prior
 from ..answers.arviz import ArvizData, as_arviz, groups
 from ..answers.exact_counts import says_more
 from ..answers.marginal import Marginal
-from ..answers.next_prior import Beliefs, Contribution, Naturals
+from ..answers.next_prior import Beliefs, Naturals
 from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..posterior import AnyPosterior, Posterior
@@ -280,19 +280,8 @@ class Integrated(AnyPosterior):
         return GridMixture(stacked, self.weights).projection()
 
     @property
-    def contribution(self) -> Contribution:
-        """What this run's data added to the carried variables over their priors: projections divided by priors.
-
-        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
-        """
-        return self.carried.over(self.baseline)
-
-    @property
     def baseline(self) -> dict[Part, Naturals]:
-        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
-
-        Raises UnsupportedError as there.
-        """
+        """The natural parameters of the priors of the carried parts: see `AnyPosterior.baseline`."""
         return next_prior.baseline(self._of.plain_machine, self.arrays, self.carried)
 
     def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
@@ -309,12 +298,6 @@ class Integrated(AnyPosterior):
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
         """The natural parameters of the prior of the random variable called `name`: as `Posterior.prior_naturals`."""
         return next_prior.prior_naturals(self._of.plain_machine, self.arrays, name)
-
-    def __add__(self, other: Contribution) -> Beliefs:
-        return self.carried + other
-
-    def __sub__(self, other: Contribution) -> Beliefs:
-        return self.carried - other
 
     def __repr__(self) -> str:
         return (

@@ -26,14 +26,14 @@ from ...factors.families import FOR_DOMAIN, DiscreteFamily, ExponentialFamily, F
 from ...factors.roles import Process
 from ..answers.marginal import Marginal
 from ..answers.new_elements import changed_variables
-from ..answers.next_prior import Beliefs, Contribution, Naturals
+from ..answers.next_prior import Beliefs, Naturals
 from ..answers.predict import asked_for
 from ..answers.predictive import marginals
 from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
-from ..checks.verdict import COUNT, compared, is_serious, verdict_on
+from ..checks.verdict import COUNT, compared, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
@@ -58,11 +58,9 @@ _DRAWN = "a posterior of weighted draws is no product of beliefs: `posterior.pla
 def corrected(posterior: Posterior | Integrated, seed: int, effort: float) -> Posterior | Integrated | Reweighted:
     """The posterior, or that of weighted draws where beliefs are off by more than a warning allows.
 
-    They are compared where the plan takes something apart, or the run did not converge, and where that is expected to
-    take at most `effort` seconds. Warns (`CavityWarning`) where they are off and the draws cannot be the answer.
+    They are compared where that is expected to take at most `effort` seconds. Warns (`CavityWarning`) where they are
+    off and the draws cannot be the answer.
     """
-    if effort <= 0.0 or not is_serious(posterior):
-        return posterior
     found = posterior._keep(compared(posterior, effort, seed))
     if not found.serious and posterior.converged:
         return posterior
@@ -316,19 +314,8 @@ class Reweighted(AnyPosterior):
             return as_numpy(type(family).from_stats(tuple(np.tensordot(self.weights, s, axes=1) for s in statistics)))
 
     @property
-    def contribution(self) -> Contribution:
-        """What this run's data added to the carried variables over their priors: projections divided by priors.
-
-        Raises UnsupportedError where the prior of one is random and was not given with `prior=`.
-        """
-        return self.carried.over(self.baseline)
-
-    @property
     def baseline(self) -> dict[Part, Naturals]:
-        """The natural parameters of the priors of the carried parts, which `contribution` takes away.
-
-        Raises UnsupportedError as there.
-        """
+        """The natural parameters of the priors of the carried parts: see `AnyPosterior.baseline`."""
         return self.plain.baseline
 
     def naturals_of(self, name: str) -> tuple[np.ndarray, ...]:
@@ -346,12 +333,6 @@ class Reweighted(AnyPosterior):
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
         """The natural parameters of the prior of the random variable called `name`: as `Posterior.prior_naturals`."""
         return self.plain.prior_naturals(name)
-
-    def __add__(self, other: Contribution) -> Beliefs:
-        return self.carried + other
-
-    def __sub__(self, other: Contribution) -> Beliefs:
-        return self.carried - other
 
     def __repr__(self) -> str:
         return f"<Posterior of {self.model.name!r} by weighted draws: {', '.join(self)}; {self.diagnosis}>"

@@ -53,3 +53,17 @@ def same(one, other, rtol=1e-10):
     assert type(one.family) is type(other.family)
     for name, value in one.parameters.items():
         close(value, other.parameters[name], rtol=rtol, atol=1e-12)
+
+
+SCHOOLS = {"y": [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0], "sd": [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]}
+
+
+def schools():
+    m = cv.Model("eight schools")
+    school = m.plate("school", 8)
+    mu = m.random("mu", cv.gaussian(0.0, variance=25.0))
+    precision = m.random("precision", cv.gamma(1.0, 5.0))
+    sd = m.input("sd", cv.positive, plates=school)
+    effect = m.random("effect", cv.gaussian(mu, precision=precision), plates=school)
+    m.random("y", cv.gaussian(effect, sd=sd))
+    return m

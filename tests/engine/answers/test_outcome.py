@@ -8,7 +8,7 @@ import pytest
 import cavity as cv
 from cavity.engine.answers.arviz import groups
 from cavity.engine.answers.evidence_gradient import gradient
-from cavity.engine.answers.next_prior import carried, contribution
+from cavity.engine.answers.next_prior import baseline, carried
 from cavity.engine.answers.outcome import Outcome
 from cavity.engine.answers.predict import predict
 from cavity.engine.answers.summary import summary
@@ -37,7 +37,7 @@ QUESTIONS = {
     "explain": lambda o: o.explain(),
     "summary": lambda o: summary(o, o.log_evidence, [o.diagnosis]),
     "carried": lambda o: {name: marginal.variance for name, marginal in carried(o).items()},
-    "contribution": lambda o: list(contribution(o).naturals.values()),
+    "baseline": lambda o: list(baseline(o.machine, o.arrays, carried(o)).values()),
     "predict": lambda o: predict(o, {"x": [1.0]}, {}, None)["y"].mean,
     "gradient": lambda o: gradient(o, ("scale",)),
     "loo": lambda o: dict(leave_one_out(o)),

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from small_models import SCHOOLS, schools
 
 import cavity as cv
 from cavity.engine.checks.nested import nested_draws, outer_of
@@ -11,19 +12,7 @@ from cavity.engine.checks.reference import belief_draws, functions
 from cavity.engine.density.log_density import density_of, log_density
 
 close = np.testing.assert_allclose
-Y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
-SD = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
-
-
-def schools():
-    m = cv.Model("eight schools")
-    school = m.plate("school", 8)
-    mu = m.random("mu", cv.gaussian(0.0, variance=25.0))
-    precision = m.random("precision", cv.gamma(1.0, 5.0))
-    sd = m.input("sd", cv.positive, plates=school)
-    effect = m.random("effect", cv.gaussian(mu, precision=precision), plates=school)
-    m.random("y", cv.gaussian(effect, sd=sd))
-    return m, {"y": Y, "sd": SD}
+Y, SD = np.array(SCHOOLS["y"]), np.array(SCHOOLS["sd"])
 
 
 def by_quadrature():
@@ -44,7 +33,7 @@ def by_quadrature():
 
 
 def test_draws_nested_by_a_scale_have_the_moments_and_the_evidence_of_quadrature():
-    model, data = schools()
+    model, data = schools(), SCHOOLS
     posterior = cv.infer(model, data, method="vmp")
     density = density_of(posterior)
     with jax.enable_x64(True):

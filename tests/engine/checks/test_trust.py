@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
+from small_models import SCHOOLS, schools
 
 import cavity as cv
 from cavity.engine.checks.psis import smoothed
@@ -18,16 +19,8 @@ close = np.testing.assert_allclose
 random = np.random.default_rng(11)
 
 
-def schools():
-    m = cv.Model("eight schools")
-    school = m.plate("school", 8)
-    mu = m.random("mu", cv.gaussian(0.0, variance=25.0))
-    precision = m.random("precision", cv.gamma(1.0, 5.0))
-    sd = m.input("sd", cv.positive, plates=school)
-    effect = m.random("effect", cv.gaussian(mu, precision=precision), plates=school)
-    m.random("y", cv.gaussian(effect, sd=sd))
-    y, s = [28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0], [15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]
-    return cv.infer(m, {"y": y, "sd": s}, method="vmp")
+def eight_schools():
+    return cv.infer(schools(), SCHOOLS, method="vmp")
 
 
 def correlated():
@@ -85,7 +78,11 @@ def judged(build):
 
 @pytest.mark.parametrize(
     "build",
-    [pytest.param(schools, marks=pytest.mark.slow), correlated, pytest.param(uncentred_line, marks=pytest.mark.slow)],
+    [
+        pytest.param(eight_schools, marks=pytest.mark.slow),
+        correlated,
+        pytest.param(uncentred_line, marks=pytest.mark.slow),
+    ],
 )
 def test_it_warns(build):
     _, trust = judged(build)
