@@ -17,6 +17,7 @@ from .blocks.base import Block
 from .blocks.energy import EnergyBlock
 from .blocks.site import SiteBlock
 from .blocks.slots import SlotsBlock
+from .blocks.whole import ChainBlock
 from .discrete.loops import loopy
 from .graph import Plan
 from .language.nodes import parents
@@ -30,10 +31,11 @@ class Kind(enum.Enum):
     NEAREST = "a belief that cannot hold the posterior"
     PROJECTED = "a message that keeps no more than some moments"
     LOOP = "messages that come back"
+    ECHO = "messages that come back through discrete states or chains"
 
 
 Cause: TypeAlias = tuple[str, Kind]  # in which factor
-SERIOUS = frozenset({Kind.APART, Kind.NEAREST, Kind.POWER})  # what mostly makes sds wrong, and not a little
+SERIOUS = frozenset({Kind.APART, Kind.NEAREST, Kind.POWER, Kind.ECHO})  # what mostly makes sds wrong, and not a little
 
 
 class Exactness(NamedTuple):
@@ -137,7 +139,9 @@ def _reasons(plan: Plan, blocks: list[Block], loops: list[str]) -> tuple[list[st
     back = [block.name for block in blocks if block.name in loops]
     if back:
         reasons[f"messages may come back to where they began ({', '.join(back)})"] = None
-        causes |= {(name, Kind.LOOP) for name in back}
+        echoing = _echoing(plan, blocks)
+        loud = {block.name for block in blocks if echoing & set(_touched(plan, block))}
+        causes |= {(name, Kind.ECHO if name in loud else Kind.LOOP) for name in back}
     return list(reasons), frozenset(causes)
 
 
@@ -157,6 +161,12 @@ def _of_block(plan: Plan, block: Block) -> tuple[Kind, str] | None:
         nearest = f"the belief of {names[0]} is the nearest of its family ({block.method})"
         return Kind.NEAREST, f"{block.name} is not conjugate: {nearest}"
     return None
+
+
+def _echoing(plan: Plan, blocks: list[Block]) -> set[str]:
+    """The variables through which what comes back mostly counts for more than a little: whole chains, and states."""
+    chained = {name for block in blocks if isinstance(block, ChainBlock) for name in _touched(plan, block)}
+    return chained | {name for name, node in plan.latent.items() if node.domain.is_discrete}
 
 
 def _kept(block: Block) -> str:

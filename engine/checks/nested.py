@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..density.log_density import LogDensity
+from .annealed import annealed_draws, particles_within
 from .reference import (
     Draws,
     Functions,
@@ -38,6 +39,7 @@ HALVED = 0.5 ** np.arange(6)
 FREEDOM = 6.0
 FUNNEL = 5  # inner coordinates from which on one distribution for all is the last resort
 ENOUGH = 0.2  # of the draws count
+LIGHTER = 3.0  # a number of a gradient of many points at once, than one of the curvature
 
 Rows = Float[np.ndarray, "point coordinate"]
 
@@ -177,7 +179,7 @@ def _definite(precision: np.ndarray) -> np.ndarray:
 def draws_of(
     density: LogDensity, call: Functions, draws: Draws, seed: int, count: int, most: float, jumps: bool
 ) -> Reference:
-    """The best weighted draws of a posterior that are found: adapted to all coordinates at once, else nested.
+    """The best weighted draws of a posterior that are found: adapted to all coordinates at once, nested, or annealed.
 
     `draws` are those of the beliefs, `count` how many are wanted, and `most` how many numbers may be worked on. Where
     the density `jumps` to zero no derivatives are looked at.
@@ -185,7 +187,7 @@ def draws_of(
     found: list[Reference] = []
     for made in _ways(density, call, draws, seed, count, most, jumps):
         found.append(made)
-        if made.usable and made.weighted.effective > ENOUGH * count:
+        if made.usable and (made.annealed or made.weighted.effective > ENOUGH * count):
             break
     return max(found, key=lambda one: (one.usable, one.weighted.effective))
 
@@ -211,7 +213,13 @@ def _ways(
                 yield nested_draws(density, call, outer, draws.z, seed, count)
 
     funnel = density.dimension - len(outer_of(density, False)) >= FUNNEL
-    for way in (apart, together) if funnel else (together, apart):
+
+    def along() -> Iterator[Reference]:
+        number = 0 if jumps else particles_within(density, most * LIGHTER)
+        if number:
+            yield annealed_draws(density, call, draws, seed, number)
+
+    for way in (apart, together, along) if funnel else (together, apart, along):
         yield from way()
 
 

@@ -48,21 +48,19 @@ class Draws(NamedTuple):
 class Reference(NamedTuple):
     """Weighted draws of the posterior; usable when `weighted.k` < 0.7 and enough of them count.
 
-    `log_total` is the logarithm of the mean weight: of the integral of the density.
+    `log_total` is the logarithm of the integral of the density, as far as the weights tell, and `error` its standard
+    error. `annealed` tells that the draws came along a path (see `annealed`): more of them would cost as much again.
     """
 
     z: Float[np.ndarray, "draw coordinate"]
     weighted: Smoothed
     log_total: float
+    error: float
+    annealed: bool = False
 
     @property
     def usable(self) -> bool:
         return self.weighted.k < GOOD_K and self.weighted.effective > FEWEST
-
-    @property
-    def error(self) -> float:
-        """The standard error of `log_total`."""
-        return float(np.sqrt(max(1.0 / self.weighted.effective - 1.0 / len(self.z), 0.0)))
 
 
 class Functions(NamedTuple):
@@ -292,7 +290,9 @@ def weighted(z: Float[np.ndarray, "draw coordinate"], log_weights: Float[np.ndar
     top = finite.max()
     with np.errstate(divide="ignore"):
         total = top + np.log(np.mean(np.exp(finite - top))) if np.isfinite(top) else -np.inf
-    return Reference(z, smoothed(finite), float(total))
+    found = smoothed(finite)
+    error = np.sqrt(max(1.0 / found.effective - 1.0 / len(z), 0.0)) if found.effective else np.inf
+    return Reference(z, found, float(total), float(error))
 
 
 def student(

@@ -32,7 +32,7 @@ PROBABILITY = (0.05, 0.2)  # of a state
 SERIOUS = (0.2, 1.2, 0.1)  # a mean, an sd, a probability off by that much is warned of
 CURVATURE_RATIO = (1.25, 2.0)  # the same against curvature, which is no exact reference
 CURVATURE_SHIFT = (0.5, 2.0)
-FAILED = ("diverged", "contradiction")  # codes of runs whose beliefs mean nothing
+FAILED = ("diverged", "contradiction")  # codes of runs that came to nothing
 JUMPS = "The density jumps to zero, which curvature cannot follow, and the weighted draws are too few."
 HANGS = 0.1  # of a variance, on one draw
 PROBED = 40  # coordinates whose curvature is solved for where the Hessian is too large
@@ -78,12 +78,13 @@ class Witness(NamedTuple):
     call: Functions
     start: Draws
     jumps: bool
+    most: float
     found: Reference
 
-    def more(self, seed: int, count: int) -> Reference:
-        """Others, of which a round has `count`."""
+    def more(self, seed: int, count: int, times: float) -> Reference:
+        """Others, of which a round has `count`, for so many times the work."""
         with jax.enable_x64(True):
-            return draws_of(self.density, self.call, self.start, seed, count, np.inf, self.jumps)
+            return draws_of(self.density, self.call, self.start, seed, count, times * self.most, self.jumps)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,11 +171,11 @@ def trust(
     `most` bounds the numbers that nested draws may work on; the draws begin at the beliefs of `start`, which are those
     of `posterior` where none is given. It costs a few seconds, most of them to trace and compile,
     and some twenty thousand evaluations of the log density. A posterior whose model has no joint log density, or whose
-    run diverged or met a contradiction, is "unchecked", with the reason.
+    run met a contradiction, is "unchecked", with the reason.
     Source: vehtari2024psis, yao2018yes.
     """
     began = time.perf_counter()
-    if posterior.code in FAILED:
+    if posterior.code == "contradiction":
         return Trust.unchecked(posterior.diagnosis)
     tilted = {} if factors_of is None else tilted_shapes(factors_of)
     notes = [] if posterior.converged else [posterior.diagnosis]
@@ -189,7 +190,7 @@ def trust(
         return Trust.unchecked(*notes, str(reason), level=level, tilted=tilted)
     level = max((f.level for f in findings), key=LEVELS.index)
     if notes and level == "good":
-        level = "doubtful"
+        level = "poor" if posterior.code in FAILED else "doubtful"
     seconds, advice = time.perf_counter() - began, "" if level in LEVELS[:2] else remedy(posterior)
     return Trust(level, tuple(findings), *numbers, tilted, (*notes, *more), seconds, advice, found)
 
@@ -228,7 +229,7 @@ def _compare(
     numbers = product.k, found.weighted.k, found.weighted.effective
     if found.usable:
         findings = [*_by_draws(density, call, posterior, found), *_states_by_draws(density, call, posterior, found)]
-        return findings, numbers, [], Witness(density, call, draws, jumps, found)
+        return findings, numbers, [], Witness(density, call, draws, jumps, most, found)
     if jumps:
         raise UnsupportedError(JUMPS)
     mean = centred(call, draws.z.mean(0))

@@ -18,7 +18,8 @@ from ..density.log_density import density_of
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
 
-COUNT = 1000  # draws of each round
+COUNTS = (4000, 1000)  # draws of each round: the first that take a small part of the effort, or the last
+PART = 0.1
 EVALUATED = 1e-8  # seconds of each number that a log density is made of, of machine code on a common processor
 DERIVED = 3e-8  # of each number of a derivative
 ALIKE = 1e-6  # probabilities that differ by less are the same
@@ -64,13 +65,15 @@ def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
         size = float(entries(density))
     except CavityError as reason:
         return Trust.unchecked(str(reason))
-    if COUNT * 6 * size * EVALUATED > effort:
+    each = 6 * size * EVALUATED
+    if COUNTS[-1] * each > effort:
         if min(density.dimension, LARGEST_DENSE) * 5 * size * DERIVED > effort or density.hard or density.summed:
             return Trust.unchecked(
                 f"{int(size)} numbers are too many for an unasked comparison; posterior.trust() makes one."
             )
         return trust(posterior, None, seed=seed, count=0)
-    return trust(posterior, None, seed=seed, count=COUNT, most=effort / DERIVED)
+    count = next((count for count in COUNTS if count * each <= PART * effort), COUNTS[-1])
+    return trust(posterior, None, seed=seed, count=count, most=effort / DERIVED)
 
 
 def _apart(groups: list[Exactness]) -> str:
@@ -83,7 +86,7 @@ def _apart(groups: list[Exactness]) -> str:
 
 def _loops(groups: list[Exactness]) -> str:
     """Where messages come back."""
-    names = sorted({name for answer in groups for name, kind in answer.causes if kind is Kind.LOOP})
+    names = sorted({name for answer in groups for name, kind in answer.causes if kind in (Kind.LOOP, Kind.ECHO)})
     return f"Messages come back through {', '.join(names[:3])}{', ...' if len(names) > 3 else ''}." if names else ""
 
 

@@ -33,7 +33,7 @@ from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
-from ..checks.verdict import COUNT, compared, verdict_on
+from ..checks.verdict import compared, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
@@ -56,13 +56,13 @@ _DRAWN = "a posterior of weighted draws is no product of beliefs: `posterior.pla
 
 
 def corrected(posterior: Posterior | Integrated, seed: int, effort: float) -> Posterior | Integrated | Reweighted:
-    """The posterior, or that of weighted draws where beliefs are off by more than a warning allows.
+    """The posterior, or that of weighted draws where beliefs are off by more than the draws' own error.
 
     They are compared where that is expected to take at most `effort` seconds. Warns (`CavityWarning`) where they are
-    off and the draws cannot be the answer.
+    far off and the draws cannot be the answer.
     """
     found = posterior._keep(compared(posterior, effort, seed))
-    if not found.serious and posterior.converged:
+    if found.level == "good":
         return posterior
     better = by_draws(posterior, found, seed)
     if better is None and found.serious:
@@ -76,9 +76,9 @@ def by_draws(posterior: Posterior | Integrated, found: Trust, seed: int) -> Rewe
     if witness is None or not _mixes(posterior):
         return None
     draws = witness.found
-    count = int(COUNT * np.clip(WANTED / draws.weighted.effective, 1.0, MOST))
-    if count > COUNT:
-        more = witness.more(seed + 1, count)
+    count = int(len(draws.z) * np.clip(WANTED / draws.weighted.effective, 1.0, MOST))
+    if count > len(draws.z) and not draws.annealed:
+        more = witness.more(seed + 1, count, MOST)
         draws = more if more.usable and more.weighted.effective > draws.weighted.effective else draws
     return Reweighted(posterior, witness.density, witness.call, draws)
 
@@ -258,11 +258,14 @@ class Reweighted(AnyPosterior):
     @property
     def diagnosis(self) -> str:
         """One sentence on the draws."""
-        return (
-            f"Weighted draws of the joint density, {len(self.weights)} worth {self.effective:.0f} independent ones "
-            f"(Pareto k {self._found.weighted.k:.2f}), stand in for beliefs that were off; estimated error of the log "
-            f"evidence {self.error:.1g}."
+        weighted, number = self._found.weighted, len(self.weights)
+        how = (
+            f"{number} draws along a path to the joint density, worth {self.effective:.0f} independent ones,"
+            if self._found.annealed
+            else f"Weighted draws of the joint density, {number} worth {self.effective:.0f} independent ones "
+            f"(Pareto k {weighted.k:.2f}),"
         )
+        return f"{how} stand in for beliefs that were off; estimated error of the log evidence {self.error:.1g}."
 
     def explain(self) -> str:
         """What the compiler chose for the beliefs that the draws started from, and how these were corrected."""

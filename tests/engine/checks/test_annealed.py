@@ -1,0 +1,115 @@
+"""Draws along a path to the posterior: right where one distribution is far from it, and worth nothing if not arrived."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import cavity as cv
+from cavity.engine.checks.annealed import ISLANDS, annealed_draws, particles_within
+from cavity.engine.checks.reference import belief_draws, functions
+from cavity.engine.density.log_density import density_of
+
+close = np.testing.assert_allclose
+
+
+def line():
+    """A posterior that is Gaussian, with a correlation of -.9: its moments are known."""
+    m = cv.Model("sum")
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a + b, variance=0.1))
+    return m, {"y": 1.0}
+
+
+def banana():
+    """y = x^2 + e: two modes that are mirror images, and a ridge between them."""
+    m = cv.Model("banana")
+    x, e = m.random("x", cv.gaussian(0.0, variance=1.0)), m.random("e", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(x * x + e, variance=0.05))
+    return m, {"y": 1.0}
+
+
+@functools.cache
+def run(build, seed=0):
+    m, data = build()
+    density = density_of(posterior := cv.infer(m, data, method="vmp", accuracy="fast"))
+    with jax.enable_x64(True):
+        call = functions(density)
+        start = belief_draws(density, call, posterior, 0, 1000)
+        found = annealed_draws(density, call, start, seed, 512)
+        return found, call.constrain(found.z)
+
+
+def moments(found, values, power=1):
+    return found.weighted.weights @ values**power
+
+
+def test_a_gaussian_posterior_is_met():
+    found, values = run(line)
+    assert found.usable and found.weighted.effective > 500
+    precision = np.array([[11.0, 10.0], [10.0, 11.0]])
+    covariance = np.linalg.inv(precision)
+    z = np.column_stack([values["a"], values["b"]])
+    close(found.weighted.weights @ z, covariance @ [10.0, 10.0], atol=0.06)
+    close(np.cov(z.T, aweights=found.weighted.weights), covariance, atol=0.06)
+    close(found.log_total, stats.norm.logpdf(1.0, 0.0, np.sqrt(2.1)), atol=0.15)
+
+
+def test_a_ridge_with_two_modes_is_met():
+    found, values = run(banana)
+
+    def density(x, power):
+        return stats.norm.pdf(x) * stats.norm.pdf(1.0, x * x, np.sqrt(1.05)) * x**power
+
+    total, square, fourth = (integrate.quad(density, -9, 9, args=(power,))[0] for power in (0, 2, 4))
+    assert found.usable
+    close(found.log_total, np.log(total), atol=0.15)
+    close(moments(found, values["x"], 2), square / total, rtol=0.1)
+    close(moments(found, values["x"], 4), fourth / total, rtol=0.2)
+    close(moments(found, values["x"]), 0.0, atol=0.1)
+
+
+def test_the_same_seed_draws_the_same_and_another_others():
+    run.cache_clear()
+    one, again, other = run(line)[0], run.__wrapped__(line)[0], run(line, 1)[0]
+    np.testing.assert_array_equal(one.z, again.z)
+    assert one.log_total == again.log_total
+    assert np.abs(one.z - other.z).max() > 0.1
+    close(one.log_total, other.log_total, atol=0.2)
+
+
+def test_weights_sum_to_one_and_islands_share_them():
+    found, _ = run(line)
+    weights = found.weighted.weights.reshape(-1, ISLANDS, 512 // ISLANDS)
+    close(weights.sum(), 1.0, rtol=1e-12)
+    assert np.ptp(weights, axis=(0, 2)).max() < 1e-15  # within an island all count alike
+
+
+def test_what_has_not_arrived_is_worth_nothing():
+    """A funnel: its neck is so narrow, and its mouth so wide, that means still move at the end."""
+    m = cv.Model("funnel")
+    n = m.plate("n", 60)
+    height = m.random("height", cv.gaussian(0.0, variance=16.0))
+    m.random("x", cv.gaussian(0.0, sd=cv.exp(height)), plates=n)
+    probe = m.random("probe", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(m.randoms["x"] * probe, sd=5.0))
+    found, _ = run(lambda: (m, {"y": np.zeros(60)}))
+    assert not found.usable
+    assert found.weighted.effective == 0.0
+
+
+def test_particles_are_as_many_as_are_affordable():
+    m, data = line()
+    density = density_of(cv.infer(m, data, method="vmp"))
+    numbers = [particles_within(density, most) for most in (np.inf, 1e6, 0.0)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == 512 and numbers[-1] == 0
+
+
+@pytest.mark.parametrize("build", [line, banana])
+def test_trust_and_the_default_answer_are_made_of_usable_draws_alone(build):
+    m, data = build()
+    posterior = cv.infer(m, data)
+    assert posterior.converged and posterior.verdict.level == "good"
