@@ -1,4 +1,4 @@
-"""Draws along a path to the posterior: right where one distribution is far from it, and worth nothing if not arrived."""
+"""Draws along a path to the posterior: right where one distribution is far from it, worth nothing if not arrived."""
 
 import functools
 
@@ -48,7 +48,8 @@ def moments(found, values, power=1):
 
 def test_a_gaussian_posterior_is_met():
     found, values = run(line)
-    assert found.usable and found.weighted.effective > 500
+    assert found.usable
+    assert found.weighted.effective > 500
     precision = np.array([[11.0, 10.0], [10.0, 11.0]])
     covariance = np.linalg.inv(precision)
     z = np.column_stack([values["a"], values["b"]])
@@ -105,11 +106,13 @@ def test_particles_are_as_many_as_are_affordable():
     density = density_of(cv.infer(m, data, method="vmp"))
     numbers = [particles_within(density, most) for most in (np.inf, 1e6, 0.0)]
     assert numbers == sorted(numbers, reverse=True)
-    assert numbers[0] == 512 and numbers[-1] == 0
+    assert numbers[0] == 512
+    assert numbers[-1] == 0
 
 
 @pytest.mark.parametrize("build", [line, banana])
 def test_trust_and_the_default_answer_are_made_of_usable_draws_alone(build):
     m, data = build()
     posterior = cv.infer(m, data)
-    assert posterior.converged and posterior.verdict.level == "good"
+    assert posterior.converged
+    assert posterior.verdict.level == "good"
