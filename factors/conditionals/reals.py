@@ -114,7 +114,9 @@ def _truncated_below(x: Array, mean: Numeric, precision: Numeric, low: Numeric, 
 
 def _truncated_draw(key: Key, mean: Array, precision: Array, low: Array, high: Array) -> Array:
     sd = 1.0 / jnp.sqrt(precision)
-    return jnp.clip(mean + sd * jax.random.truncated_normal(key, (low - mean) / sd, (high - mean) / sd), low, high)
+    a, b = (low - mean) / sd, (high - mean) / sd
+    z = truncation.quantile(jax.random.uniform(key, jnp.shape(a), a.dtype), a, b)
+    return jnp.clip(mean + sd * z, low, high)
 
 
 REALS.add(

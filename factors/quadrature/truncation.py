@@ -6,10 +6,12 @@ from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import ndtri
 from jaxtyping import Float
 
 from ..arrays import Array, Numeric
 from ..factor import Site
+from ..special import ndtr
 from . import HALF_LOG_2PI
 
 Found: TypeAlias = Float[Array, "*shape"]
@@ -52,3 +54,23 @@ def interval_site(low: Bound, high: Bound, mean: Array, variance: Array, noise: 
     sd = jnp.sqrt(total)
     log_mass, centre, shrunk = between((low - mean) / sd, (high - mean) / sd)
     return Site(log_mass, centre / sd, (1.0 - shrunk) / total, (noise + variance * shrunk) / total)
+
+
+FAR = 30.0  # sds from the mean: from there on a tail is an exponential to a part in a thousand, and ndtri has no digits
+
+
+def quantile(share: Found, a: Found, b: Found) -> Found:
+    """The standard normal number between `a` and `b` below which lies `share` of the mass there.
+
+    Computed in the nearer tail, so that it keeps its digits wherever the interval lies.
+    """
+    mirrored = a + b < 0.0
+    start, end = jnp.where(mirrored, -b, a), jnp.where(mirrored, -a, b)
+    above = jnp.where(mirrored, share, 1.0 - share)  # the share of the mass that lies farther out
+    near = jnp.clip(start, -FAR, FAR)
+    last = ndtr(-jnp.maximum(end, near))
+    inside = -ndtri(last + above * (ndtr(-near) - last))
+    rate = jnp.maximum(start, FAR)
+    outside = rate - jnp.log1p((above - 1.0) * -jnp.expm1(-rate * (end - rate))) / rate
+    found = jnp.clip(jnp.where(start > FAR, outside, inside), start, end)
+    return jnp.where(mirrored, -found, found)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cavity.factors.positive.truncated_gamma import factor as TRUNCATED_GAMMA
-from cavity.factors.quadrature.truncation import between, interval_site
+from cavity.factors.quadrature.truncation import between, interval_site, quantile
 
 BOUNDS = [
     (-1, 1), (-np.inf, 0.3), (0.3, np.inf), (-np.inf, np.inf), (30, 31), (30, np.inf), (-40, -39), (-np.inf, -100),
@@ -28,6 +28,18 @@ def exact(low, high):
         mean = (at_a - at_b) / mass
         edge = (a * at_a if at_a else 0) - (b * at_b if at_b else 0)
         return float(mpmath.log(mass)), float(sign * mean), float(1 + edge / mass - mean**2)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.5, 0.9, 0.999])
+def test_the_share_below_a_quantile_is_what_was_asked(share):
+    low, high = np.array(BOUNDS, float).T
+    with jax.enable_x64(True):
+        found = np.asarray(quantile(jnp.full(len(low), share), jnp.asarray(low), jnp.asarray(high)))
+    for a, b, z in zip(low, high, found, strict=True):
+        assert a <= z <= b
+        if b - a > 1e-5 * max(abs(a), 1.0):  # else a number has not the digits to tell shares apart
+            wanted = exact(a, z)[0] - exact(a, b)[0]
+            np.testing.assert_allclose(np.exp(wanted), share, atol=2e-3)
 
 
 def test_mass_and_moments():
