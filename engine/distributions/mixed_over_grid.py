@@ -24,6 +24,7 @@ from .shown import Shown
 
 _BISECTIONS = 80
 IMPOSSIBLE = 1e-6  # together: what no number of an answer shows
+CERTAIN = 1e-8  # of the variance, within a component: it is a point
 ROUNDED = 1e-14  # relative: the rounding of a mean of equal numbers
 # Scalars in unconstrained coordinates, and the logarithm of the slope of the way back.
 TO_REAL = {"real": lambda x: x, "positive": jnp.log, "unit": lambda p: jnp.log(p) - jnp.log1p(-p)}
@@ -124,7 +125,21 @@ class GridMixture(Family):
         number = math.prod(shape)
         chosen = jax.random.choice(which, len(self.weights), (number,), p=self.weights)
         draws = self.draws_at(chosen, inner)
+        if self._is_of_numbers:
+            between = jnp.moveaxis(_between(self, jax.random.uniform(which, (number,))), -1, 0)
+            draws = jnp.where(self._is_of_points(), between, draws)
         return draws.reshape((*shape, *draws.shape[1:]))
+
+    @property
+    def _is_of_numbers(self) -> bool:
+        return getattr(self.components, "kind", "") in ("real", "positive", "unit")
+
+    def _is_of_points(self) -> Array:
+        """Whether the components are all but certain numbers, as of an expression of what was integrated: between the
+        points of the grid lie others, of which nothing was computed.
+        """
+        within = jnp.max(self.components.variance(), axis=0)
+        return jnp.all((within <= CERTAIN * self.variance()) & (within < jnp.inf))
 
     def draws_at(self, chosen: Int[Array, " draws"], key: Key) -> Array:
         """One draw of each of the chosen components."""
@@ -136,7 +151,33 @@ class GridMixture(Family):
         components: PyTree = self.components
         level = np.asarray(level, float)
         with jax.enable_x64(True):
+            if self._is_of_numbers and self._is_of_points():
+                found = np.asarray(_between(self, level.ravel()))
+                return np.moveaxis(found, -1, 0).reshape(level.shape + found.shape[:-1])
             return np.asarray(_quantile(components, self.weights, level))
+
+
+def _between(mixture: GridMixture, levels: Array) -> Array:
+    """Quantiles of a mixture of points, shaped plates + levels: mass lies evenly between two points.
+
+    That makes the distribution wider, so the points are drawn together until the variance of their coordinate stays.
+    """
+    components: PyTree = mixture.components
+    kind, values = components.kind, TO_REAL[components.kind](jnp.asarray(components.mean()))
+
+    def one(points: Array) -> Array:
+        order = jnp.argsort(points)
+        weights, points = jnp.asarray(mixture.weights)[order], points[order]
+        mean = weights @ points
+        centred = points - mean
+        start, end, mass = centred[:-1], centred[1:], 0.5 * (weights[:-1] + weights[1:])
+        spread = mass @ (start**2 + start * end + end**2) / 3.0
+        spread += 0.5 * (weights[0] * centred[0] ** 2 + weights[-1] * centred[-1] ** 2)
+        shrunk = jnp.sqrt(weights @ centred**2 / jnp.maximum(spread, jnp.finfo(points.dtype).tiny))
+        return mean + shrunk * jnp.interp(levels, jnp.cumsum(weights) - 0.5 * weights, centred)
+
+    flat = jax.vmap(one, in_axes=1)(values.reshape(len(values), -1))
+    return FROM_REAL[kind](flat).reshape(*values.shape[1:], len(levels))
 
 
 def _exponential(family: Family) -> type[ExponentialFamily]:

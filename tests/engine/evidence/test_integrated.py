@@ -9,6 +9,7 @@ import zipfile
 import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 import cavity as cv
 from cavity.engine.answers.arviz import groups
@@ -314,3 +315,23 @@ def test_selectors_stay_of_finitely_many_values():
     drawn = drawing(posterior)(posterior, 2000, 0)
     close(drawn["which"].mean(), posterior["which"].mean, atol=0.04)
     close(drawn["z"].mean(axis=0), posterior["z"].mean, atol=0.05)
+
+
+def test_an_expression_of_what_was_integrated_has_no_gaps_between_the_points():
+    m = cv.Model("scale")
+    a = m.random("a", cv.gaussian(0.0, sd=1.0))
+    m.random("y", cv.half_normal(cv.exp(a)), plates=m.plate("n"))
+    m.let("scale", cv.exp(a))
+    m.let("down", -3.0 * a)
+    posterior = cv.infer(m, {"y": [0.2, 0.6]})
+    levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+    def density(u):
+        return stats.norm.pdf(u) * np.prod([stats.halfnorm.pdf(y, scale=np.exp(u)) for y in (0.2, 0.6)], axis=0)
+
+    grid = np.linspace(-7.0, 7.0, 20001)
+    mass = np.cumsum(density(grid)) / density(grid).sum()
+    for quantiles in (np.log(posterior["scale"].quantile(levels)), posterior["down"].quantile(1.0 - levels) / -3.0):
+        np.testing.assert_allclose(np.interp(quantiles, grid, mass), levels, atol=0.01)
+    draws = posterior["scale"].sample(0, (4000,))
+    np.testing.assert_allclose(np.interp(np.log(np.quantile(draws, levels)), grid, mass), levels, atol=0.03)
