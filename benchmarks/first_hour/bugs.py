@@ -500,14 +500,14 @@ MODELS = (
     hearts,
     air,
     mice,
+    rats,
+    dyes,
+    equiv,
+    blocker,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
 WITHOUT_REFERENCE = (
-    rats,
-    dyes,
-    equiv,
     epil,
-    blocker,
     eyes,
 )
