@@ -504,10 +504,8 @@ MODELS = (
     dyes,
     equiv,
     blocker,
+    eyes,
 )
 
 # in which NUTS was still at work; `by_nuts.py` takes them too
-WITHOUT_REFERENCE = (
-    epil,
-    eyes,
-)
+WITHOUT_REFERENCE = (epil,)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import truth
-from scipy import interpolate, special, stats
+from scipy import interpolate, optimize, special, stats
 from truth import Grid, known
 
 HERE = Path(__file__).resolve().parent
@@ -382,6 +382,75 @@ def beta_binomial(data):
     return chance_and_total({"r": data["hits"], "n": 45}, gamma(2.0, 0.02), (-2.0, 8.0, 301))
 
 
+# effects of patients and, within them, of visits ----------------------------------------------------------------------
+
+
+def stretched(centre, width, count):
+    """Points centre + width sinh(u) on a new last axis, and the logs of their cells."""
+    u = np.linspace(-3.2, 3.2, count)
+    cells = np.log(width[..., None] * (u[1] - u[0])) + np.log(np.cosh(u))
+    return centre[..., None] + width[..., None] * np.sinh(u), cells
+
+
+@dataclasses.dataclass(frozen=True)
+class Visits:
+    """Counts of patients at visits: log rates s of patients and t of their visits at points that the data choose."""
+
+    data: dict
+    points: int = 25
+
+    def grids(self):
+        y = self.data["y"]
+        centre = np.log((y.sum(1) + 1.0) / y.shape[1])
+        width = 1.0 / np.sqrt(4.0 + 4.0 / (0.125 + np.exp(-centre)))
+        s, s_cell = stretched(centre, width, self.points)
+        t = np.broadcast_to(centre[:, None], y.shape)
+        for _ in range(50):  # to the mode with a precision of 8 of the visits
+            step = (y - np.exp(t) - 8.0 * (t - centre[:, None])) / (8.0 + np.exp(t))
+            t = t + np.clip(step, -0.5, 0.5)
+        t, t_cell = stretched(t, 1.0 / np.sqrt(8.0 + np.exp(t)), self.points)
+        seen = np.exp(stats.poisson.logpmf(y[..., None], np.exp(t)) + t_cell)
+        return s, s_cell, seen[:, :, None], t[:, :, None] - s[:, None, :, None]
+
+    def at(self, theta, grids):
+        """Log likelihood; effects of patients and visits: their weights at the points, and both effects there."""
+        s, s_cell, seen, gap = grids
+        beta, last, (tau_patient, tau_visit) = theta[:5], theta[5], np.exp(theta[6:])
+        b = gap - (last * self.data["fourth"])[:, None, None]
+        kernel = np.exp(-0.5 * tau_visit * b**2) * (np.sqrt(tau_visit / (2.0 * np.pi)) * seen)
+        of_visit = kernel.sum(-1)
+        b1 = s - (self.data["x"] @ beta)[:, None]
+        log_f = np.log(of_visit).sum(1) - 0.5 * tau_patient * b1**2 + s_cell
+        log_f += 0.5 * np.log(tau_patient) - truth.LOG_ROOT_2_PI
+        total = special.logsumexp(log_f, axis=1)
+        weight = np.exp(log_f - total[:, None])
+        return total.sum(), (weight, b1), (weight[:, None, :, None] * kernel / of_visit[..., None], b)
+
+
+def epil(data):
+    """Importance sampling over six coefficients and two log precisions, effects summed over grids at each point."""
+    visits = Visits(data)
+    grids = visits.grids()
+
+    def log_density(theta):
+        prior = stats.norm.logpdf(theta[:, :6], 0.0, 100.0).sum(-1) + of_log(VAGUE, theta[:, 6:]).sum(-1)
+        return prior + np.array([visits.at(one, grids)[0] for one in theta])
+
+    def values(theta):
+        moments = {"b1": [], "b": []}
+        for one in theta:
+            _, *parts = visits.at(one, grids)
+            for (name, found), (weight, effect) in zip(moments.items(), parts, strict=True):
+                axes = (1,) if name == "b1" else (2, 3)
+                mean = (weight * effect).sum(axes)
+                found.append((mean, (weight * effect**2).sum(axes) - mean**2))
+        found = {name: tuple(np.array(part) for part in zip(*pairs, strict=True)) for name, pairs in moments.items()}
+        found |= {"beta": known(theta[:, :5]), "last": known(theta[:, 5])}
+        return found | {f"tau.{name}": known(np.exp(theta[:, k])) for name, k in (("patient", 6), ("visit", 7))}
+
+    return truth.importance(log_density, [1.6, 0.9, -0.9, 0.3, 0.5, -0.1, 1.4, 2.1], values, count=2**12, rounds=3)
+
+
 # few variables --------------------------------------------------------------------------------------------------------
 
 
@@ -416,6 +485,54 @@ def weibull_regression(data):
     return truth.importance(log_density, [0.5, 0.4, 0.5], values)
 
 
+def eyes(data):
+    """Classes summed out; half of the points near the two peaks, half where one class has all of the data.
+
+    Points: first, log shift, log sigma and the logit of p. With one class empty, `first` or the sum is at the mean.
+    """
+    y = data["y"]
+
+    def log_shares(theta):
+        first, log_shift, log_sigma, logit = theta.T[..., None]
+        off = (
+            stats.norm.logpdf(y, first, np.exp(log_sigma)),
+            stats.norm.logpdf(y, first + np.exp(log_shift), np.exp(log_sigma)),
+        )
+        return off[0] + special.log_expit(-logit), off[1] + special.log_expit(logit)
+
+    def log_prior(theta):
+        scales = of_log(stats.halfnorm(scale=30.0), theta[:, 1]) + of_log(stats.halfnorm(scale=10.0), theta[:, 2])
+        return stats.norm.logpdf(theta[:, 0], 540.0, 30.0) + scales + stats.logistic.logpdf(theta[:, 3])
+
+    def log_density(theta):
+        return np.logaddexp(*log_shares(theta)).sum(-1) + log_prior(theta)
+
+    peaks = optimize.minimize(lambda x: -log_density(x[None])[0], [537.0, np.log(12.0), np.log(3.6), -0.4])
+    near = stats.multivariate_t(peaks.x, 1.3 * peaks.hess_inv, df=5.0, seed=0)
+    rng, count = np.random.default_rng(0), 2**18
+    theta = near.rvs(count)
+    one_class = np.arange(count) < count // 2
+    second_only = np.arange(count) < count // 4
+    far = np.log(np.abs(30.0 * rng.normal(size=count))), np.log(7.0) + 0.3 * rng.normal(size=count)
+    middle = y.mean() + 3.0 * rng.normal(size=count) - np.exp(far[0]) * second_only
+    theta[one_class] = np.stack([middle, *far, rng.logistic(size=count)], 1)[one_class]
+    log_far = of_log(stats.halfnorm(scale=30.0), theta[:, 1]) + stats.norm.logpdf(theta[:, 2], np.log(7.0), 0.3)
+    log_far += stats.logistic.logpdf(theta[:, 3])
+    each = [np.log(0.5) + near.logpdf(theta)]
+    for shift in (np.exp(theta[:, 1]), 0.0):
+        each.append(np.log(0.25) + log_far + stats.norm.logpdf(theta[:, 0] + shift, y.mean(), 3.0))
+    log_weight = log_density(theta) - special.logsumexp(each, axis=0) - np.log(count)
+    weight = special.softmax(log_weight)
+    effective = 1.0 / np.sum(weight**2)
+    how = (
+        f"importance sampling, {count:,} draws of a Student t at the peaks and of one class, effective {effective:,.0f}"
+    )
+    first, second = log_shares(theta)
+    values = {"first": known(theta[:, 0]), "shift": known(np.exp(theta[:, 1])), "sigma": known(np.exp(theta[:, 2]))}
+    values |= {"p": known(special.expit(theta[:, 3])), "second": special.expit(second - first)}
+    return truth.weighted(how, log_weight, values)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME")
@@ -443,6 +560,8 @@ ENTRIES = {
         salm,
         blocker,
         litters,
+        epil,
+        eyes,
         ar1_plus_noise,
         local_level,
         eight_schools,
