@@ -448,7 +448,7 @@ def epil(data):
         found |= {"beta": known(theta[:, :5]), "last": known(theta[:, 5])}
         return found | {f"tau.{name}": known(np.exp(theta[:, k])) for name, k in (("patient", 6), ("visit", 7))}
 
-    return truth.importance(log_density, [1.6, 0.9, -0.9, 0.3, 0.5, -0.1, 1.4, 2.1], values, count=2**12, rounds=3)
+    return truth.importance(log_density, [1.6, 0.9, -0.9, 0.3, 0.5, -0.1, 1.4, 2.1], values, count=2**11, rounds=9)
 
 
 # few variables --------------------------------------------------------------------------------------------------------
