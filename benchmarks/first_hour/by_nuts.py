@@ -5,7 +5,8 @@
 Writes <file>.json beside the models: means and standard deviations of every latent variable, kept only where R-hat is
 below 1.01 and the effective size above 2,000 for all; the log evidence by bridge sampling where its standard error is
 below 0.02. Where `second_opinions.py` has an independently written program of the model, the two log densities are
-compared at draws of the posterior. Models in which NUTS mixes badly as written get easier coordinates in `EASIER`.
+compared at draws of the posterior. Models of `by_quadrature.py` are left alone. Models in which NUTS mixes badly as
+written get easier coordinates in `EASIER`.
 """
 
 import argparse

@@ -685,5 +685,5 @@ MODELS = (
     weibull_regression,
 )
 
-# in which NUTS was still at work; `by_nuts.py` takes them too
+# of which no reference is known; `by_nuts.py` and `by_quadrature.py` take them too
 WITHOUT_REFERENCE = ()
