@@ -148,7 +148,7 @@ def equiv(data):
 
 def ar1_plus_noise(data):
     """A chain of 60 given its coefficient and both spreads."""
-    grid = Grid.of((-0.6, 1.35, 26), (-4.0, 1.1, 28), (-14.0, 0.8, 40))
+    grid = Grid.of((-0.6, 1.35, 30), (-4.0, 1.1, 42), (-14.0, 0.8, 76))
     phi, *logs = grid.points
     step, noise = np.exp(logs)
     parts = []
