@@ -5,7 +5,8 @@
 Writes <file>.json beside the models: means and standard deviations of every latent variable, kept only where R-hat is
 below 1.01 and the effective size above 2,000 for all; the log evidence by bridge sampling where its standard error is
 below 0.02. Where `second_opinions.py` has an independently written program of the model, the two log densities are
-compared at draws of the posterior. Models in which NUTS mixes badly as written get easier coordinates in `EASIER`.
+compared at draws of the posterior. Models of `by_quadrature.py` are left alone. Models in which NUTS mixes badly as
+written get easier coordinates in `EASIER`.
 """
 
 import argparse
@@ -15,11 +16,13 @@ import sys
 import time
 from pathlib import Path
 
+import by_quadrature
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import second_opinions
+import truth
 from numpyro import diagnostics
 from numpyro.infer import MCMC, NUTS, init_to_uniform
 
@@ -328,21 +331,6 @@ def rounded(tree):
     return float(f"{tree:.9g}") if isinstance(tree, float) else tree
 
 
-def write(path, entries):
-    """One line for each variable of each model, so that a change can be read."""
-    lines = []
-    for name, entry in sorted(entries.items()):
-        head = {key: value for key, value in entry.items() if key != "parameters"}
-        rows = [f"   {json.dumps(v)}: {json.dumps(found)}" for v, found in entry["parameters"].items()]
-        lines.append(
-            f" {json.dumps(name)}: {{\n  {json.dumps(head)[1:-1]},\n"
-            + '  "parameters": {\n'
-            + ",\n".join(rows)
-            + "\n  }\n }"
-        )
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+")
@@ -357,7 +345,8 @@ def main():
         for make in (*module.MODELS, *module.WITHOUT_REFERENCE):
             name = make.__name__
             entries = json.loads(path.read_text()) if path.exists() else {}
-            if (options.only and name not in options.only) or (name in entries and not options.again):
+            kept = name in entries and not options.again
+            if (options.only and name not in options.only) or kept or name in by_quadrature.ENTRIES:
                 continue
             before = time.perf_counter()
             try:
@@ -368,11 +357,11 @@ def main():
             except (cv.CavityError, ValueError) as error:
                 print(f"{name}: {error}", flush=True)
                 continue
-            kept = "kept" if mixed else "NOT MIXED"
+            said = "kept" if mixed else "NOT MIXED"
             evidence = entry["log_evidence"], entry["evidence_how"]
-            print(f"{name}: {time.perf_counter() - before:.0f} s, {kept}, {entry['how']}, {evidence}", flush=True)
+            print(f"{name}: {time.perf_counter() - before:.0f} s, {said}, {entry['how']}, {evidence}", flush=True)
             if mixed:
-                write(path, (json.loads(path.read_text()) if path.exists() else {}) | {name: rounded(entry)})
+                truth.write(path, (json.loads(path.read_text()) if path.exists() else {}) | {name: rounded(entry)})
 
 
 if __name__ == "__main__":

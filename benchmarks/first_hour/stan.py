@@ -679,12 +679,11 @@ MODELS = (
     weibull_censored,
     censored_measurements,
     gaussian_mixture,
-)
-
-# in which NUTS was still at work; `by_nuts.py` takes them too
-WITHOUT_REFERENCE = (
     ar1_plus_noise,
     local_level,
     seasonal_counts,
     weibull_regression,
 )
+
+# of which no reference is known; `by_nuts.py` and `by_quadrature.py` take them too
+WITHOUT_REFERENCE = ()

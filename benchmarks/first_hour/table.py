@@ -3,7 +3,8 @@
     python benchmarks/first_hour/table.py [--only NAME ...] [--write]
 
 Models are the functions in MODELS of infernet.py, bugs.py and stan.py beside this file, references the json of the same
-name, made by by_grid.py and by_nuts.py. A reference lists every latent variable; one without sds holds probabilities.
+name, made by by_grid.py, by_quadrature.py and by_nuts.py. A reference lists every latent variable; one that has no sds
+holds probabilities.
 Where classes have no order of their own, "permuted" names the axis of each variable that counts them, and the order
 that fits best is compared. `--write` makes the table of docs/first-hour.md from the results.
 """

@@ -6,6 +6,7 @@ or an array of probabilities; both shaped points + the variable's shape.
 """
 
 import dataclasses
+import json
 
 import numpy as np
 from scipy import linalg, optimize, special, stats
@@ -20,6 +21,21 @@ def entry(how, parameters, log_evidence, evidence_how=""):
         "log_evidence": None if log_evidence is None else float(log_evidence),
         "evidence_how": evidence_how or (how if log_evidence is not None else "not computed"),
     }
+
+
+def write(path, entries):
+    """One line for each variable of each model, so that a change can be read."""
+    lines = []
+    for name, entry in sorted(entries.items()):
+        head = {key: value for key, value in entry.items() if key != "parameters"}
+        rows = [f"   {json.dumps(v)}: {json.dumps(found)}" for v, found in entry["parameters"].items()]
+        lines.append(
+            f" {json.dumps(name)}: {{\n  {json.dumps(head)[1:-1]},\n"
+            + '  "parameters": {\n'
+            + ",\n".join(rows)
+            + "\n  }\n }"
+        )
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def rounded(values):
