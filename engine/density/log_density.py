@@ -19,7 +19,7 @@ from ...compiler.passes.roles import below
 from ...factors.arrays import Array, Key
 from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
-from ...factors.factor import Support, Switch, Term
+from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
 from ..data.rules_of_arguments import bind_checked
@@ -31,7 +31,9 @@ from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from .probit_noise import comparison_density, comparisons
-from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plate
+from .sum_chains import chain_densities, chain_of
+from .sum_out import eliminate, gathers_of
+from .tables import InstanceDensity, states, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -89,7 +91,7 @@ class LogDensity:
         self._variables = {n: v for n, v in free.items() if n not in noise and not v.domain.is_discrete}
         discrete = {n: v for n, v in free.items() if v.domain.is_discrete}
         self.summed = tuple(discrete)
-        self._states = {name: (variable, states_plate(variable)) for name, variable in discrete.items()}
+        self._states = {name: summed(variable) for name, variable in discrete.items()}
         self._check(noise)
         own = {name: (variable,) for name, variable in discrete.items()}
         self._gathers = {
@@ -141,12 +143,6 @@ class LogDensity:
                     f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
                     "are not. For the joint log density leave the whole variable out of the data."
                 )
-        for name, (variable, _) in self._states.items():
-            if not isinstance(variable.term, (Term, Switch)):
-                raise UnsupportedError(
-                    f"'{name}' is a chain or a tree of discrete states, which cannot be summed out one by one. "
-                    "Inference treats it exactly; its joint log density is not written yet."
-                )
         for name, variable in self._variables.items():
             if variable.domain.is_count:
                 raise UnsupportedError(
@@ -170,16 +166,22 @@ class LogDensity:
     ) -> Array:
         """The log density; `tilts` are added to the log probabilities of the states of the variables summed out."""
         scope = Scope(self._sizes, {**data, **values}, {})
-        for name, (variable, plate) in self._states.items():
-            scope.data[name] = states(variable, plate, scope)
+        for name, one in self._states.items():
+            scope.data[name] = states(one, scope)
         pieces = []
         for node in self._factors():
-            if node.name in self._gathers:
+            gathers = self._gathers.get(node.name)
+            if gathers is None:  # noise that was integrated out
+                continue
+            chain = chain_of(node)
+            if chain is not None and node.name in self._states:
+                pieces += chain_densities(self._states[node.name], chain, gathers, scope)
+            else:
                 density = term_density(node.term, node, scope)
                 if node.name in self._missing:
                     present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
                     density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
-                pieces.append(InstanceDensity(node.name, density, node.plates, self._gathers[node.name]))
+                pieces.append(InstanceDensity(node.name, density, node.plates, gathers))
         for name, (expr, outcome) in self._events.items():
             if name in self._comparisons:
                 density = comparison_density(self._comparisons[name], scope)
@@ -189,8 +191,8 @@ class LogDensity:
                 density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
             pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
         for name, tilt in (tilts or {}).items():
-            variable, plate = self._states[name]
-            pieces.append(InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None}))
+            plates, axis = self._states[name].variable.plates, self._states[name].axis
+            pieces.append(InstanceDensity(name, Placed(tilt, (*plates, axis)), plates, {name: None}))
         return eliminate(pieces, self._states, scope)
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
@@ -199,7 +201,7 @@ class LogDensity:
         They are the derivatives of the log density in what is added to the log probabilities of the states.
         """
         values = self._constrain(z, data)
-        tilts = {name: jnp.zeros(self._states_shape(variable)) for name, (variable, _) in self._states.items()}
+        tilts = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in self._states.items()}
         return jax.grad(lambda tilts: self._density(values, data, tilts))(tilts)
 
     def _states_shape(self, variable: Random) -> tuple[int, ...]:

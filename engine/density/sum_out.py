@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,35 +18,12 @@ from ...compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random, 
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS
+from ..blocks.discrete.networks import NEVER, log_sum
 from ..values.evaluate import value
-from ..values.plated import Placed, mapped, to_event
+from ..values.plated import Placed, Plates, mapped, to_event
 from ..values.scope import Scope
-
-LARGEST_TABLE = 10**7
-
-
-class InstanceDensity(NamedTuple):
-    """A log density by instance: `plates` are all plates of its instances, also those it is constant over.
-
-    `gathers` tells by variable the gather through which the piece reads it, None where it reads its own element.
-    """
-
-    name: str
-    density: Placed
-    plates: tuple[Plate, ...]
-    gathers: Mapping[str, Gather | None]
-
-
-def states_plate(variable: Random) -> Plate:
-    """The plate of a variable's states."""
-    return Plate(f"states of {variable.name}")
-
-
-def states(variable: Random, plate: Plate, scope: Scope) -> Placed:
-    """All values of a discrete variable along the plate of its states."""
-    if variable.domain.is_boolean:
-        return Placed(jnp.asarray([False, True]), (plate,))
-    return Placed(jnp.arange(scope.size(variable.domain.size)), (plate,))
+from .sum_chains import Tables, chain_of, sum_chains, together
+from .tables import InstanceDensity, Summed, checked_size, lengths, sum_of
 
 
 def gathers_of(
@@ -105,41 +81,85 @@ def _coupled(name: str, variable: Random) -> str:
     )
 
 
-def eliminate(pieces: list[InstanceDensity], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Array:
+def eliminate(pieces: list[InstanceDensity], summed: Mapping[str, Summed], scope: Scope) -> Array:
     """The sum of all pieces, the summed variables integrated out."""
-    order = sorted(summed.values(), key=lambda pair: -len(pair[0].plates))
-    pieces = list(pieces)
-    for variable, axis in order:
-        mine = [piece for piece in pieces if axis in set(piece.density.plates)]
-        pieces = [piece for piece in pieces if axis not in set(piece.density.plates)]
-        owned = [_owned(piece, variable, scope) for piece in mine]
-        if not owned:
+    # Of variables on the same plates chains come last: what is local to an element is no part of them then.
+    order = sorted(summed.values(), key=lambda one: (-len(one.variable.plates), one.before is not None))
+    left = {one.variable.name: one for one in order}
+    pieces = [_possible(piece) for piece in pieces]
+    while left:
+        first = next(iter(left.values()))
+        group = {first.variable.name: first} if first.before is None else together(first, left, pieces)
+        left = {name: one for name, one in left.items() if name not in group}
+        axes = {axis for one in group.values() for axis in (one.axis, one.before)}
+        mine = [piece for piece in pieces if axes & set(piece.density.plates)]
+        pieces = [piece for piece in pieces if not axes & set(piece.density.plates)]
+        if mine:
+            pieces.append(_summed_out(tuple(group.values()), mine, left, scope))
+    total = sum((_total(piece, scope) for piece in pieces), jnp.zeros(()))
+    return jnp.where(total < 1e-5 * NEVER, -jnp.inf, total)
+
+
+def _possible(piece: InstanceDensity) -> InstanceDensity:
+    """The piece with a finite number for what is impossible, so that there are derivatives where all states are."""
+    return piece._replace(density=Placed(jnp.maximum(piece.density.value, NEVER), piece.density.plates))
+
+
+def _summed_out(
+    group: tuple[Summed, ...], mine: list[InstanceDensity], left: Mapping[str, Summed], scope: Scope
+) -> InstanceDensity:
+    """A variable, or chains that meet, summed out of the pieces that read them; `left` are the variables that stay."""
+    first = group[0]
+    names = {one.variable.name for one in group}
+    chain = chain_of(first.variable)
+    plates = tuple(p for p in first.variable.plates if chain is None or p is not chain.over)
+    for other in left.values():
+        _check_read(first.variable, plates, other, [p for p in mine if other.axis in set(p.density.plates)])
+    if chain is None:
+        density = _one_by_one(first, [_owned(piece, first.variable, scope) for piece in mine], scope)
+    else:
+        density = sum_chains(group, _tables_of(group, chain.over, mine, scope), scope)
+    gathers = {name: g for piece in mine for name, g in piece.gathers.items() if name not in names}
+    return InstanceDensity(" & ".join(names), density, plates, gathers)
+
+
+def _check_read(variable: Random, plates: Plates, other: Summed, pieces: list[InstanceDensity]) -> None:
+    """What is left when `variable` is summed out of these pieces must read one element of `other` on its `plates`."""
+    gathers = [piece.gathers.get(other.variable.name) for piece in pieces]
+    if len({None if gather is None else atom_key(gather.index) for gather in gathers}) > 1:
+        raise UnsupportedError(_coupled(variable.name, other.variable))
+    for gather in gathers[:1]:
+        read = set(other.variable.plates)
+        if gather is not None:
+            read = read - {gather.axis} | set(gather.index.plates)
+        if not read <= set(plates):
+            raise UnsupportedError(_tangled(variable, other.variable))
+
+
+def _one_by_one(one: Summed, owned: list[InstanceDensity], scope: Scope) -> Placed:
+    """The states of each element summed out on its own."""
+    sizes = {plate: size for piece in owned for plate, size in lengths(piece.density).items()}
+    sizes |= {plate: scope.sizes[plate.name] for plate in one.variable.plates}
+    checked_size(one.variable.name, math.prod(sizes.values()) // sizes[one.axis])
+    rest = to_event(sum_of([piece.density for piece in owned], one.variable.plates), one.axis)
+    return Placed(log_sum(rest.value, rest.value.ndim - 1), rest.plates)
+
+
+def _tables_of(group: tuple[Summed, ...], over: Plate, mine: list[InstanceDensity], scope: Scope) -> Tables:
+    """The pieces that read chains, by what they are of these."""
+    names, before = {one.variable.name for one in group}, {one.before for one in group}
+    firsts, own, moves = [], [], []
+    for piece in mine:
+        read = {name: gather for name, gather in piece.gathers.items() if name in names}
+        if len({None if gather is None else atom_key(gather.index) for gather in read.values()}) > 1:
+            raise UnsupportedError(_coupled(piece.name, group[0].variable))
+        if over not in set(piece.plates) and piece.name in names:
+            firsts.append(piece.density)
             continue
-        others = {plate for piece in owned for plate in piece.density.plates} - set(variable.plates)
-        for other, plate in summed.values():
-            if plate in others and not set(other.plates) <= set(variable.plates):
-                raise UnsupportedError(_tangled(variable, other))
-        size = math.prod(_length(piece, plate) for plate in others for piece in [_with(owned, plate)])
-        if size * math.prod(scope.sizes[plate.name] for plate in variable.plates) > LARGEST_TABLE:
-            raise UnsupportedError(
-                f"Summing '{variable.name}' out needs a table of more than {LARGEST_TABLE:,} entries, because many "
-                "discrete variables meet in it. Observe some of them."
-            )
-        total = mapped(lambda *tables: sum(tables), *(piece.density for piece in owned), order=variable.plates)
-        rest = to_event(total, axis)
-        density = Placed(jax.nn.logsumexp(rest.value, axis=-1), rest.plates)
-        gathers = {name: g for piece in owned for name, g in piece.gathers.items() if name != variable.name}
-        pieces.append(InstanceDensity(variable.name, density, variable.plates, gathers))
-    return sum((_total(piece, scope) for piece in pieces), jnp.zeros(()))
-
-
-def _with(pieces: list[InstanceDensity], plate: Plate) -> InstanceDensity:
-    return next(piece for piece in pieces if plate in set(piece.density.plates))
-
-
-def _length(piece: InstanceDensity, plate: Plate) -> int:
-    position = [p is plate for p in piece.density.plates].index(True)
-    return piece.density.value.shape[position]
+        variable = next((one.variable for one in group if one.variable.name in read), group[0].variable)
+        density = _owned(piece, variable, scope).density
+        (moves if before & set(density.plates) else own).append(density)
+    return Tables(tuple(firsts), tuple(own), tuple(moves))
 
 
 def _tangled(variable: Random, other: Random) -> str:

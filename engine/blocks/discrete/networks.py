@@ -193,7 +193,7 @@ def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], 
     total = sum((_over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
     if node is not None:
         where = axes.index(node)
-        total = _log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)
+        total = log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)
     for plate in plates:
         where = axes.index(plate)
         repeats = scope.sizes[plate.name] // total.shape[where]
@@ -203,16 +203,16 @@ def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], 
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _log_sum(logs: jax.Array, axis: int) -> jax.Array:
+def log_sum(logs: jax.Array, axis: int) -> jax.Array:
     """log sum exp of finite numbers: a third of the operations of the general one, and they are most of compiling."""
     top = jnp.max(logs, axis=axis)
     return top + jnp.log(jnp.sum(jnp.exp(logs - jnp.expand_dims(top, axis)), axis=axis))
 
 
-@_log_sum.defjvp
+@log_sum.defjvp
 def _log_sum_jvp(axis: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (logs,), (change,) = primals, tangents
-    total = _log_sum(logs, axis)
+    total = log_sum(logs, axis)
     return total, jnp.sum(jnp.exp(logs - jnp.expand_dims(total, axis)) * change, axis=axis)
 
 
