@@ -29,8 +29,8 @@ def enumerated(m, data, sizes, density, values):
     whole = cv.log_density(m, {**data, **{n: a[0] for n, a in given.items()}}, sizes)
     assert not whole.summed
     with jax.enable_x64(True):
-        one = jax.jit(jax.vmap(lambda states: whole._density(values, {**whole._data, **states})))
-        logs = np.asarray(one(given))
+        one = jax.vmap(lambda states, values, data: whole._density(values, {**data, **states}), in_axes=(0, None, None))
+        logs = np.asarray(jax.jit(one)(given, values, whole._data))
     total = logsumexp(logs)
     weights = np.exp(logs - total)
     return total, {
@@ -140,7 +140,7 @@ def test_moves_that_another_variable_chooses():
     fast = m.random("fast", cv.bernoulli(0.3), plates=(t, lane))
     kind = m.random("kind", cv.bernoulli(0.6), plates=lane)
     state = m.chain(
-        "state", over=t, first=cv.bernoulli(move[kind][1]), then=lambda previous: cv.bernoulli(move[fast][previous])
+        "state", over=t, first=cv.bernoulli(move[kind][kind]), then=lambda previous: cv.bernoulli(move[fast][previous])
     )
     level = m.random("level", cv.gaussian(0.0, variance=1.0), plates=(r, k))
     m.random("x", cv.gaussian(level[fast][state], variance=0.7))
