@@ -22,6 +22,7 @@ from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
+from ..blocks.discrete.networks import NEVER
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..support.cache import Recent
@@ -30,10 +31,12 @@ from ..values.evaluate import value
 from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
-from .sum_out import eliminate, gathers_of
-from .tables import InstanceDensity, states, summed
+from .sum_networks import sum_network
+from .sum_out import eliminate
+from .tables import Factor, InstanceDensity, Read, states, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -93,12 +96,11 @@ class LogDensity:
         self.summed = tuple(discrete)
         self._states = {name: summed(variable) for name, variable in discrete.items()}
         self._check(noise)
-        own = {name: (variable,) for name, variable in discrete.items()}
-        self._gathers = {
-            name: gathers_of(name, (*own.get(name, ()), *roots), discrete, self._data)
-            for name, roots in parts.items()
-            if name not in noise
-        }
+        factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
+        states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
+        self._groups = groups_of(factors, self._states, self._data, self._sizes, states)
+        grouped = {name for group in self._groups for name in group.factors}
+        self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self.hard = tuple(
             name
             for name, (expr, _) in self._events.items()
@@ -113,14 +115,21 @@ class LogDensity:
         """The variables whose terms are part of the density."""
         return [node for name, node in self.model.randoms.items() if name in self._needed or name in self._data]
 
+    def _read(self, parts: Mapping[str, tuple[Expr, ...]], discrete: Mapping[str, Random]) -> dict[str, Factor]:
+        """All factors of the density, with what they read: a discrete variable that is summed out also itself."""
+        plates = {node.name: node.plates for node in self._factors()}
+        plates |= {name: expr.plates for name, (expr, _) in self._events.items()}
+        own = {name: (variable,) for name, variable in discrete.items()}
+        return {name: Factor((*own.get(name, ()), *roots), plates[name]) for name, roots in parts.items()}
+
     def _find_events(self, observed: set[str]) -> dict[str, tuple[Expr, Let | None]]:
-        """Constraints, and observed lets: boolean expressions that must be as given."""
+        """Constraints, and observed lets: discrete expressions that must be as given."""
         events: dict[str, tuple[Expr, Let | None]] = {n: (e, None) for n, e in self.model.constraints.items()}
         for name in observed & set(self.model.lets):
             node = self.model.lets[name]
             if is_data(node.expression):
                 continue
-            if not node.domain.is_boolean:
+            if not node.domain.is_discrete:
                 raise UnsupportedError(
                     f"'{name}' is a deterministic expression, {node.expression}, and observed: its parts have no joint "
                     "density, because they are tied to it exactly. Observe a random variable with a little noise "
@@ -166,34 +175,44 @@ class LogDensity:
     ) -> Array:
         """The log density; `tilts` are added to the log probabilities of the states of the variables summed out."""
         scope = Scope(self._sizes, {**data, **values}, {})
-        for name, one in self._states.items():
-            scope.data[name] = states(one, scope)
-        pieces = []
-        for node in self._factors():
-            gathers = self._gathers.get(node.name)
-            if gathers is None:  # noise that was integrated out
-                continue
-            chain = chain_of(node)
-            if chain is not None and node.name in self._states:
-                pieces += chain_densities(self._states[node.name], chain, gathers, scope)
-            else:
-                density = term_density(node.term, node, scope)
-                if node.name in self._missing:
-                    present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
-                    density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
-                pieces.append(InstanceDensity(node.name, density, node.plates, gathers))
-        for name, (expr, outcome) in self._events.items():
-            if name in self._comparisons:
-                density = comparison_density(self._comparisons[name], scope)
-            else:
-                inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
-                wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
-                density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
-            pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
-        for name, tilt in (tilts or {}).items():
-            plates, axis = self._states[name].variable.plates, self._states[name].axis
-            pieces.append(InstanceDensity(name, Placed(tilt, (*plates, axis)), plates, {name: None}))
-        return eliminate(pieces, self._states, scope)
+        pieces = [InstanceDensity(read, self._table(name, scope)) for name, read in self._single.items()]
+        total = eliminate(pieces, (), scope)
+        for group in self._groups:
+            own = {name: tilt for name, tilt in (tilts or {}).items() if name in group.summed}
+            total = total + self._summed_group(group, own, scope)
+        return jnp.where(total < 1e-5 * NEVER, -jnp.inf, total)
+
+    def _summed_group(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> Array:
+        """log of the sum of the factors of a group over all states of its variables."""
+        if group.network is not None:
+            zeros = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in group.summed.items()}
+            return sum_network(group.network, self._table, {**zeros, **tilts}, scope)
+        scope = scope.with_data({name: states(one, scope) for name, one in group.summed.items()})
+        tables: list[Placed | None] = []
+        for name in group.factors:
+            one = group.summed.get(name)
+            chain = None if one is None else chain_of(one.variable)
+            tables += [self._table(name, scope)] if chain is None else chain_densities(one, chain, scope)
+        for name, one in group.summed.items():
+            tables.append(Placed(tilts[name], (*one.variable.plates, one.axis)) if name in tilts else None)
+        pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]
+        return eliminate(pieces, group.steps, scope)
+
+    def _table(self, name: str, scope: Scope) -> Placed:
+        """The log density of a factor, a variable's term or an event, at the values in `scope`, by instance."""
+        if name in self._comparisons:
+            return comparison_density(self._comparisons[name], scope)
+        if name in self._events:
+            expr, outcome = self._events[name]
+            inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
+            wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
+            return mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+        node = self.model.randoms[name]
+        density = term_density(node.term, node, scope)
+        if name not in self._missing:
+            return density
+        present = Placed(jnp.asarray(self._missing[name]), node.plates)
+        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         """The probabilities of the states of each variable summed out, given the others and the data.

@@ -9,12 +9,13 @@ derivatives go the way back, which makes it the forward-backward algorithm. Sour
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Gather, Random
+from ...compiler.language.nodes import Random
 from ...factors.arrays import Array
 from ...factors.factor import Chain
 from ..blocks.chain.trees import tree_of
@@ -22,7 +23,7 @@ from ..blocks.discrete.networks import log_sum
 from ..values.evaluate import value
 from ..values.plated import Placed, Plates, arrange, mapped, spread, to_event, union
 from ..values.scope import Scope
-from .tables import InstanceDensity, Summed, checked_size, lengths, sum_of
+from .tables import Read, Summed, checked_size, lengths, sum_of
 from .terms import term_density
 
 
@@ -43,23 +44,18 @@ def chain_of(variable: Random) -> Chain | None:
     return variable.term if isinstance(variable.term, Chain) else None
 
 
-def chain_densities(
-    one: Summed, chain: Chain, gathers: dict[str, Gather | None], scope: Scope
-) -> list[InstanceDensity]:
-    """The log densities of the roots, over all plates but that of the chain, and of all others given their parents.
-
-    They are zero where they are not in force, if they may be added to what is: a table of elements of their own.
-    """
-    name, plates, over = one.variable.name, one.variable.plates, chain.over
+def chain_densities(one: Summed, chain: Chain, scope: Scope) -> tuple[Placed, Placed]:
+    """The log densities of the roots, and of all others given their parents: zero at roots where those differ."""
+    plates, over = one.variable.plates, chain.over
     lanes = tuple(plate for plate in plates if plate is not over)
     assert one.before is not None
-    scope = scope.with_data({chain.previous.name: Placed(scope.data[name].value, (one.before,))})
+    scope = scope.with_data({chain.previous.name: Placed(scope.data[one.variable.name].value, (one.before,))})
     first = term_density(chain.first, one.variable, scope)
     then = term_density(chain.then, one.variable, scope)
     if not set(then.plates) <= {one.axis, one.before, *lanes}:
         root = Placed(_roots(chain, scope), (over,))
         then = mapped(lambda log_p, r: jnp.where(r, 0.0, log_p), then, root, order=plates)
-    return [InstanceDensity(name, first, lanes, gathers), InstanceDensity(name, then, plates, gathers)]
+    return first, then
 
 
 def _roots(chain: Chain, scope: Scope) -> Array:
@@ -67,19 +63,18 @@ def _roots(chain: Chain, scope: Scope) -> Array:
     return numbers == 0 if chain.parent is None else jnp.asarray(value(chain.parent, scope).value) == numbers
 
 
-def together(first: Summed, others: dict[str, Summed], pieces: list[InstanceDensity]) -> dict[str, Summed]:
+def together(first: Summed, others: Mapping[str, Summed], reads: Iterable[Read]) -> dict[str, Summed]:
     """The chains that must be summed out together, by name: `first` and those that meet it, directly or not."""
-    found = {first.variable.name: first}
+    found, reads = {first.variable.name: first}, tuple(reads)
     while True:
-        axes = {axis for one in found.values() for axis in (one.axis, one.before)}
-        met = {plate for piece in pieces for plate in piece.density.plates if axes & set(piece.density.plates)}
-        more = {n: o for n, o in others.items() if n not in found and o.axis in met and _alike(first, o)}
+        met = set().union(*(read.gathers for read in reads if set(found) & set(read.gathers)))
+        more = {n: o for n, o in others.items() if n in met and n not in found and alike(first, o)}
         if not more:
             return found
         found |= more
 
 
-def _alike(one: Summed, other: Summed) -> bool:
+def alike(one: Summed, other: Summed) -> bool:
     """Whether two variables are chains or trees of the same elements."""
     mine, its = chain_of(one.variable), chain_of(other.variable)
     same = mine is not None and its is not None and mine.over is its.over and mine.parent is its.parent

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Gather, Plate, Random
+from ...compiler.language.nodes import Expr, Gather, Plate, Random
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
 from ..values.plated import Placed, mapped
@@ -16,16 +16,30 @@ from ..values.scope import Scope
 LARGEST_TABLE = 10**7
 
 
-class InstanceDensity(NamedTuple):
-    """A log density by instance: `plates` are all plates of its instances, also those it is constant over.
+class Factor(NamedTuple):
+    """What a factor of the density is made of, and the plates of its instances."""
 
-    `gathers` tells by variable the gather through which the piece reads it, None where it reads its own element.
+    roots: tuple[Expr, ...]
+    plates: tuple[Plate, ...]
+
+
+class Read(NamedTuple):
+    """How the instances of a log density read discrete variables.
+
+    `plates` are all plates of its instances, also those it is constant over; `gathers` tells by variable the gather
+    through which it is read, None where an instance reads its own element.
     """
 
     name: str
-    density: Placed
     plates: tuple[Plate, ...]
     gathers: Mapping[str, Gather | None]
+
+
+class InstanceDensity(NamedTuple):
+    """A log density by instance, and how it reads discrete variables: see `Read`."""
+
+    read: Read
+    density: Placed
 
 
 class Summed(NamedTuple):

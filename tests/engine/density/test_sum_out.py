@@ -33,9 +33,7 @@ def enumerated(m, data, sizes, density, values):
         logs = np.asarray(jax.jit(one)(given, values, whole._data))
     total = logsumexp(logs)
     weights = np.exp(logs - total)
-    return total, {
-        n: np.tensordot(weights, np.eye(shapes[n][-1])[given[n].astype(int)], 1) for n in shapes
-    }
+    return total, {n: np.tensordot(weights, np.eye(shapes[n][-1])[given[n].astype(int)], 1) for n in shapes}
 
 
 def agrees(m, data, sizes=None):
@@ -45,16 +43,26 @@ def agrees(m, data, sizes=None):
     z = density.initial(1)
     values = density.constrain(z)
     total, states = enumerated(m, data, sizes, density, values)
-    close(density(values), total, rtol=1e-12)
+    steps = 1e-5 * np.eye(len(z))
+
+    def all_of_it(z, data):
+        ends = [
+            jax.vmap(lambda step, sign=sign: density._unconstrained(z + sign * step, data))(steps) for sign in (1, -1)
+        ]
+        return (
+            density._density(density._constrain(z, data), data),
+            density._states_given(z, data),
+            jax.grad(density._unconstrained)(z, data),
+            (ends[0] - ends[1]) / 2e-5,
+        )
+
     with jax.enable_x64(True):
-        found = jax.jit(density._states_given)(z, density._data)
-        gradient = jax.jit(jax.grad(density._unconstrained))(z, density._data)
-    assert set(found) == set(states)
+        found, given, gradient, differences = jax.jit(all_of_it)(z, density._data)
+    close(found, total, rtol=1e-12)
+    assert set(given) == set(states)
     for name, wanted in states.items():
-        close(found[name], wanted, rtol=1e-9, atol=1e-12)
-    for i in range(len(z)):
-        step = 1e-5 * np.eye(len(z))[i]
-        close(gradient[i], (density.unconstrained(z + step) - density.unconstrained(z - step)) / 2e-5, atol=1e-6)
+        close(given[name], wanted, rtol=1e-9, atol=1e-12)
+    close(gradient, differences, atol=1e-6)
     return density
 
 
@@ -158,3 +166,69 @@ def test_a_chain_that_is_seen_at_some_times():
     level = m.random("level", cv.gaussian(0.0, variance=1.0), plates=k)
     m.random("x", cv.switch(clean, cv.gaussian(level[state[when]], variance=0.5), cv.gaussian(0.0, variance=9.0)))
     agrees(m, {"when": [1, 1, 4, 3], "x": random.normal(size=4)})
+
+
+def test_elements_that_index_data_join():
+    """Neighbours on a ring, each like the next as often as is unknown."""
+    m = cv.Model("ring")
+    site, link = m.plate("site", 4), m.plate("link")
+    left, right = (m.input(name, cv.index(site), plates=link) for name in ("left", "right"))
+    alike = m.random("alike", cv.beta(2.0, 1.0), plates=m.plate("or not", 2))
+    pixel = m.random("pixel", cv.bernoulli(0.4), plates=site)
+    m.random("bond", cv.bernoulli(alike[m.let("same", pixel[left] == pixel[right])]))
+    mean = m.random("mean", cv.gaussian(0.0, variance=1.0), plates=m.plate("two", 2))
+    m.random("x", cv.gaussian(mean[pixel], variance=0.5))
+    data = {"left": [0, 1, 2, 3], "right": [1, 2, 3, 0], "bond": np.ones(4, bool), "x": random.normal(size=4)}
+    assert agrees(m, data)._groups[0].network is not None
+
+
+def test_elements_that_a_random_index_chooses():
+    m = cv.Model("balls")
+    number, ball, draw = m.plate("number", 3), m.plate("ball", 3), m.plate("draw")
+    pick = m.input("pick", cv.simplex(3), plates=number)
+    rate = m.random("rate", cv.beta(1.0, 1.0), plates=m.plate("colour", 2))
+    count = m.random("count", cv.discrete_uniform(3))
+    blue = m.random("blue", cv.bernoulli(0.4), plates=ball)
+    picked = m.random("picked", cv.categorical(pick[count]), plates=draw)
+    m.random("seen", cv.bernoulli(rate[blue[picked]]))
+    pick = np.tril(np.ones((3, 3)))
+    agrees(m, {"pick": pick / pick.sum(axis=1, keepdims=True), "seen": [True, False, True]})
+
+
+def test_plates_that_meet_pair_by_pair():
+    m = cv.Model("rows and columns")
+    row, column = m.plate("row"), m.plate("column")
+    a, b = m.random("a", cv.bernoulli(0.3), plates=row), m.random("b", cv.bernoulli(0.6), plates=column)
+    mean = m.random("mean", cv.gaussian(0.0, variance=1.0), plates=(m.plate("of a", 2), m.plate("of b", 2)))
+    m.random("x", cv.gaussian(mean[a][b], variance=0.5))
+    agrees(m, {"x": random.normal(size=(3, 2))})
+
+
+@pytest.mark.parametrize("of_all", [cv.any, cv.all])
+def test_operations_on_a_plate(of_all):
+    m = cv.Model("some")
+    n = m.plate("n", 3)
+    p = m.random("p", cv.beta(1.0, 2.0))
+    z = m.random("z", cv.bernoulli(p), plates=n)
+    rate = m.random("rate", cv.beta(1.0, 1.0), plates=m.plate("or not", 2))
+    m.random("seen", cv.bernoulli(rate[m.let("found", of_all(z, over=n))]), plates=m.plate("time"))
+    agrees(m, {"seen": [True, True, False]}, {"n": 3})
+
+
+def test_a_sum_that_is_observed():
+    m = cv.Model("dice")
+    p = m.random("p", cv.dirichlet(np.ones(3)))
+    one, two = (m.random(name, cv.categorical(p)) for name in ("one", "two"))
+    m.let("total", one + two)
+    agrees(m, {"total": 2})
+
+
+def test_a_burglary_with_an_unknown_entry():
+    m = cv.Model("burglary")
+    p = m.random("p", cv.beta(1.0, 1.0), plates=(m.plate("calm or quake", 2), m.plate("no thief or one", 2)))
+    quake, thief = m.random("quake", cv.bernoulli(0.1)), m.random("thief", cv.bernoulli(0.05))
+    alarm = m.random("alarm", cv.bernoulli(p[quake][thief]))
+    calls = m.random("calls", cv.beta(5.0, 1.0))
+    for name in ("john", "mary"):
+        m.random(name, cv.switch(alarm, cv.bernoulli(calls), cv.bernoulli(0.05)))
+    agrees(m, {"john": True, "mary": False})
