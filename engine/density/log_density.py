@@ -191,8 +191,10 @@ class LogDensity:
         tables: list[Placed | None] = []
         for name in group.factors:
             one = group.summed.get(name)
-            chain = None if one is None else chain_of(one.variable)
-            tables += [self._table(name, scope)] if chain is None else chain_densities(one, chain, scope)
+            if one is not None and (chain := chain_of(one.variable)) is not None:
+                tables += chain_densities(one, chain, scope)
+            else:
+                tables.append(self._table(name, scope))
         for name, one in group.summed.items():
             tables.append(Placed(tilts[name], (*one.variable.plates, one.axis)) if name in tilts else None)
         pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]

@@ -117,7 +117,7 @@ def sum_chains(group: tuple[Summed, ...], tables: Tables, scope: Scope) -> Place
         return Placed(top(known[0] + message, [array[0] for array in read]), lanes)
     tree = tree_of(jnp.asarray(value(chain.parent, scope).value))
 
-    def climb(known: Array, i: Array) -> tuple[Array, None]:
+    def climb(known: jax.Array, i: Array) -> tuple[jax.Array, None]:
         message = jnp.where(tree.root[i], 0.0, up(known[i], [array[i] for array in read]))
         return known.at[tree.parent[i]].add(message), None
 

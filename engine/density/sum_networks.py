@@ -51,4 +51,4 @@ def sum_network(
         table, axes = table_of(part.name, scope.with_data(grids)), (*part.plates, *part.axes)
         tables.append(Named(over(table.value, table.plates, axes), axes))
     cells = [cell_of(network.parts[cell.part], cell, tables[cell.part]) for cell in network.cells]
-    return log_sum_of(network, cells, dict(tilts), scope)
+    return log_sum_of(network, cells, tilts, scope)

@@ -8,7 +8,7 @@ Z. Source: koller2009pgm.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -165,7 +165,7 @@ def cell_of(part: FactorTable, cell: Cell, whole: Named) -> jax.Array:
 
 
 def log_sum_of(
-    network: Network, cells: Sequence[jax.Array], outside: dict[str, jax.Array], scope: Scope
+    network: Network, cells: Sequence[jax.Array], outside: Mapping[str, Array], scope: Scope
 ) -> Float[Array, ""]:
     """log of the sum over all states of the product of the cells: the steps of the elimination on logarithms.
 
@@ -185,9 +185,9 @@ def log_sum_of(
     return sum((named.logs for named in live if named is not None), jnp.zeros(()))
 
 
-def _element(logs: jax.Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
+def _element(logs: Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
     place = dict(node.place)
-    return logs[tuple(place.get(plate, slice(None)) for plate in plates)]
+    return jnp.asarray(logs)[tuple(place.get(plate, slice(None)) for plate in plates)]
 
 
 def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> Named:
