@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...factors.errors import UnsupportedError
@@ -52,6 +53,14 @@ class Network:
     cells: tuple[Cell, ...]
     nodes: tuple
     elimination: Elimination
+
+    def entries(self, sizes: Mapping[str, int]) -> int:
+        """The numbers of all tables, given and in between."""
+        given = sum(
+            math.prod([sizes[plate.name] for plate in cell.plates] + [n.states for n in cell.nodes if n is not None])
+            for cell in self.cells
+        )
+        return given + self.elimination.total
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Hashable, Mapping
 
 import jax
@@ -36,7 +37,7 @@ from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
 from .sum_out import eliminate
-from .tables import Factor, InstanceDensity, Read, states, summed
+from .tables import Factor, InstanceDensity, Read, Summed, states, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -146,6 +147,12 @@ class LogDensity:
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
 
     def _check(self, noise: set[str]) -> None:
+        for name in self._missing:
+            if chain_of(self.model.randoms[name]) is not None:
+                raise UnsupportedError(
+                    f"'{name}' is a chain or a tree that is observed with missing entries, which those after them "
+                    "depend on. Observe a noisy copy of it, whose entries may be missing."
+                )
         for name in self._holes:
             if not self.model.randoms[name].domain.is_real:
                 raise UnsupportedError(
@@ -224,6 +231,23 @@ class LogDensity:
         values = self._constrain(z, data)
         tilts = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in self._states.items()}
         return jax.grad(lambda tilts: self._density(values, data, tilts))(tilts)
+
+    @functools.cached_property
+    def joint_entries(self) -> int:
+        """How many numbers are added up where chains, or elements that hang together, are summed out."""
+        total = 0
+        for group in self._groups:
+            if group.network is not None:
+                total += group.network.entries(self._sizes)
+            for step in group.steps:
+                total += self._entries_of(step.group) if step.group[0].before is not None else 0
+        return total
+
+    def _entries_of(self, chains: tuple[Summed, ...]) -> int:
+        """Of each element of chains that meet, a table of all their states and those before of one."""
+        elements = math.prod(self._sizes[plate.name] for plate in chains[0].variable.plates)
+        states = [self._states_shape(one.variable)[-1] for one in chains]
+        return elements * math.prod(states) * sum(states)
 
     def _states_shape(self, variable: Random) -> tuple[int, ...]:
         plates = tuple(self._sizes[plate.name] for plate in variable.plates)

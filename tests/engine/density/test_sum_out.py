@@ -95,6 +95,37 @@ def test_gaussian_emissions_with_missing_ones_and_impossible_moves():
     assert np.isfinite(hessian).all()
 
 
+def test_impossible_cases_of_unknown_probabilities():
+    m = cv.Model("absorbing")
+    t, k = m.plate("t"), m.plate("k", 2)
+    on, level = m.input("on", cv.unit, plates=k), m.input("level", cv.real, plates=k)
+    q = m.random("q", cv.beta(1.0, 1.0))
+    state = m.chain("state", over=t, first=cv.bernoulli(0.5), then=lambda one: cv.bernoulli(on[one] * q))
+    m.random("x", cv.gaussian(level[state], variance=1.0))
+    agrees(m, {"on": [0.0, 1.0], "level": [0.0, 1.0], "x": random.normal(size=4)})
+
+
+def test_chains_with_gaps_are_refused():
+    m = cv.Model("gaps")
+    t = m.plate("t")
+    stays = m.random("stays", cv.beta(1.0, 1.0), plates=m.plate("k", 2))
+    m.chain("state", over=t, first=cv.bernoulli(0.5), then=lambda one: cv.bernoulli(stays[one]))
+    with pytest.raises(cv.UnsupportedError, match="'state' is a chain or a tree that is observed with missing"):
+        cv.log_density(m, {"state": [1.0, np.nan, 0.0]})
+
+
+def test_chains_of_different_plates_that_meet_are_refused():
+    m = cv.Model("shared")
+    t, lane, k = m.plate("t"), m.plate("lane"), m.plate("k", 2)
+    stays = m.random("stays", cv.beta(1.0, 1.0), plates=k)
+    shared = m.chain("shared", over=t, first=cv.bernoulli(0.5), then=lambda one: cv.bernoulli(stays[one]))
+    own = m.chain("own", over=t, plates=lane, first=cv.bernoulli(0.5), then=lambda one: cv.bernoulli(stays[one]))
+    level = m.random("level", cv.gaussian(0.0, variance=1.0), plates=(k, m.plate("j", 2)))
+    m.random("x", cv.gaussian(level[shared][own], variance=1.0))
+    with pytest.raises(cv.UnsupportedError, match="'own' and 'shared' meet in one factor"):
+        cv.log_density(m, {"x": np.zeros((3, 2))})
+
+
 def test_moves_that_depend_on_time_and_lane():
     m = cv.Model("moves")
     t, lane = m.plate("t"), m.plate("lane")
