@@ -47,10 +47,11 @@ def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, in
     """log p(latent variables, data) of `model`: a function of the values of the latent variables by name.
 
     `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
-    on. Discrete ones are summed out, one element after the other; Gaussian noise that only a comparison sees
-    (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes unconstrained
-    coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model without a
-    joint density: an observed sum or product, a random count, discrete variables that hang together across elements.
+    on. Discrete ones are summed out, chains and trees by messages, elements that a factor joins jointly; Gaussian noise
+    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes
+    unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model
+    without a joint density: an observed sum or product, a random count, discrete elements whose joint table is too
+    large.
     """
     return LogDensity(the_model(model), bind_checked(model, data, sizes))
 
