@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeGuard
 
 from ...factors.errors import UnsupportedError
 from ..algebra.known import known_in
@@ -45,14 +45,15 @@ class TableEdge:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FactorTable:
-    """A factor as a table over its `plates` and the axes of its edges.
+    """A factor as a table over its `plates` and the axes of its edges; `block` has the table, where there is one.
 
     `chain` is the sum that the part adds one element to: its last two axes are the partial sum before and after.
     """
 
-    block: TableBlock
+    name: str
     plates: tuple[Plate, ...]
     edges: tuple[TableEdge, ...]
+    block: TableBlock | None = None
     chain: Apply | None = None
     ends: tuple[Plate, ...] = ()
 
@@ -83,15 +84,32 @@ class Reads(NamedTuple):
 
 def reads(draft: Draft, roots: list[Expr]) -> Reads:
     """The latent discrete variables below expressions, and the way in which they are read."""
-    known = known_in(draft)
+
+    def latent(node: Expr) -> TypeGuard[Random | Let]:
+        return isinstance(node, Random) or (isinstance(node, Let) and node.name in draft.latent)
+
+    return reads_of(roots, known_in(draft), latent)
+
+
+def reads_of(
+    roots: Sequence[Expr],
+    known: Callable[[Expr], bool],
+    latent: Callable[[Expr], TypeGuard[Random | Let]],
+    sums: bool = True,
+) -> Reads:
+    """The `latent` variables below expressions; without `sums` all that an operation on a plate takes is read."""
     found = Reads({}, {})
     stack: list[tuple[Expr, frozenset[Plate]]] = [(root, frozenset()) for root in roots]
     while stack:
         node, whole = stack.pop()
         if known(node) or isinstance(node, Constant):
             continue
-        if isinstance(node, Random) or (isinstance(node, Let) and node.name in draft.latent):
+        if latent(node):
             found.variables[node] = found.variables.get(node, frozenset()) | (whole & set(node.plates))
+        elif isinstance(node, Random):
+            continue
+        elif isinstance(node, Apply) and node.over is not None and not sums:
+            stack.append((node.args[0], whole | {node.over}))
         elif isinstance(node, Apply) and node.operation.aggregate:
             if whole & set(node.plates):
                 raise UnsupportedError(
@@ -140,7 +158,7 @@ def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list
     chains: dict[tuple, Apply] = {}
     for block in blocks:
         found = reads(draft, block.roots)
-        parts.append(FactorTable(block, block.plates, _edges(found, sizes)))
+        parts.append(FactorTable(block.name, block.plates, edges_of(found, sizes), block))
         chains.update(found.sums)
         queue = list(found.sums.values())
         while queue:
@@ -149,12 +167,13 @@ def parts_of(draft: Draft, blocks: tuple[TableBlock, ...], sizes: Sizes) -> list
             chains.update(inner.sums)
     for chain in chains.values():
         ends = tuple(Plate(f"{chain} {when}", sizes.states(chain)) for when in ("before", "after"))
-        edges = _edges(reads(draft, [chain.args[0]]), sizes)
-        parts.append(FactorTable(blocks[0], chain.args[0].plates, edges, chain, ends))
+        edges = edges_of(reads(draft, [chain.args[0]]), sizes)
+        parts.append(FactorTable(blocks[0].name, chain.args[0].plates, edges, None, chain, ends))
     return parts
 
 
-def _edges(found: Reads, sizes: Sizes) -> tuple[TableEdge, ...]:
+def edges_of(found: Reads, sizes: Sizes) -> tuple[TableEdge, ...]:
+    """One edge for every variable and every sum that is read."""
     edges = []
     for variable, along in found.variables.items():
         whole = tuple(plate for plate in variable.plates if plate in along)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...factors.errors import UnsupportedError
@@ -52,6 +53,14 @@ class Network:
     cells: tuple[Cell, ...]
     nodes: tuple
     elimination: Elimination
+
+    def entries(self, sizes: Mapping[str, int]) -> int:
+        """The numbers of all tables, given and in between."""
+        given = sum(
+            math.prod([sizes[plate.name] for plate in cell.plates] + [n.states for n in cell.nodes if n is not None])
+            for cell in self.cells
+        )
+        return given + self.elimination.total
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,13 +155,8 @@ def _merged(draft: Draft, component: tuple[TableBlock, ...], limits: Limits, rea
     declared = {name: size for name, (size, _) in draft.model.sizes.items()}
     sizes = Sizes({**declared, **(draft.sizes or {})}, frozenset())
     parts = parts_of(draft, component, sizes)
-    sizes = sizes._replace(apart=plates_apart(parts))
     variables = tuple(dict.fromkeys(v for block in component for v in _variables(draft, block)))
-    found = _eliminated(parts, variables, sizes, limits)
-    while isinstance(found, Tangled):  # variables of different plates meet: take one plate apart, the smallest
-        plate = min(found.plates, key=lambda plate: (sizes.known.get(plate.name, math.inf), plate.name))
-        sizes = sizes._replace(apart=sizes.apart | {plate})
-        found = _eliminated(parts, variables, sizes, limits)
+    found, sizes = eliminated(parts, variables, sizes, limits)
     apart = ", ".join(sorted(plate.name for plate in sizes.apart))
     names = [block.name for block in component]
     steps = f"joint table, variables summed out one by one (largest table: {found.elimination.largest} states"
@@ -165,14 +169,26 @@ def _merged(draft: Draft, component: tuple[TableBlock, ...], limits: Limits, rea
     )
 
 
-def _eliminated(parts: list[FactorTable], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
+def eliminated(
+    parts: list[FactorTable], variables: tuple[Random | Let, ...], sizes: Sizes, limits: Limits
+) -> tuple[Network, Sizes]:
+    """The network of these tables, and the plates that are taken apart in it; TooLarge beyond the limits."""
+    sizes = sizes._replace(apart=plates_apart(parts))
+    while isinstance(found := _in_cells(parts, variables, sizes, limits), Tangled):
+        # Variables of different plates meet: take one plate apart, the smallest.
+        plate = min(found.plates, key=lambda plate: (sizes.known.get(plate.name, math.inf), plate.name))
+        sizes = sizes._replace(apart=sizes.apart | {plate})
+    return found, sizes
+
+
+def _in_cells(parts: list[FactorTable], variables: tuple, sizes: Sizes, limits: Limits) -> Network | Tangled:
     cells = tuple(cells_of(parts, sizes, limits.cells + 1))
     if len(cells) > limits.cells:
         raise TooLarge(f"it would take more than {limits.cells} tables")
     for part in parts:
         entries = math.prod(axis.size or 1 for axis in part.axes)
         if entries > limits.largest:
-            raise TooLarge(f"the table of '{part.block.name}' alone has {entries:,} states")
+            raise TooLarge(f"the table of '{part.name}' alone has {entries:,} states")
     names = {variable.name for variable in variables}
     every = tuple(dict.fromkeys(node for cell in cells for node in cell.nodes if node is not None))
     own = tuple(node for node in every if node.key in names)

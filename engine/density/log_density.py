@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Hashable, Mapping
 
 import jax
@@ -19,9 +20,10 @@ from ...compiler.passes.roles import below
 from ...factors.arrays import Array, Key
 from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
-from ...factors.factor import Support, Switch, Term
+from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
+from ..blocks.discrete.networks import NEVER
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..support.cache import Recent
@@ -30,8 +32,12 @@ from ..values.evaluate import value
 from ..values.first_beliefs import family_of
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
-from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plate
+from .sum_chains import chain_densities, chain_of
+from .sum_networks import sum_network
+from .sum_out import eliminate
+from .tables import Factor, InstanceDensity, Read, Summed, states, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -41,10 +47,11 @@ def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, in
     """log p(latent variables, data) of `model`: a function of the values of the latent variables by name.
 
     `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
-    on. Discrete ones are summed out, one element after the other; Gaussian noise that only a comparison sees
-    (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes unconstrained
-    coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model without a
-    joint density: an observed sum or product, a random count, discrete variables that hang together across elements.
+    on. Discrete ones are summed out, chains and trees by messages, elements that a factor joins jointly; Gaussian noise
+    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes
+    unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model
+    without a joint density: an observed sum or product, a random count, discrete elements whose joint table is too
+    large.
     """
     return LogDensity(the_model(model), bind_checked(model, data, sizes))
 
@@ -89,14 +96,13 @@ class LogDensity:
         self._variables = {n: v for n, v in free.items() if n not in noise and not v.domain.is_discrete}
         discrete = {n: v for n, v in free.items() if v.domain.is_discrete}
         self.summed = tuple(discrete)
-        self._states = {name: (variable, states_plate(variable)) for name, variable in discrete.items()}
+        self._states = {name: summed(variable) for name, variable in discrete.items()}
         self._check(noise)
-        own = {name: (variable,) for name, variable in discrete.items()}
-        self._gathers = {
-            name: gathers_of(name, (*own.get(name, ()), *roots), discrete, self._data)
-            for name, roots in parts.items()
-            if name not in noise
-        }
+        factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
+        states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
+        self._groups = groups_of(factors, self._states, self._data, self._sizes, states)
+        grouped = {name for group in self._groups for name in group.factors}
+        self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self.hard = tuple(
             name
             for name, (expr, _) in self._events.items()
@@ -111,14 +117,21 @@ class LogDensity:
         """The variables whose terms are part of the density."""
         return [node for name, node in self.model.randoms.items() if name in self._needed or name in self._data]
 
+    def _read(self, parts: Mapping[str, tuple[Expr, ...]], discrete: Mapping[str, Random]) -> dict[str, Factor]:
+        """All factors of the density, with what they read: a discrete variable that is summed out also itself."""
+        plates = {node.name: node.plates for node in self._factors()}
+        plates |= {name: expr.plates for name, (expr, _) in self._events.items()}
+        own = {name: (variable,) for name, variable in discrete.items()}
+        return {name: Factor((*own.get(name, ()), *roots), plates[name]) for name, roots in parts.items()}
+
     def _find_events(self, observed: set[str]) -> dict[str, tuple[Expr, Let | None]]:
-        """Constraints, and observed lets: boolean expressions that must be as given."""
+        """Constraints, and observed lets: discrete expressions that must be as given."""
         events: dict[str, tuple[Expr, Let | None]] = {n: (e, None) for n, e in self.model.constraints.items()}
         for name in observed & set(self.model.lets):
             node = self.model.lets[name]
             if is_data(node.expression):
                 continue
-            if not node.domain.is_boolean:
+            if not node.domain.is_discrete:
                 raise UnsupportedError(
                     f"'{name}' is a deterministic expression, {node.expression}, and observed: its parts have no joint "
                     "density, because they are tied to it exactly. Observe a random variable with a little noise "
@@ -135,17 +148,17 @@ class LogDensity:
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
 
     def _check(self, noise: set[str]) -> None:
+        for name in self._missing:
+            if chain_of(self.model.randoms[name]) is not None:
+                raise UnsupportedError(
+                    f"'{name}' is a chain or a tree that is observed with missing entries, which those after them "
+                    "depend on. Observe a noisy copy of it, whose entries may be missing."
+                )
         for name in self._holes:
             if not self.model.randoms[name].domain.is_real:
                 raise UnsupportedError(
                     f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
                     "are not. For the joint log density leave the whole variable out of the data."
-                )
-        for name, (variable, _) in self._states.items():
-            if not isinstance(variable.term, (Term, Switch)):
-                raise UnsupportedError(
-                    f"'{name}' is a chain or a tree of discrete states, which cannot be summed out one by one. "
-                    "Inference treats it exactly; its joint log density is not written yet."
                 )
         for name, variable in self._variables.items():
             if variable.domain.is_count:
@@ -170,28 +183,46 @@ class LogDensity:
     ) -> Array:
         """The log density; `tilts` are added to the log probabilities of the states of the variables summed out."""
         scope = Scope(self._sizes, {**data, **values}, {})
-        for name, (variable, plate) in self._states.items():
-            scope.data[name] = states(variable, plate, scope)
-        pieces = []
-        for node in self._factors():
-            if node.name in self._gathers:
-                density = term_density(node.term, node, scope)
-                if node.name in self._missing:
-                    present = Placed(jnp.asarray(self._missing[node.name]), node.plates)
-                    density = mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
-                pieces.append(InstanceDensity(node.name, density, node.plates, self._gathers[node.name]))
-        for name, (expr, outcome) in self._events.items():
-            if name in self._comparisons:
-                density = comparison_density(self._comparisons[name], scope)
+        pieces = [InstanceDensity(read, self._table(name, scope)) for name, read in self._single.items()]
+        total = eliminate(pieces, (), scope)
+        for group in self._groups:
+            own = {name: tilt for name, tilt in (tilts or {}).items() if name in group.summed}
+            total = total + self._summed_group(group, own, scope)
+        return jnp.where(total < 1e-5 * NEVER, -jnp.inf, total)
+
+    def _summed_group(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> Array:
+        """log of the sum of the factors of a group over all states of its variables."""
+        if group.network is not None:
+            zeros = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in group.summed.items()}
+            return sum_network(group.network, self._table, {**zeros, **tilts}, scope)
+        scope = scope.with_data({name: states(one, scope) for name, one in group.summed.items()})
+        tables: list[Placed | None] = []
+        for name in group.factors:
+            one = group.summed.get(name)
+            if one is not None and (chain := chain_of(one.variable)) is not None:
+                tables += chain_densities(one, chain, scope)
             else:
-                inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
-                wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
-                density = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
-            pieces.append(InstanceDensity(name, density, expr.plates, self._gathers[name]))
-        for name, tilt in (tilts or {}).items():
-            variable, plate = self._states[name]
-            pieces.append(InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None}))
-        return eliminate(pieces, self._states, scope)
+                tables.append(self._table(name, scope))
+        for name, one in group.summed.items():
+            tables.append(Placed(tilts[name], (*one.variable.plates, one.axis)) if name in tilts else None)
+        pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]
+        return eliminate(pieces, group.steps, scope)
+
+    def _table(self, name: str, scope: Scope) -> Placed:
+        """The log density of a factor, a variable's term or an event, at the values in `scope`, by instance."""
+        if name in self._comparisons:
+            return comparison_density(self._comparisons[name], scope)
+        if name in self._events:
+            expr, outcome = self._events[name]
+            inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
+            wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
+            return mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+        node = self.model.randoms[name]
+        density = term_density(node.term, node, scope)
+        if name not in self._missing:
+            return density
+        present = Placed(jnp.asarray(self._missing[name]), node.plates)
+        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         """The probabilities of the states of each variable summed out, given the others and the data.
@@ -199,8 +230,25 @@ class LogDensity:
         They are the derivatives of the log density in what is added to the log probabilities of the states.
         """
         values = self._constrain(z, data)
-        tilts = {name: jnp.zeros(self._states_shape(variable)) for name, (variable, _) in self._states.items()}
+        tilts = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in self._states.items()}
         return jax.grad(lambda tilts: self._density(values, data, tilts))(tilts)
+
+    @functools.cached_property
+    def joint_entries(self) -> int:
+        """How many numbers are added up where chains, or elements that hang together, are summed out."""
+        total = 0
+        for group in self._groups:
+            if group.network is not None:
+                total += group.network.entries(self._sizes)
+            for step in group.steps:
+                total += self._entries_of(step.group) if step.group[0].before is not None else 0
+        return total
+
+    def _entries_of(self, chains: tuple[Summed, ...]) -> int:
+        """Of each element of chains that meet, a table of all their states and those before of one."""
+        elements = math.prod(self._sizes[plate.name] for plate in chains[0].variable.plates)
+        states = [self._states_shape(one.variable)[-1] for one in chains]
+        return elements * math.prod(states) * sum(states)
 
     def _states_shape(self, variable: Random) -> tuple[int, ...]:
         plates = tuple(self._sizes[plate.name] for plate in variable.plates)

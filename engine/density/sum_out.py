@@ -1,164 +1,80 @@
-"""Discrete variables summed out of a log density, instance by instance.
+"""Discrete variables summed out of a log density, instance by instance, in the order that `order` has found.
 
 A discrete variable stands for the array of its states along a plate of its own, so every log density that it touches
-becomes a table over its states; variables are then eliminated one after the other, those of most plates first. Source:
-obermeyer2019tensor.
+becomes a table over its states. Source: obermeyer2019tensor.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 
-from ...compiler.language.atoms import atom_key
-from ...compiler.language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents
+from ...compiler.language.nodes import Gather, Plate, Random
 from ...factors.arrays import Array
-from ...factors.errors import UnsupportedError
-from ...factors.factor import VECTOR_LINKS
+from ..blocks.discrete.networks import NEVER, log_sum
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, to_event
 from ..values.scope import Scope
-
-LARGEST_TABLE = 10**7
-
-
-class InstanceDensity(NamedTuple):
-    """A log density by instance: `plates` are all plates of its instances, also those it is constant over.
-
-    `gathers` tells by variable the gather through which the piece reads it, None where it reads its own element.
-    """
-
-    name: str
-    density: Placed
-    plates: tuple[Plate, ...]
-    gathers: Mapping[str, Gather | None]
+from .order import Step
+from .sum_chains import Tables, chain_of, sum_chains
+from .tables import InstanceDensity, Summed, checked_size, lengths, sum_of
 
 
-def states_plate(variable: Random) -> Plate:
-    """The plate of a variable's states."""
-    return Plate(f"states of {variable.name}")
+def eliminate(pieces: Sequence[InstanceDensity | None], steps: Sequence[Step], scope: Scope) -> Array:
+    """The sum of all pieces, variables summed out step by step; a piece that is None adds nothing."""
+    live = {number: _possible(piece) for number, piece in enumerate(pieces) if piece is not None}
+    for number, step in enumerate(steps, start=len(pieces)):
+        mine = [live.pop(place) for place in step.inputs if place in live]
+        first = step.group[0]
+        if (chain := chain_of(first.variable)) is None:
+            density = _one_by_one(first, [_owned(piece, first.variable, scope) for piece in mine], scope)
+        else:
+            density = sum_chains(step.group, _tables_of(step.group, chain.over, mine, scope), scope)
+        live[number] = InstanceDensity(step.result, density)
+    return sum((_total(piece, scope) for piece in live.values()), jnp.zeros(()))
 
 
-def states(variable: Random, plate: Plate, scope: Scope) -> Placed:
-    """All values of a discrete variable along the plate of its states."""
-    if variable.domain.is_boolean:
-        return Placed(jnp.asarray([False, True]), (plate,))
-    return Placed(jnp.arange(scope.size(variable.domain.size)), (plate,))
+def _possible(piece: InstanceDensity) -> InstanceDensity:
+    """The piece with a finite number for what is impossible, so that there are derivatives where all states are."""
+    return piece._replace(density=Placed(jnp.maximum(piece.density.value, NEVER), piece.density.plates))
 
 
-def gathers_of(
-    name: str, roots: tuple[Expr, ...], summed: Mapping[str, Random], data: Collection[str]
-) -> dict[str, Gather | None]:
-    """How the factor called `name` with these parts reads each summed variable.
+def _one_by_one(one: Summed, tables: list[Placed], scope: Scope) -> Placed:
+    """The states of each element summed out on its own."""
+    sizes = {plate: size for table in tables for plate, size in lengths(table).items()}
+    sizes |= {plate: scope.sizes[plate.name] for plate in one.variable.plates}
+    checked_size(one.variable.name, math.prod(sizes.values()) // sizes[one.axis])
+    rest = to_event(sum_of(tables, one.variable.plates), one.axis)
+    return Placed(log_sum(rest.value, rest.value.ndim - 1), rest.plates)
 
-    UnsupportedError where an instance reads several elements of one: they would have to be enumerated jointly.
-    """
-    found: dict[str, Gather | None] = {}
-    keys: dict[str, tuple | None] = {}
-    stack: list[tuple[Expr, tuple[Expr, ...]]] = [(root, ()) for root in roots]
-    while stack:
-        node, above = stack.pop()
-        if isinstance(node, (Random, Let)) and node.name in data:
+
+def _tables_of(group: tuple[Summed, ...], over: Plate, mine: list[InstanceDensity], scope: Scope) -> Tables:
+    """The pieces that read chains, by what they are of these."""
+    variables, before = {one.variable.name: one.variable for one in group}, {one.before for one in group}
+    firsts, own, moves = [], [], []
+    for piece in mine:
+        if over not in set(piece.read.plates) and piece.read.name in variables:
+            firsts.append(piece.density)
             continue
-        if isinstance(node, Random):
-            if node.name in summed:
-                gather = _only_gather(name, node, above)
-                key = None if gather is None else atom_key(gather.index)
-                if keys.setdefault(node.name, key) != key:
-                    raise UnsupportedError(_coupled(name, node))
-                found[node.name] = gather
-            continue
-        for child in parents(node):
-            passes = isinstance(node, Gather) and child is node.source and above_matters(node, child)
-            couples = isinstance(node, Apply) and node.op in ("sum", *VECTOR_LINKS)
-            stack.append((child, (*above, node) if passes or couples else above))
-    return found
+        variable = next(variable for name, variable in variables.items() if name in piece.read.gathers)
+        density = _owned(piece, variable, scope)
+        (moves if before & set(density.plates) else own).append(density)
+    return Tables(tuple(firsts), tuple(own), tuple(moves))
 
 
-def above_matters(gather: Gather, source: Expr) -> bool:
-    """A gather matters to what it takes elements of."""
-    return gather.axis in set(source.plates)
-
-
-def _only_gather(name: str, variable: Random, above: tuple[Expr, ...]) -> Gather | None:
-    mine = set(variable.plates)
-    relevant = [
-        node
-        for node in above
-        if (isinstance(node, Gather) and node.axis in mine) or (isinstance(node, Apply) and node.option("over") in mine)
-    ]
-    if not relevant:
-        return None
-    if len(relevant) > 1 or not isinstance(relevant[0], Gather):
-        raise UnsupportedError(_coupled(name, variable))
-    return relevant[0]
-
-
-def _coupled(name: str, variable: Random) -> str:
-    return (
-        f"'{name}' joins several elements of the discrete variable '{variable.name}', so that they cannot be summed "
-        "out one by one and the joint log density would need all their combinations. Inference itself does not."
-    )
-
-
-def eliminate(pieces: list[InstanceDensity], summed: Mapping[str, tuple[Random, Plate]], scope: Scope) -> Array:
-    """The sum of all pieces, the summed variables integrated out."""
-    order = sorted(summed.values(), key=lambda pair: -len(pair[0].plates))
-    pieces = list(pieces)
-    for variable, axis in order:
-        mine = [piece for piece in pieces if axis in set(piece.density.plates)]
-        pieces = [piece for piece in pieces if axis not in set(piece.density.plates)]
-        owned = [_owned(piece, variable, scope) for piece in mine]
-        if not owned:
-            continue
-        others = {plate for piece in owned for plate in piece.density.plates} - set(variable.plates)
-        for other, plate in summed.values():
-            if plate in others and not set(other.plates) <= set(variable.plates):
-                raise UnsupportedError(_tangled(variable, other))
-        size = math.prod(_length(piece, plate) for plate in others for piece in [_with(owned, plate)])
-        if size * math.prod(scope.sizes[plate.name] for plate in variable.plates) > LARGEST_TABLE:
-            raise UnsupportedError(
-                f"Summing '{variable.name}' out needs a table of more than {LARGEST_TABLE:,} entries, because many "
-                "discrete variables meet in it. Observe some of them."
-            )
-        total = mapped(lambda *tables: sum(tables), *(piece.density for piece in owned), order=variable.plates)
-        rest = to_event(total, axis)
-        density = Placed(jax.nn.logsumexp(rest.value, axis=-1), rest.plates)
-        gathers = {name: g for piece in owned for name, g in piece.gathers.items() if name != variable.name}
-        pieces.append(InstanceDensity(variable.name, density, variable.plates, gathers))
-    return sum((_total(piece, scope) for piece in pieces), jnp.zeros(()))
-
-
-def _with(pieces: list[InstanceDensity], plate: Plate) -> InstanceDensity:
-    return next(piece for piece in pieces if plate in set(piece.density.plates))
-
-
-def _length(piece: InstanceDensity, plate: Plate) -> int:
-    position = [p is plate for p in piece.density.plates].index(True)
-    return piece.density.value.shape[position]
-
-
-def _tangled(variable: Random, other: Random) -> str:
-    return (
-        f"The discrete variables '{variable.name}' and '{other.name}' meet in one factor but live on different plates, "
-        "neither inside the other: their elements cannot be summed out one by one."
-    )
-
-
-def _owned(piece: InstanceDensity, variable: Random, scope: Scope) -> InstanceDensity:
+def _owned(piece: InstanceDensity, variable: Random, scope: Scope) -> Placed:
     """The piece with every instance added to the element of `variable` that it reads."""
-    gather = piece.gathers.get(variable.name)
+    gather, plates, density = piece.read.gathers.get(variable.name), piece.read.plates, piece.density
     if gather is not None:
-        piece = _scattered(piece, variable, gather, scope)
-    density = piece.density
-    for plate in piece.plates:
+        density = _scattered(density, gather, scope)
+        plates = tuple(plate for plate in plates if plate not in set(gather.index.plates))
+    for plate in plates:
         if plate not in set(variable.plates):
             density = _reduced(density, plate, scope)
-    return piece._replace(density=density, plates=variable.plates)
+    return density
 
 
 def _reduced(density: Placed, plate: Plate, scope: Scope) -> Placed:
@@ -168,11 +84,11 @@ def _reduced(density: Placed, plate: Plate, scope: Scope) -> Placed:
     return Placed(jnp.sum(moved.value, axis=-1), moved.plates)
 
 
-def _scattered(piece: InstanceDensity, variable: Random, gather: Gather, scope: Scope) -> InstanceDensity:
+def _scattered(density: Placed, gather: Gather, scope: Scope) -> Placed:
     """Sums instances that read the same element."""
     index = value(gather.index, scope)
     over = gather.index.plates
-    full = mapped(lambda d, i: d + 0.0 * i, piece.density, Placed(jnp.asarray(index.value, float), index.plates))
+    full = mapped(lambda d, i: d + 0.0 * i, density, Placed(jnp.asarray(index.value, float), index.plates))
     for plate in over:
         if plate not in set(full.plates):
             full = mapped(lambda d, i: d, full, Placed(jnp.zeros(scope.sizes[plate.name]), (plate,)))
@@ -184,10 +100,11 @@ def _scattered(piece: InstanceDensity, variable: Random, gather: Gather, scope: 
         jnp.asarray(index.value, jnp.int32), tuple(scope.sizes[plate.name] for plate in over)
     ).ravel()
     sums = jax.ops.segment_sum(array, positions, num_segments=scope.sizes[gather.axis.name])
-    plates = (gather.axis, *(plate for plate in piece.plates if plate not in set(over)))
-    return piece._replace(density=Placed(sums, (gather.axis, *kept)), plates=plates)
+    return Placed(sums, (gather.axis, *kept))
 
 
 def _total(piece: InstanceDensity, scope: Scope) -> Array:
-    repeats = math.prod(scope.sizes[plate.name] for plate in piece.plates if plate not in set(piece.density.plates))
+    repeats = math.prod(
+        scope.sizes[plate.name] for plate in piece.read.plates if plate not in set(piece.density.plates)
+    )
     return repeats * jnp.sum(piece.density.value)

@@ -14,6 +14,7 @@ from ..links.logistic import logistic_site
 from ..links.probit import probit_site
 from ..moments import Boolean, Unit
 from ..roles import TruthTable
+from ..special import log_chance, log_complement
 
 
 def _weighted(weight, log):
@@ -22,7 +23,7 @@ def _weighted(weight, log):
 
 
 def _log_density(out, probability):
-    return _weighted(out, jnp.log(probability)) + _weighted(1.0 - out, jnp.log1p(-probability))
+    return _weighted(out, log_chance(probability)) + _weighted(1.0 - out, log_complement(probability))
 
 
 def _expected_log(out: Boolean, probability: Unit):

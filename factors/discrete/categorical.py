@@ -13,10 +13,11 @@ from ..families.base import mean_of
 from ..links.multinomial_probit import log_choice
 from ..moments import Category, Simplex
 from ..roles import ClassTable
+from ..special import log_chance
 
 
 def _log_density(out, probability):
-    return jnp.log(probability[out])
+    return log_chance(probability[out])
 
 
 def _expected_log(out: Category, probability: Simplex):

@@ -294,6 +294,23 @@ def inverse_digamma(y: Values) -> Values:
     return x
 
 
+def log_chance(probability: Numeric) -> Float[Array, "..."]:
+    """Natural logarithm of a probability (any shape): of zero -inf, with the derivative zero.
+
+    A case that is impossible has no weight in a sum of cases: an infinite derivative would make it no number.
+    """
+    probability = _as_float(probability)
+    possible = probability != 0.0
+    return jnp.where(possible, jnp.log(jnp.where(possible, probability, 1.0)), -jnp.inf)
+
+
+def log_complement(probability: Numeric) -> Float[Array, "..."]:
+    """log(1 - p) of a probability p (any shape): of one -inf, with the derivative zero, as `log_chance`."""
+    probability = _as_float(probability)
+    possible = probability != 1.0
+    return jnp.where(possible, jnp.log1p(-jnp.where(possible, probability, 0.0)), -jnp.inf)
+
+
 def multivariate_lgamma(a: Numeric, d: int) -> Float[Array, "..."]:
     """Log of the multivariate gamma function of dimension d, for a > (d - 1) / 2 (any shape)."""
     return d * (d - 1) / 4.0 * math.log(math.pi) + _sum_of_halves(lgamma, a, d)

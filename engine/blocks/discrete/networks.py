@@ -8,7 +8,7 @@ Z. Source: koller2009pgm.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -56,7 +56,7 @@ def prepare(block: NetworkBlock, scope: Scope, key: Key, apart: bool = False) ->
     """All tables, evaluated once; there is nothing random in it."""
     network = block.network
     tables_of_parts = [_table(part, scope) for part in network.parts]
-    cells = tuple(_cell(network.parts[cell.part], cell, tables_of_parts[cell.part]) for cell in network.cells)
+    cells = tuple(cell_of(network.parts[cell.part], cell, tables_of_parts[cell.part]) for cell in network.cells)
     initial = {
         variable.name: tuple(
             natural.reshape((count(variable, scope.sizes), *natural.shape[len(variable.plates) :]))
@@ -77,7 +77,7 @@ def solve(
     """
     network = block.network
     outside = {variable.name: _logs(variable, cavities[variable.name][0], scope) for variable in network.variables}
-    log_z, marginals = jax.value_and_grad(lambda logs: _log_z(network, prepared, logs, scope))(outside)
+    log_z, marginals = jax.value_and_grad(lambda logs: log_sum_of(network, prepared.cells, logs, scope))(outside)
     beliefs = {}
     for variable in network.variables:
         (cavity,) = cavities[variable.name]
@@ -109,23 +109,24 @@ def _logs(variable: Random | Let, natural: Array, scope: Scope) -> Float[Array, 
 
 def _table(part: FactorTable, scope: Scope) -> Named:
     """The logarithms of a part over its plates and axes, as one array."""
-    grids = {tables.key_of(edge.variable): _grid(edge, scope) for edge in part.edges}
-    if part.chain is None:
+    grids = {tables.key_of(edge.variable): grid(edge, scope) for edge in part.edges}
+    if part.block is not None:
         table = tables.log_density(part.block, scope, grids)
     else:
+        assert part.chain is not None
         table = _chain_table(part, part.chain, scope, grids)
     axes = (*part.plates, *part.axes)
-    return Named(_over(table.value, table.plates, axes), axes)
+    return Named(over(table.value, table.plates, axes), axes)
 
 
-def _grid(edge: TableEdge, scope: Scope) -> Placed:
+def grid(edge: TableEdge, scope: Scope) -> Placed:
     """The values of a variable at all states: those of its element, or of all elements along `edge.whole`."""
     numbers = jnp.arange(edge.axes[0].size)
     values = numbers > 0 if edge.variable.domain.is_boolean else numbers
     if not edge.whole:
         return Placed(values, edge.axes)
     shape = tuple(axis.size for axis in edge.axes)
-    elements = [jnp.broadcast_to(_over(values, (axis,), edge.axes), shape) for axis in edge.axes]
+    elements = [jnp.broadcast_to(over(values, (axis,), edge.axes), shape) for axis in edge.axes]
     sizes = tuple(scope.sizes[plate.name] for plate in edge.whole)
     return Placed(jnp.stack(elements).reshape((*sizes, *shape)), (*edge.whole, *edge.axes))
 
@@ -141,7 +142,7 @@ def _chain_table(part: FactorTable, chain: Apply, scope: Scope, grids: dict[tupl
     return Placed(jnp.where(total == after, 0.0, NEVER), (*element.plates, *part.ends))
 
 
-def _cell(part: FactorTable, cell: Cell, whole: Named) -> jax.Array:
+def cell_of(part: FactorTable, cell: Cell, whole: Named) -> jax.Array:
     """The part's table at one place, over the cell's plates and nodes."""
     table, axes = whole.logs, list(whole.axes)
     for plate, k in cell.place:
@@ -163,13 +164,16 @@ def _cell(part: FactorTable, cell: Cell, whole: Named) -> jax.Array:
 # Elimination ----------------------------------------------------------------------------------------------------------
 
 
-def _log_z(
-    network: Network, prepared: PreparedNetwork, outside: dict[str, jax.Array], scope: Scope
+def log_sum_of(
+    network: Network, cells: Sequence[jax.Array], outside: Mapping[str, Array], scope: Scope
 ) -> Float[Array, ""]:
-    """The steps of the elimination on logarithms."""
+    """log of the sum over all states of the product of the cells: the steps of the elimination on logarithms.
+
+    `outside` is added to the logarithms of the states of each variable: (plates..., states), by name.
+    """
     live: list[Named | None] = [
         Named(array, (*cell.plates, *(node for node in cell.nodes if node is not None)))
-        for array, cell in zip(prepared.cells, network.cells, strict=True)
+        for array, cell in zip(cells, network.cells, strict=True)
     ]
     plates = {variable.name: variable.plates for variable in network.variables}
     live += [Named(_element(outside[node.key], plates[node.key], node), (*node.plates, node)) for node in network.nodes]
@@ -181,19 +185,19 @@ def _log_z(
     return sum((named.logs for named in live if named is not None), jnp.zeros(()))
 
 
-def _element(logs: jax.Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
+def _element(logs: Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
     place = dict(node.place)
-    return logs[tuple(place.get(plate, slice(None)) for plate in plates)]
+    return jnp.asarray(logs)[tuple(place.get(plate, slice(None)) for plate in plates)]
 
 
 def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> Named:
     """The product of some arrays, with a node and plates summed and multiplied out."""
     axes = tuple(dict.fromkeys(axis for _, mine in inputs for axis in mine))
     axes = (*(axis for axis in axes if isinstance(axis, Plate)), *(axis for axis in axes if isinstance(axis, Node)))
-    total = sum((_over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
+    total = sum((over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
     if node is not None:
         where = axes.index(node)
-        total = _log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)
+        total = log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)
     for plate in plates:
         where = axes.index(plate)
         repeats = scope.sizes[plate.name] // total.shape[where]
@@ -203,16 +207,16 @@ def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], 
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _log_sum(logs: jax.Array, axis: int) -> jax.Array:
+def log_sum(logs: jax.Array, axis: int) -> jax.Array:
     """log sum exp of finite numbers: a third of the operations of the general one, and they are most of compiling."""
     top = jnp.max(logs, axis=axis)
     return top + jnp.log(jnp.sum(jnp.exp(logs - jnp.expand_dims(top, axis)), axis=axis))
 
 
-@_log_sum.defjvp
+@log_sum.defjvp
 def _log_sum_jvp(axis: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
     (logs,), (change,) = primals, tangents
-    total = _log_sum(logs, axis)
+    total = log_sum(logs, axis)
     return total, jnp.sum(jnp.exp(logs - jnp.expand_dims(total, axis)) * change, axis=axis)
 
 
@@ -220,7 +224,7 @@ def _shape(array: jax.Array, where: int, size: int) -> tuple[int, ...]:
     return (*array.shape[:where], size, *array.shape[where + 1 :])
 
 
-def _over(array: Array, own: Sequence[Axis], axes: Sequence[Axis]) -> jax.Array:
+def over(array: Array, own: Sequence[Axis], axes: Sequence[Axis]) -> jax.Array:
     """An array with the axes `own` laid out over `axes`, of length one where it has none of that name."""
     kept = [axis for axis in axes if axis in set(own)]
     array = jnp.transpose(array, [own.index(axis) for axis in kept])

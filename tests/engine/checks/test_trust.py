@@ -121,17 +121,27 @@ def test_equal_weights_show_that_beliefs_are_the_posterior():
 
 
 def test_what_cannot_be_checked_says_why():
-    m = cv.Model("two chains")
-    t = m.plate("t")
-    k = m.plate("k", 2)
-    step = m.input("step", cv.simplex(2), plates=k)
-    state = m.chain("state", over=t, first=cv.categorical([0.5, 0.5]), then=lambda last: cv.categorical(step[last]))
-    rate = m.random("rate", cv.beta(1.0, 1.0), plates=k)
-    m.random("y", cv.bernoulli(rate[state]))
-    step = np.array([[0.9, 0.1], [0.2, 0.8]])
-    found = cv.infer(m, {"step": step, "y": [True, False, True]}, accuracy="fast").trust()
+    m = cv.Model("process")
+    n = m.plate("n")
+    x = m.input("x", cv.vector(1), plates=n)
+    f = m.random("f", cv.gaussian_process(x, cv.kernels.squared_exponential(scale=1.0)))
+    m.random("y", cv.gaussian(f, variance=0.1))
+    found = cv.infer(m, {"x": [[0.0], [1.0]], "y": [0.2, 0.5]}, accuracy="fast").trust()
     assert found.level == "unchecked"
-    assert "'state' is a chain or a tree of discrete states" in found.verdict
+    assert "'f' is a Gaussian process" in found.verdict
+
+
+def test_hidden_states_with_known_parameters_are_good():
+    m = cv.Model("hidden Markov")
+    t, k = m.plate("t"), m.plate("k", 2)
+    step, level = m.input("step", cv.simplex(2), plates=k), m.input("level", cv.real, plates=k)
+    state = m.chain("state", over=t, first=cv.categorical([0.5, 0.5]), then=lambda last: cv.categorical(step[last]))
+    m.random("y", cv.gaussian(level[state], variance=0.5))
+    y = np.concatenate([np.random.default_rng(1).normal(mean, 0.7, 15) for mean in (0.0, 2.0, 0.0)])
+    found = cv.infer(m, {"step": [[0.9, 0.1], [0.2, 0.8]], "level": [0.0, 2.0], "y": y}).trust()
+    assert found.level == "good"
+    assert {f.name: f.witness for f in found.findings} == {"state": "enumeration"}
+    assert max(f.shift for f in found.findings) < 1e-9
 
 
 def test_what_is_all_discrete_is_compared_with_the_sum_over_its_states():

@@ -205,7 +205,7 @@ def test_models_without_a_joint_density():
     with pytest.raises(cv.UnsupportedError, match="'s' is a deterministic expression"):
         cv.log_density(m, {"s": 1.0})
     m = cv.Model()
-    n = m.plate("n", 3)
+    n = m.plate("n", 40)
     z = m.random("z", cv.bernoulli(0.5), plates=n)
     i, j = m.input("i", cv.index(n)), m.input("j", cv.index(n))
     m.let("pair", z[i] & z[j])
