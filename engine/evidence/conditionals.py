@@ -27,6 +27,7 @@ from ..run.machine import Machine
 from ..run.progress import Progress, Timing
 from ..run.result import Outputs
 from ..support.compiled import compiled
+from .cost import SWEEPS, sweeps
 
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
@@ -106,11 +107,11 @@ class Conditionals:
     def start(self) -> Start:
         """About where the continuous scalars lie, and on what scale, in unconstrained coordinates.
 
-        A scan spares the plain inference, which would have to be traced; where the rest iterates it might not settle
-        at the points of a scan that are far from all sense, so that locations are taken from the plain beliefs.
+        A scan spares the plain inference, which would have to be traced; where messages are projected it might not
+        settle at the points of a scan that are far from all sense, so that locations are taken from the plain beliefs.
         """
-        scales = all(kind != "real" for kind in self.kinds[self.discrete :])
-        if not self.discrete and (self.machine.direct or scales) and (found := self._scanned()) is not None:
+        settles = sweeps(self.machine.graph) < SWEEPS or all(kind != "real" for kind in self.kinds[self.discrete :])
+        if not self.discrete and settles and (found := self._scanned()) is not None:
             return found
         try:
             plain = self.plain()

@@ -17,18 +17,20 @@ from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Let, Random
 from ...factors.quadrature.tilted import evaluations
+from ..blocks.kinds import KINDS
 from ..program import Program
 from ..values.joint_beliefs import joint_sizes
 from .designs import Design
 
 ONE = 1e-6  # of an inference, beside its factors
-SWEEPS = 10  # of an inference that iterates
+SWEEPS = 10  # of an inference whose messages are projected
+PASSES = 3  # of one whose messages are exact, but not found in one pass
 SITE = 1.8e-6  # of a factor with messages, a sweep
 ENERGY = 4e-7  # of one that is differentiated
-NEAREST = 2.5e-6  # of one whose expectations are sums over nodes, which are differentiated twice
+NEAREST = 8e-7  # of one whose expectations are sums over nodes, which are differentiated twice
 NODE = 6e-8  # of a density at one of the nodes that a site is integrated over
-DENSITY = 5e-8  # of an instance of a factor whose arguments are all given
-CHAINED = 1e-6  # of an element of a chain
+DENSITY = 5e-8  # of an instance of a factor whose message does not change
+CHAINED = 5e-7  # of an element of a chain
 PRODUCT = 9e-9  # of a pair of numbers in a vector that a factor touches
 CUBE = 1e-9  # of three of them, in the algebra of a joint belief
 
@@ -39,12 +41,17 @@ def of_integration(program: Program, binding: Binding, names: tuple[str, ...], d
     nodes = program.model.randoms
     continuous = sum(not nodes[name].domain.is_discrete for name in names)
     states = math.prod(_states(program, binding, name) for name in names if nodes[name].domain.is_discrete)
-    return states * design.inferences(continuous, not iterates(plan)) * seconds(plan, binding.sizes)
+    return states * design.inferences(continuous, sweeps(plan) == 1) * seconds(plan, binding.sizes)
 
 
-def iterates(plan: Plan) -> bool:
-    """Whether an inference takes more than one sweep."""
-    return any(block.projects or isinstance(block, EnergyBlock) or block.parameters for block in _moving(plan))
+def sweeps(plan: Plan) -> int:
+    """How many an inference is expected to take; one where blocks are solved as a whole and share no variable."""
+    moving = _moving(plan)
+    if any(block.projects or isinstance(block, EnergyBlock) or block.parameters for block in moving):
+        return SWEEPS
+    touched = [name for block in moving for name in dict.fromkeys(block.latent)]
+    solved = all(KINDS[type(block)].solve is not None for block in moving)
+    return 1 if solved and len(touched) == len(set(touched)) else PASSES
 
 
 def _moving(plan: Plan) -> list[Block]:
@@ -54,9 +61,10 @@ def _moving(plan: Plan) -> list[Block]:
 def seconds(plan: Plan, sizes: Mapping[str, int]) -> float:
     """The expected cost of one inference."""
     sizes = {**sizes, **joint_sizes(plan)}
-    given = sum(DENSITY * _instances(block, sizes) for block in plan.blocks if not block.latent)
-    moving = sum(_of_block(plan, block, sizes) for block in _moving(plan))
-    return ONE + given + (SWEEPS if iterates(plan) else 1) * moving
+    moving = _moving(plan)
+    fixed = sum(DENSITY * _instances(block, sizes) for block in plan.blocks if block not in moving)
+    joints = sum(CUBE * float(_dimension(joint.variable, sizes)) ** 3 for joint in plan.joints)
+    return ONE + fixed + joints + sweeps(plan) * sum(_of_block(plan, block, sizes) for block in moving)
 
 
 def _instances(block: Block, sizes: Mapping[str, int]) -> int:
