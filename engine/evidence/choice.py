@@ -23,8 +23,9 @@ class Choice(NamedTuple):
 def affordable(program: Program, binding: Binding, effort: float) -> tuple[Choice | None, Choice | None]:
     """What takes at most `effort` seconds, None where nothing does; and the cheapest of all, None where nothing helps.
 
-    Messages of EP that keep moments count as exact. Where a grid over more scalars, given which they are exact as well,
-    costs no more than that, it is preferred; where all that matter are too many, the few that a grid holds.
+    Messages of EP that keep moments count as exact. Where a design no coarser over more scalars, given which they are
+    exact as well, costs no more than that, it is preferred; where all that matter are too many, the few that a grid
+    holds.
     """
     sets = [approximate_scalars(program, binding, most, tolerated=True) for most in (MOST, ON_GRID)]
     tried = [_choices(program, binding, names) for names in dict.fromkeys(sets) if names]
@@ -32,10 +33,11 @@ def affordable(program: Program, binding: Binding, effort: float) -> tuple[Choic
         return None, None
     cheapest = min((choice for choices in tried for choice in choices), key=lambda choice: choice.seconds)
     found = next((choice for choices in tried for choice in choices if choice.seconds <= effort), None)
-    exact = approximate_scalars(program, binding, MOST if found is None else ON_GRID, tolerated=False)
+    exact = approximate_scalars(program, binding, MOST, tolerated=False)
     if exact and exact not in sets:
-        limit = cheapest.seconds if found is None else found.seconds
-        better = next((choice for choice in _choices(program, binding, exact) if choice.seconds <= limit), None)
+        than = cheapest if found is None else found
+        finer = [choice for choice in _choices(program, binding, exact) if choice.seconds <= than.seconds]
+        better = next((choice for choice in finer if found is None or choice.design.rank <= found.design.rank), None)
         if better is not None:
             cheapest = min(cheapest, better, key=lambda choice: choice.seconds)
             found = better if better.seconds <= effort else found

@@ -34,7 +34,7 @@ from .cost import SWEEPS, sweeps
 CHUNKS = {True: {1: 32, 2: 128}, False: {1: 8, 2: 16}}
 LARGEST_CHUNK = {True: 256, False: 32}
 CALLS = 20  # of that size, for one answer
-LOOKED_AT = {True: {1: 32, 2: 128}, False: {1: 16, 2: 32}}  # points of a scan, in the same two cases
+LOOKED_AT = {True: {1: 32, 2: 128}, False: {1: 8, 2: 32}}  # points of a scan, in the same two cases
 MOST_LOOKED_AT = {True: 256, False: 64}
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again

@@ -23,7 +23,7 @@ from ..values.joint_beliefs import joint_sizes
 from .designs import Design
 
 ONE = 1e-6  # of an inference, beside its factors
-SWEEPS = 10  # of an inference whose messages are projected
+SWEEPS = 8  # of an inference whose messages are projected
 PASSES = 3  # of one whose messages are exact, but not found in one pass
 SITE = 1.8e-6  # of a factor with messages, a sweep
 ENERGY = 4e-7  # of one that is differentiated

@@ -34,6 +34,11 @@ class Design(Protocol):
     def title(self) -> str: ...
 
     @property
+    def rank(self) -> int:
+        """How coarse it is: lower is more accurate."""
+        ...
+
+    @property
     def negligible(self) -> float:
         """The probability of points that are left out of a mixture, together."""
         ...
@@ -58,6 +63,10 @@ class OnGrid:
         return "a coarse grid" if self.accuracy.coarse else "a grid"
 
     @property
+    def rank(self) -> int:
+        return int(self.accuracy.coarse)
+
+    @property
     def negligible(self) -> float:
         return self.accuracy.negligible
 
@@ -72,7 +81,7 @@ class OnGrid:
 _ON_GRID = {
     (True, False): {0: 1, 1: 200, 2: 1500, 3: 10_000},
     (False, False): {0: 1, 1: 100, 2: 700, 3: 4500},
-    (True, True): {0: 1, 1: 60, 2: 180, 3: 450},
+    (True, True): {0: 1, 1: 36, 2: 150, 3: 400},
 }
 
 
@@ -85,6 +94,10 @@ class Weighted:
     @property
     def title(self) -> str:
         return f"{self.number} weighted points" if self.number else "a central composite design"
+
+    @property
+    def rank(self) -> int:
+        return 1 if self.number else 2
 
     @property
     def negligible(self) -> float:

@@ -41,7 +41,7 @@ class Accuracy(NamedTuple):
 
 BEST = Accuracy(1e-7, (38.0, 26.0, 16.0), 1e-13)
 GOOD = Accuracy(1e-2, (20.0, 14.0, 9.0), 1e-8)
-COARSE = Accuracy(1e-2, (12.0, 7.0, 5.0), 1e-6, coarse=True)
+COARSE = Accuracy(1e-2, (9.0, 7.0, 5.0), 1e-6, coarse=True)
 
 _LARGEST = 60_000
 
@@ -109,10 +109,11 @@ def explore(
     else:
         axes = straight(_mass(log_density, *highest) if d > 1 else highest)
     known: dict[Place, float] = {}
+    along = 1 if accuracy.coarse else ALONG[d]
     first = FIRST[d] if first is None else first
     while step > 0.01:
         seeds = [] if accuracy.coarse else [_place(axes, other, step) for other in others]
-        if not _flood(log_density, axes, step, cutoff, known, [*_box(d, first), *seeds]):
+        if not _flood(log_density, axes, step, cutoff, known, [*_box(d, first), *seeds], along):
             return best
         finer, coarser = _grid(known, axes, step), _grid(_every_second(known), axes, 2.0 * step)
         best = finer._replace(error=finer.distance(coarser) ** 2)
@@ -161,6 +162,7 @@ def _flood(
     cutoff: float,
     known: dict[Place, float],
     seeds: Sequence[Place],
+    along: int,
 ) -> bool:
     """Adds to `known` the log densities of the cells around `seeds`; false where there are too many, or none."""
     front = [place for place in dict.fromkeys(seeds) if place not in known]
@@ -172,7 +174,7 @@ def _flood(
         top = max(known.values())
         alive = [place for place, value in known.items() if value > top - cutoff and place not in looked]
         looked.update(alive)
-        front = list(dict.fromkeys(n for place in alive for n in _neighbours(place) if n not in known))
+        front = list(dict.fromkeys(n for place in alive for n in _neighbours(place, along) if n not in known))
     return not front and bool(np.isfinite(max(known.values())))
 
 
@@ -187,9 +189,9 @@ def _every_second(known: dict[Place, float]) -> dict[Place, float]:
     return {tuple(k // 2 for k in place): value for place, value in known.items() if not any(k % 2 for k in place)}
 
 
-def _neighbours(place: Place) -> list[Place]:
+def _neighbours(place: Place, along: int) -> list[Place]:
     """The next cells along each axis; several of them on a line, where they spare calls."""
-    reach = range(1, ALONG[len(place)] + 1)
+    reach = range(1, along + 1)
     return [
         (*place[:i], place[i] + way * k, *place[i + 1 :]) for i in range(len(place)) for k in reach for way in (1, -1)
     ]
