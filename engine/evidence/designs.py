@@ -119,7 +119,7 @@ def affordable(d: int) -> Iterator[Design]:
         yield OnGrid(GOOD)
         yield OnGrid(COARSE)
     else:
-        yield from map(Weighted, SPREADS)
+        yield from (Weighted(number) for number in SPREADS if number > len(rules.composite(d).points))
     if d > 1:
         yield Weighted(0)
 

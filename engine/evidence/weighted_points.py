@@ -67,7 +67,7 @@ def _found(points: Float[np.ndarray, "K d"], ratios: Float[np.ndarray, " K"], ru
         return Found(points, ratios, 0.0)
     relative = np.exp(ratios - ratios.max())
     counting = (rule.weights @ relative) ** 2 / (rule.weights @ relative**2)
-    return Found(points, ratios + np.log(rule.weights), float(counting))
+    return Found(points, ratios + np.log(rule.weights), min(1.0, float(counting)))
 
 
 def _as_grid(found: Found) -> Grid:
