@@ -93,7 +93,7 @@ class Weighted:
 
     @property
     def title(self) -> str:
-        return f"{self.number} weighted points" if self.number else "a central composite design"
+        return "a weighted design" if self.number else "a central composite design"
 
     @property
     def rank(self) -> int:

@@ -20,7 +20,7 @@ from .rules import Rule
 LEAST = 0.25  # of the points that count: with less, the density is not like a normal in any coordinates that are tried
 ENOUGH = 0.8  # with more, nothing is moved
 ROUNDS = 3
-SMOOTH = 0.9  # bandwidth, in sds, of a rule with one point (silverman1986density)
+SMOOTH = 0.9  # bandwidth, in sds, of a rule with one point: it falls with the fifth root of their number
 
 
 class Found(NamedTuple):

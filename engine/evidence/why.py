@@ -26,13 +26,13 @@ def integration_in_words(
     removed = dict.fromkeys(
         reason for answer in answers(program.plan_given((), binding)) for reason in answer.reasons if reason not in left
     )
-    many = "" if points is None else f", {points} points"
+    many = "" if points is None else f" of {points} points"
     why = f"; in a single inference {'; '.join(removed)}" if removed else ""
     return "\n".join(
         [
             f"integrated over {title}{many}: {', '.join(names)}{why}",
             f"    at every point {_are(names)} data, and all lines above hold there"
-            + (": the mixture of exact answers is as exact as the sum over points" if exact else ""),
+            + (f": the mixture of exact answers is as exact as the {title.removeprefix('a ')}" if exact else ""),
             f"    expected to take {choice.seconds:.2g} s of computing: accuracy='default' "
             "integrates what takes no more than effort= (1 unless asked for), accuracy='fast' is the single inference",
         ]
