@@ -57,13 +57,13 @@ def infer(
     integrates up to twelve scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a
     grid or, from four on, a design (the posterior is then a mixture), where that is expected to take at most `effort`
     seconds (counted from the plan, never timed) and no method was asked for. "best" does so at any price and with more
-    points, also where a method was asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of
-    small treewidth. `integrate` names such scalars, at most twelve of them continuous; "auto" takes the fewest that
-    leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a
-    small problem comes at once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is
-    expected to take it less time than compiling, until all calls together have taken as long (it counts, and looks at
-    no clock). What was compiled is kept for calls with the same shapes, for the same model declared again, and for the
-    next process (see `cv.cache`).
+    points, also where a method was asked for, and treats jointly linear-Gaussian parts of up to some thousand
+    dimensions and discrete parts of small treewidth. `integrate` names such scalars, at most twelve of them continuous;
+    "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so
+    that the first answer of a small problem comes at once; "compile" makes machine code, which is many times as fast;
+    "auto" has NumPy run what is expected to take it less time than compiling, until all calls together have taken as
+    long (it counts, and looks at no clock). What was compiled is kept for calls with the same shapes, for the same
+    model declared again, and for the next process (see `cv.cache`).
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
