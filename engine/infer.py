@@ -54,16 +54,16 @@ def infer(
     of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves the
     evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
     `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
-    integrates up to three scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a
-    grid (the posterior is then a mixture), where that is expected to take at most `effort` seconds (counted from the
-    plan, never timed) and no method was asked for. "best" does so at any price and on a finer grid, also where a method
-    was asked for, and treats jointly linear-Gaussian parts of up to some thousand dimensions and discrete parts of
-    small treewidth. `integrate` names such scalars, at most three of them continuous; "auto" takes the fewest that
-    leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a
-    small problem comes at once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is
-    expected to take it less time than compiling, until all calls together have taken as long (it counts, and looks at
-    no clock). What was compiled is kept for calls with the same shapes, for the same model declared again, and for the
-    next process (see `cv.cache`).
+    integrates up to twelve scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a
+    grid or, from four on, a design (the posterior is then a mixture), where that is expected to take at most `effort`
+    seconds (counted from the plan, never timed) and no method was asked for. "best" does so at any price and with more
+    points, also where a method was asked for, and treats jointly linear-Gaussian parts of up to some thousand
+    dimensions and discrete parts of small treewidth. `integrate` names such scalars, at most twelve of them continuous;
+    "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so
+    that the first answer of a small problem comes at once; "compile" makes machine code, which is many times as fast;
+    "auto" has NumPy run what is expected to take it less time than compiling, until all calls together have taken as
+    long (it counts, and looks at no clock). What was compiled is kept for calls with the same shapes, for the same
+    model declared again, and for the next process (see `cv.cache`).
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.

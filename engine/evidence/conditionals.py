@@ -27,12 +27,15 @@ from ..run.machine import Machine
 from ..run.progress import Progress, Timing
 from ..run.result import Outputs
 from ..support.compiled import compiled
+from .cost import SWEEPS, sweeps
 
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
-CHUNKS = {True: {1: 32, 2: 128, 3: 256}, False: {1: 8, 2: 32, 3: 64}}
+CHUNKS = {True: {1: 32, 2: 128}, False: {1: 8, 2: 16}}
+LARGEST_CHUNK = {True: 256, False: 32}
 CALLS = 20  # of that size, for one answer
-LOOKED_AT = {True: {1: 32, 2: 128, 3: 256}, False: {1: 16, 2: 32, 3: 64}}  # points of a scan, in the same two cases
+LOOKED_AT = {True: {1: 32, 2: 128}, False: {1: 8, 2: 32}}  # points of a scan, in the same two cases
+MOST_LOOKED_AT = {True: 256, False: 64}
 MOST_STATES = 256  # joint states of discrete scalars
 HELD = 2**28  # bytes of inferences that are kept while a grid is explored; what is wanted after that is made again
 NOTHING = 25.0  # nats below the peak: the mass there does not count
@@ -104,11 +107,11 @@ class Conditionals:
     def start(self) -> Start:
         """About where the continuous scalars lie, and on what scale, in unconstrained coordinates.
 
-        A scan spares the plain inference, which would have to be traced; where the rest iterates it might not settle
-        at the points of a scan that are far from all sense, so that locations are taken from the plain beliefs.
+        A scan spares the plain inference, which would have to be traced; where messages are projected it might not
+        settle at the points of a scan that are far from all sense, so that locations are taken from the plain beliefs.
         """
-        scales = all(kind != "real" for kind in self.kinds[self.discrete :])
-        if not self.discrete and (self.machine.direct or scales) and (found := self._scanned()) is not None:
+        settles = sweeps(self.machine.graph) < SWEEPS or all(kind != "real" for kind in self.kinds[self.discrete :])
+        if not self.discrete and settles and (found := self._scanned()) is not None:
             return found
         try:
             plain = self.plain()
@@ -131,8 +134,9 @@ class Conditionals:
     def _scanned(self) -> Start | None:
         """The best of some points that fill a cube, apart from each other; locations are looked at on all scales."""
         d = self.continuous
-        turns = np.arange(LOOKED_AT[self.machine.direct][d])[:, None] * _ratios(d)
-        cube = SCANNED[self.machine.direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
+        direct = self.machine.direct
+        turns = np.arange(LOOKED_AT[direct].get(d, MOST_LOOKED_AT[direct]))[:, None] * _ratios(d)
+        cube = SCANNED[direct] * (2.0 * ((turns + 0.5) % 1.0) - 1.0)
         real = np.array([kind == "real" for kind in self.kinds[self.discrete :]])
         points = np.where(real, np.sinh(cube), cube)
         scales = SPREAD * np.where(real, np.cosh(cube), 1.0)
@@ -170,7 +174,8 @@ class Conditionals:
 
     def _chunks(self, points: Points) -> Iterator[tuple[Points, Outputs, Float[np.ndarray, " chunk"]]]:
         """Points, what inference finds there, and the log slopes of the scalars, both padded to the chunk's size."""
-        size = CHUNKS[self.machine.direct][self.continuous] if self.continuous else len(points)
+        chunks = CHUNKS[self.machine.direct]
+        size = chunks.get(self.continuous, LARGEST_CHUNK[self.machine.direct]) if self.continuous else len(points)
         for at in range(0, len(points), size):
             chunk = points[at : at + size]
             padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])

@@ -1,4 +1,4 @@
-"""Integrating a few scalar parameters over a grid, with the rest of the model inferred at every point.
+"""Integrating a few scalar parameters over a grid or another design, the rest of the model inferred at every point.
 
 Under VMP a scale parameter is independent of what it scales, which makes both too certain where data are few. Given
 the parameter, the rest is often exact; so the posterior is a mixture of conditional posteriors, weighted by their
@@ -26,20 +26,19 @@ from ..posterior import Posterior
 from ..program import Program
 from ..support.asked_arguments import list_of_names
 from .at_points import Mixture
+from .choice import Choice, affordable, at_any_price
 from .conditionals import Conditionals
-from .cost import affordable
-from .grid import BEST, GOOD, STEPS, Accuracy, Grid, explore, together
+from .designs import MOST, Design
+from .grid import Grid, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
 from .integrated import Integrated
 from .why import integration_in_words, no_grid, too_costly
-
-MOST = max(STEPS)  # continuous scalars
 
 Plain = Callable[[], Posterior]
 
 
 def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
-    """The posterior with the scalar variables named in `over` integrated over a grid.
+    """The posterior with the scalar variables named in `over` integrated over the finest design that holds them.
 
     `program` is that of the plain inference, which gives the starting point; "auto" takes the fewest scalars that leave
     the rest exact (see `approximate_scalars`). Raises ModelError for names that are not unobserved scalars or too many
@@ -48,11 +47,11 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
     if not isinstance(over, str):
         over = list_of_names(over, "integrate=")
     binding = program.bind(data)
-    names = _chosen(program, binding, over)
-    found = _explored(program, data, binding, names, seed, BEST, _once(program, data, seed))
+    choice = at_any_price(program, binding, _chosen(program, binding, over))
+    found = _explored(program, data, binding, choice, seed, _once(program, data, seed))
     if found is None:
         raise UnsupportedError(
-            f"The evidence as a function of {', '.join(names)} has no single peak that a grid of a few thousand points "
+            f"The evidence as a function of {', '.join(choice.names)} has no single peak that {choice.design.title} "
             "can hold. Integrate fewer parameters, or use the plain posterior (leave out integrate=)."
         )
     return found
@@ -64,32 +63,36 @@ def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | In
     names = approximate_scalars(program, binding, MOST, tolerated=False)
     if not names:
         return plain()
-    found = _explored(program, data, binding, names, seed, BEST, plain)
-    return _remarked(program, plain(), no_grid(names)) if found is None else found
+    choice = at_any_price(program, binding, names)
+    found = _explored(program, data, binding, choice, seed, plain)
+    return _remarked(program, plain(), no_grid(choice)) if found is None else found
 
 
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
-    """The same where it is expected to take at most `effort` seconds of computing, on a coarser grid."""
+    """The same where it is expected to take at most `effort` seconds of computing, over the finest design for that."""
     plain, binding = _once(program, data, seed), program.bind(data)
-    names = approximate_scalars(program, binding, MOST, tolerated=True)
-    if not names:
-        return plain()
-    if not affordable(program, binding, names, effort):
-        return _remarked(program, plain(), too_costly(program, binding, names, effort)) if effort else plain()
-    found = _explored(program, data, binding, names, seed, GOOD, plain)
-    return _remarked(program, plain(), no_grid(names)) if found is None else found
+    choice, cheapest = affordable(program, binding, effort)
+    if choice is None:
+        remark = None if cheapest is None or not effort else too_costly(cheapest, effort)
+        return plain() if remark is None else _remarked(program, plain(), remark)
+    found = _explored(program, data, binding, choice, seed, plain)
+    return _remarked(program, plain(), no_grid(choice)) if found is None else found
 
 
 def explained(program: Program, binding: Binding, effort: float) -> str:
     """The plan in words, with what would be integrated where `effort` may be spent on that."""
     plain, best = program.plan_given((), binding), program.options.accuracy == "best"
-    names = approximate_scalars(program, binding, MOST, tolerated=not best) if best or effort else ()
-    if not names:
+    if best:
+        names = approximate_scalars(program, binding, MOST, tolerated=False)
+        choice = cheapest = at_any_price(program, binding, names) if names else None
+    else:
+        choice, cheapest = affordable(program, binding, effort) if effort else (None, None)
+    if cheapest is None:
         return explain_plan(plain)
-    if not best and not affordable(program, binding, names, effort):
-        return explain_plan(plain) + "\n" + too_costly(program, binding, names, effort)
-    given = program.plan_given(names, binding)
-    return explain_plan(given) + "\n" + integration_in_words(program, binding, names, given)
+    if choice is None:
+        return explain_plan(plain) + "\n" + too_costly(cheapest, effort)
+    given = program.plan_given(choice.names, binding)
+    return explain_plan(given) + "\n" + integration_in_words(program, binding, choice, given)
 
 
 def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:
@@ -107,53 +110,53 @@ def _explored(
     program: Program,
     data: Mapping[str, Any],
     binding: Binding,
-    names: Sequence[str],
+    choice: Choice,
     seed: int,
-    accuracy: Accuracy,
     plain: Plain,
 ) -> Integrated | None:
-    conditionals = Conditionals(program, data, binding, names, seed, plain)
+    conditionals = Conditionals(program, data, binding, choice.names, seed, plain)
     with conditionals.watcher:
-        return _on_grid(conditionals, accuracy)
+        return _over(conditionals, choice)
 
 
-def _on_grid(conditionals: Conditionals, accuracy: Accuracy) -> Integrated | None:
-    """The mixture over all states of the discrete scalars and a grid of the others; None where no grid holds them."""
+def _over(conditionals: Conditionals, choice: Choice) -> Integrated | None:
+    """The mixture over all states of the discrete scalars and a design of the others; None where it holds nothing."""
     states = conditionals.states()
     if states is None:
         return None
     if not conditionals.continuous:
         grid = Grid(states, conditionals(states), 0.0, np.zeros(conditionals.discrete), 0.0)
     else:
-        found = [_given_state(conditionals, state, accuracy) for state in states]
+        found = [_given_state(conditionals, state, choice.design) for state in states]
         known = [grid for grid in found if grid is not None]
         if len(known) < len(found):
             return None
         grid = together(known)
     if conditionals.saturated(grid.points, grid.log_density):
         return None
-    return _mixture(conditionals, grid, accuracy)
+    return _mixture(conditionals, grid, choice)
 
 
-def _given_state(conditionals: Conditionals, state: Float[np.ndarray, " k"], accuracy: Accuracy) -> Grid | None:
-    """The grid of the continuous scalars in one state of the discrete ones, with these as first coordinates."""
+def _given_state(conditionals: Conditionals, state: Float[np.ndarray, " k"], design: Design) -> Grid | None:
+    """The points of the continuous scalars in one state of the discrete ones, with these as first coordinates."""
 
     def whole(points: np.ndarray) -> np.ndarray:
         return np.concatenate([np.broadcast_to(state, (len(points), len(state))), points], axis=1)
 
     # Where the rest iterates, points that are far from all sense might not settle: the grid grows from the peak alone.
     first = None if conditionals.machine.direct else 4 - conditionals.continuous
-    grid = explore(lambda points: conditionals(whole(points)), *conditionals.start, accuracy, first)
+    grid = design.found(lambda points: conditionals(whole(points)), *conditionals.start, first)
     if grid is None:
         return None
     return grid._replace(points=whole(grid.points), widths=np.concatenate([np.zeros(len(state)), grid.widths]))
 
 
-def _mixture(conditionals: Conditionals, grid: Grid, accuracy: Accuracy) -> Integrated:
-    """The posterior as the mixture over the grid."""
+def _mixture(conditionals: Conditionals, grid: Grid, choice: Choice) -> Integrated:
+    """The posterior as the mixture over the points."""
     weights = np.exp(grid.log_density - grid.log_density.max())
     order = np.argsort(weights)
-    negligible = np.cumsum(weights[order]) <= (accuracy.negligible * weights.sum() if conditionals.continuous else 0.0)
+    least = choice.design.negligible * weights.sum() if conditionals.continuous else 0.0
+    negligible = np.cumsum(weights[order]) <= least
     kept = np.sort(order[~negligible])
     weights, points = weights[kept] / weights[kept].sum(), grid.points[kept]
     values = conditionals.values(points)
@@ -163,7 +166,7 @@ def _mixture(conditionals: Conditionals, grid: Grid, accuracy: Accuracy) -> Inte
         for k, (name, kind, column, width) in enumerate(columns)
     }
     mixture = Mixture(values, conditionals.at(points), families, weights, grid.error, grid.log_total())
-    return Integrated(conditionals, mixture)
+    return Integrated(conditionals, mixture, choice)
 
 
 def _states(column: Float[np.ndarray, " K"], weights: Float[np.ndarray, " K"], kind: str) -> Family:

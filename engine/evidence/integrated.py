@@ -24,6 +24,7 @@ from ..run.progress import Timing
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from .at_points import AtPoints, Mixture, Runs
+from .choice import Choice, at_any_price
 from .conditionals import Conditionals
 from .why import integration_in_words
 
@@ -41,10 +42,10 @@ class Integrated(AnyPosterior):
     with its expected statistics. `plain` is the posterior without the integration.
     """
 
-    def __init__(self, conditionals: Conditionals, mixture: Mixture) -> None:
+    def __init__(self, conditionals: Conditionals, mixture: Mixture, choice: Choice | None = None) -> None:
         whole = conditionals.whole
         super().__init__(whole.request, conditionals.machine, conditionals.plain_arrays, conditionals.plain_binding)
-        self._of, self.mixture = conditionals, mixture
+        self._of, self.mixture, self._choice = conditionals, mixture, choice
         self.weights, self.error, self._grid = mixture.weights, mixture.error, mixture.families
         self._mixtures: dict[str, GridMixture] = {}
 
@@ -184,7 +185,8 @@ class Integrated(AnyPosterior):
     def explain(self) -> str:
         """What the compiler chose at a point of the grid, what was integrated and why, and how that went."""
         of = self._of
-        words = integration_in_words(of.whole, of.plain_binding, of.names, self.graph, len(self.weights))
+        choice = self._choice or at_any_price(of.whole, of.plain_binding, of.names)  # of a file the design is forgotten
+        words = integration_in_words(of.whole, of.plain_binding, choice, self.graph, len(self.weights))
         plan = explain_plan(self.graph, self.evidence, self.floored)
         return "\n".join([plan, words, self.diagnosis, str(self.timing)])
 

@@ -8,17 +8,18 @@ from ...compiler.answers import answers
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ..program import Program
-from .cost import of_integration
+from .choice import Choice
 
 
 def integration_in_words(
-    program: Program, binding: Binding, names: tuple[str, ...], given: Plan, points: int | None = None
+    program: Program, binding: Binding, choice: Choice, given: Plan, points: int | None = None
 ) -> str:
     """The lines of an explanation: which scalars are integrated, over how many points where that is known, and why.
 
     `program` is that of the single inference, of the data in `binding`; `given` is the plan at a point, where the
-    scalars called `names` are data.
+    scalars of the `choice` are data.
     """
+    names, title = choice.names, choice.design.title
     at_point = answers(given)
     left = {reason for answer in at_point for reason in answer.reasons}
     exact = not left and not any(answer.moments for answer in at_point)
@@ -29,18 +30,18 @@ def integration_in_words(
     why = f"; in a single inference {'; '.join(removed)}" if removed else ""
     return "\n".join(
         [
-            f"integrated over a grid{many}: {', '.join(names)}{why}",
+            f"integrated over {title}{many}: {', '.join(names)}{why}",
             f"    at every point {_are(names)} data, and all lines above hold there"
-            + (": the mixture of exact answers is as exact as the grid" if exact else ""),
-            f"    expected to take {of_integration(program, binding, names):.2g} s of computing: accuracy='default' "
+            + (f": the mixture of exact answers is as exact as the {title.removeprefix('a ')}" if exact else ""),
+            f"    expected to take {choice.seconds:.2g} s of computing: accuracy='default' "
             "integrates what takes no more than effort= (1 unless asked for), accuracy='fast' is the single inference",
         ]
     )
 
 
-def too_costly(program: Program, binding: Binding, names: tuple[str, ...], effort: float) -> str:
-    """What is said of a single inference where an integration is expected to cost more than it may."""
-    cost = of_integration(program, binding, names)
+def too_costly(choice: Choice, effort: float) -> str:
+    """What is said of a single inference where the cheapest integration is expected to cost more than it may."""
+    names, cost = choice.names, choice.seconds
     unit = 10.0 ** (math.floor(math.log10(cost)) - 1)
     enough = math.ceil(cost / unit) * unit
     return (
@@ -49,11 +50,11 @@ def too_costly(program: Program, binding: Binding, names: tuple[str, ...], effor
     )
 
 
-def no_grid(names: tuple[str, ...]) -> str:
-    """What is said of a single inference where no grid holds the scalars."""
+def no_grid(choice: Choice) -> str:
+    """What is said of a single inference where the design does not hold the scalars."""
     return (
-        f"{', '.join(names)} would be integrated, but no grid can hold the evidence as a function of that: it has no "
-        "single peak, or too wide a one."
+        f"{', '.join(choice.names)} would be integrated, but {choice.design.title} cannot hold the evidence as a "
+        "function of that: it has no single peak, or too wide a one."
     )
 
 

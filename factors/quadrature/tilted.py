@@ -184,6 +184,14 @@ def nodes(height: Callable[[Array], Array], of: Line, rule: Rule) -> tuple[Array
 SINGLE, PAIR = Rule(5, 200), Rule(3, 60)
 
 
+def evaluations(arguments: int) -> int:
+    """How often `tilted` evaluates a factor of so many arguments, for one instance."""
+    first = len(_OFFSETS)
+    if arguments == 1:
+        return (SINGLE.stages + 1) * first + SINGLE.number
+    return ((PAIR.stages + 1) * first + PAIR.number) ** arguments
+
+
 class Tilted(NamedTuple):
     """The tilted distribution as weighted nodes.
 

@@ -129,7 +129,7 @@ def test_two_parameters_in_different_domains():
 
 @pytest.mark.parametrize(
     ("over", "message"),
-    [(["noise"], "'noise'"), (["x"], "'x'"), (["level", "slope", "precision", "level"], "one to 3")],
+    [(["noise"], "'noise'"), (["x"], "'x'"), (["level", "slope", "precision"] * 5, "one to 12")],
 )
 def test_names_that_cannot_be_integrated(over, message):
     m, data = regression()
