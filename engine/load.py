@@ -25,6 +25,7 @@ from ..factors.domains import Domain
 from ..factors.errors import DataError
 from ..factors.families import BY_NAME, Family, Point
 from .answers.next_prior import Beliefs
+from .answers.verdict import LEVELS, Verdict
 from .data.missing_and_sparse import Arrays, arrays_of
 from .data.rules_of_arguments import bind_checked
 from .distributions.cases import Cases, Projected
@@ -185,8 +186,11 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
             _check_model(reader.meta, model, where)
             integration = reader.meta.get("integration")
             if integration is None:
-                return _posterior(reader, model, where)
-            return _integrated(reader, model, where, integration)
+                found = _posterior(reader, model, where)
+            else:
+                found = _integrated(reader, model, where, integration)
+            found.tell(_verdict(reader.meta))
+            return found
     except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
         raise
     except Foreign:
@@ -242,12 +246,23 @@ def _saved(reader: _Reader) -> Saved:
         carried=_read_beliefs(reader),
         baseline=priors,
         timing=_timing(meta),
+        told=_verdict(meta),
     )
 
 
 def _timing(meta: Description) -> Timing | None:
     found = meta.get("timing")
     return None if found is None else Timing(bool(found[0]), *found[1:])
+
+
+def _verdict(meta: Description) -> Verdict | None:
+    """That of the file, whose level must be one that there is; files of earlier versions have none."""
+    found = meta.get("verdict")
+    if found is None:
+        return None
+    if found["level"] not in LEVELS:
+        raise ValueError(f"its verdict is {found['level']!r}")
+    return Verdict(found["level"], found["reason"])
 
 
 def _program(reader: _Reader, model: Model) -> Program:

@@ -258,7 +258,8 @@ class Integrated(AnyPosterior):
 
         found = self.mixture
         own = Integration(self.seed, found.values, found.weights, found.error, found.families)
-        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own))
+        known = self._known()
+        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own, verdict=known))
 
     # what later data start from ---------------------------------------------------------------------------------------
 

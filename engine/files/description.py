@@ -112,6 +112,13 @@ class IntegrationEntry(TypedDict):
     families: dict[str, FamilyEntry]
 
 
+class VerdictEntry(TypedDict):
+    """The fields of a `Verdict`."""
+
+    level: str
+    reason: str
+
+
 class Description(TypedDict):
     """All of it; `baseline` is the reason where the carried variables have no priors of their own."""
 
@@ -143,4 +150,5 @@ class Description(TypedDict):
     explanation: str
     timing: NotRequired[list[float] | None]  # as `Timing`; files of earlier versions have none
     remark: NotRequired[str]  # of `Result`
+    verdict: NotRequired[VerdictEntry | None]  # None where it was not asked for
     integration: NotRequired[IntegrationEntry | None]

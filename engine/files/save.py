@@ -31,6 +31,7 @@ from ...factors.families import Family
 from ..answers.inferred import Inferred
 from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
+from ..answers.verdict import Verdict
 from ..options import Asked, Request
 from ..run.result import Outputs
 from .archive import write_archive
@@ -110,7 +111,7 @@ class Contents:
     """What a file holds that is not read of every posterior alike.
 
     `outputs` are those of the run, stacked where there is an `integration`; `carried` is what later data start from,
-    and `baseline` gives its priors or raises UnsupportedError.
+    and `baseline` gives its priors or raises UnsupportedError. `verdict` is None where none was asked for.
     """
 
     outputs: Outputs
@@ -118,16 +119,17 @@ class Contents:
     baseline: Callable[[], Mapping[Part, Naturals]]
     remark: str = ""
     integration: Integration | None = None
+    verdict: Verdict | None = None
 
 
-def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
-    """Writes `posterior` to the file `path`, which is replaced as a whole or not at all. See `load`."""
+def save(posterior: Outcome, path: str | os.PathLike[str], verdict: Verdict | None = None) -> None:
+    """Writes `posterior` and its `verdict` to the file `path`, replaced as a whole or not at all. See `load`."""
     result, beliefs = posterior.result, carried(posterior)
 
     def priors() -> Mapping[Part, Naturals]:
         return baseline(posterior.machine, posterior.arrays, beliefs)
 
-    write(posterior, path, Contents(result.outputs, beliefs, priors, result.remark))
+    write(posterior, path, Contents(result.outputs, beliefs, priors, result.remark, verdict=verdict))
 
 
 def write(posterior: Inferred, path: str | os.PathLike[str], contents: Contents) -> None:
@@ -192,6 +194,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
         "remark": contents.remark,
+        "verdict": None if contents.verdict is None else dataclasses.asdict(contents.verdict),
         "integration": None if integration is None else _integration(integration, writer),
     }
 
