@@ -35,6 +35,7 @@ from .sum_out import InstanceDensity, eliminate, gathers_of, states, states_plat
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
+TERMS = 200  # draws at once that the terms of a variable are taken at
 
 
 def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None) -> LogDensity:
@@ -192,6 +193,30 @@ class LogDensity:
             variable, plate = self._states[name]
             pieces.append(InstanceDensity(name, Placed(tilt, (*variable.plates, plate)), variable.plates, {name: None}))
         return eliminate(pieces, self._states, scope)
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The random variables that the data give."""
+        return frozenset(self._data) & frozenset(self.model.randoms)
+
+    def reads_summed(self, name: str) -> bool:
+        """Whether the term of a variable depends on one that was summed out."""
+        return bool(self._gathers[name])
+
+    def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """log p(element | others) of every element of an observed variable, at each of many `values`: a first axis."""
+        node = self.model.randoms[name]
+
+        def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
+            def one(at: Mapping[str, Array]) -> Array:
+                scope = Scope(self._sizes, {**data, **at}, {})
+                return spread(term_density(node.term, node, scope), node.plates, self._sizes)
+
+            return jax.lax.map(one, values, batch_size=TERMS)
+
+        with jax.enable_x64(True):
+            call = self.function("terms", (name,), terms_at_draws)
+            return np.asarray(call(jax.tree.map(np.asarray, dict(values)), self._data))
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         """The probabilities of the states of each variable summed out, given the others and the data.

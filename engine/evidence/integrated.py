@@ -30,6 +30,7 @@ from .why import integration_in_words
 if TYPE_CHECKING:
     from ..checks.loo import LeaveOneOut
     from ..checks.trust import Trust
+    from ..files.save import Contents
 
 
 class Integrated(AnyPosterior):
@@ -254,12 +255,18 @@ class Integrated(AnyPosterior):
 
         The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
         """
-        from ..files.save import Contents, Integration, write
+        from ..files.save import write
+
+        write(self, path, self.contents())
+
+    def contents(self) -> Contents:
+        """What its file holds."""
+        from ..files.save import Contents, Integration
 
         found = self.mixture
         own = Integration(self.seed, found.values, found.weights, found.error, found.families)
         known = self._known()
-        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own, verdict=known))
+        return Contents(found.outputs, self.carried, lambda: self.baseline, integration=own, verdict=known)
 
     # what later data start from ---------------------------------------------------------------------------------------
 

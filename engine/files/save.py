@@ -37,6 +37,7 @@ from ..run.result import Outputs
 from .archive import write_archive
 from .description import (
     Description,
+    DrawsEntry,
     FamilyEntry,
     FieldEntry,
     IntegrationEntry,
@@ -48,7 +49,7 @@ from .description import (
     SparseEntry,
 )
 
-FORMAT, VERSION = "cavity posterior", 3  # 3 has integrated posteriors; plain ones are written as 2
+FORMAT, VERSION = "cavity posterior", 4  # 4 has weighted draws; integrated posteriors are written as 3, others as 2
 
 
 class _Writer:
@@ -107,6 +108,17 @@ class Integration:
 
 
 @dataclasses.dataclass(frozen=True)
+class Drawn:
+    """What a posterior of weighted draws has beside the one that it corrects: see `DrawsEntry`."""
+
+    z: np.ndarray
+    weights: np.ndarray
+    k: float
+    effective: float
+    plain: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Contents:
     """What a file holds that is not read of every posterior alike.
 
@@ -120,16 +132,22 @@ class Contents:
     remark: str = ""
     integration: Integration | None = None
     verdict: Verdict | None = None
+    draws: Drawn | None = None
 
 
 def save(posterior: Outcome, path: str | os.PathLike[str], verdict: Verdict | None = None) -> None:
     """Writes `posterior` and its `verdict` to the file `path`, replaced as a whole or not at all. See `load`."""
+    write(posterior, path, dataclasses.replace(contents_of(posterior), verdict=verdict))
+
+
+def contents_of(posterior: Outcome) -> Contents:
+    """What the file of one run holds."""
     result, beliefs = posterior.result, carried(posterior)
 
     def priors() -> Mapping[Part, Naturals]:
         return baseline(posterior.machine, posterior.arrays, beliefs)
 
-    write(posterior, path, Contents(result.outputs, beliefs, priors, result.remark, verdict=verdict))
+    return Contents(result.outputs, beliefs, priors, result.remark)
 
 
 def write(posterior: Inferred, path: str | os.PathLike[str], contents: Contents) -> None:
@@ -160,7 +178,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         priors = str(problem)
     return {
         "format": FORMAT,
-        "version": 2 if integration is None else VERSION,
+        "version": VERSION if contents.draws else 3 if integration else 2,
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
@@ -196,6 +214,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "remark": contents.remark,
         "verdict": None if contents.verdict is None else dataclasses.asdict(contents.verdict),
         "integration": None if integration is None else _integration(integration, writer),
+        "draws": None if contents.draws is None else _drawn(contents.draws, writer),
     }
 
 
@@ -206,6 +225,16 @@ def _integration(found: Integration, writer: _Writer) -> IntegrationEntry:
         "weights": writer.put(found.weights),
         "error": writer.put(found.error),
         "families": {name: writer.family(family) for name, family in found.families.items()},
+    }
+
+
+def _drawn(found: Drawn, writer: _Writer) -> DrawsEntry:
+    return {
+        "z": writer.put(found.z),
+        "weights": writer.put(found.weights),
+        "k": writer.put(found.k),
+        "effective": writer.put(found.effective),
+        "plain": writer.put(found.plain),
     }
 
 
