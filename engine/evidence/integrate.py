@@ -89,7 +89,7 @@ def explained(program: Program, binding: Binding, effort: float) -> str:
     if not best and not affordable(program, binding, names, effort):
         return explain_plan(plain) + "\n" + too_costly(program, binding, names, effort)
     given = program.plan_given(names, binding)
-    return explain_plan(given) + "\n" + integration_in_words(program, binding, names, given)
+    return explain_plan(given, gridded=names) + "\n" + integration_in_words(program, binding, names, given)
 
 
 def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:

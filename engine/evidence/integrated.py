@@ -186,7 +186,7 @@ class Integrated(AnyPosterior):
         """What the compiler chose at a point of the grid, what was integrated and why, and how that went."""
         of = self._of
         words = integration_in_words(of.whole, of.plain_binding, of.names, self.graph, len(self.weights))
-        plan = explain_plan(self.graph, self.evidence, self.floored)
+        plan = explain_plan(self.graph, self.evidence, self.floored, gridded=of.names)
         return "\n".join([plan, words, self.diagnosis, str(self.timing)])
 
     # questions --------------------------------------------------------------------------------------------------------

@@ -270,7 +270,8 @@ class Reweighted(AnyPosterior):
 
     def explain(self) -> str:
         """What the compiler chose for the beliefs that the draws started from, and how these were corrected."""
-        return explain_plan(self.graph, self.plain.evidence) + "\n" + self.plain.diagnosis + "\n" + self.diagnosis
+        plan = explain_plan(self.graph, self.plain.evidence, answers="answers before the draws")
+        return "\n".join([plan, self.plain.diagnosis, self.diagnosis])
 
     @property
     def verdict(self) -> Verdict:
