@@ -212,7 +212,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
         "remark": contents.remark,
-        "verdict": None if contents.verdict is None else dataclasses.asdict(contents.verdict),
+        "verdict": None if (told := contents.verdict) is None else {"level": told.level, "reason": told.reason},
         "integration": None if integration is None else _integration(integration, writer),
         "draws": None if contents.draws is None else _drawn(contents.draws, writer),
     }
