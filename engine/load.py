@@ -205,7 +205,7 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
                 found = _integrated(reader, model, where, integration)
             if (draws := reader.meta.get("draws")) is not None:
                 found = _reweighted(reader, found, draws)
-            found.tell(_verdict(reader.meta))
+            found._tell(_verdict(reader.meta))
             return found
     except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
         raise

@@ -58,7 +58,7 @@ class AnyPosterior(Inferred):
         self._verdict = verdict_on(self, self._trust)
         return self._verdict
 
-    def tell(self, verdict: Verdict | None) -> None:
+    def _tell(self, verdict: Verdict | None) -> None:
         """Gives it the verdict that it was saved with, if any."""
         self._verdict = verdict
 
