@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from .answers import in_words
 from .blocks.base import Block
@@ -16,12 +16,23 @@ from .language.operations import NOT
 
 
 def explain_plan(
-    plan: Plan, evidence: Mapping[str, float] | None = None, floored: Mapping[str, int] | None = None
+    plan: Plan,
+    evidence: Mapping[str, float] | None = None,
+    floored: Mapping[str, int] | None = None,
+    *,
+    gridded: Collection[str] = (),
+    answers: str = "answers",
 ) -> str:
-    """A plan as text; with the evidence and the floored cavities by factor where a run gives them."""
+    """A plan as text; with the evidence and the floored cavities by factor where a run gives them.
+
+    `gridded` are the variables that are data at a point of a grid and not to the user; `answers` says whose answers
+    the plan makes, where these are not those of the posterior.
+    """
+    observed = [*sorted(plan.observed - set(gridded)), *(f"{name} in part" for name in plan.partly)]
+    grid = f"; on a grid: {', '.join(sorted(gridded))}" if gridded else ""
     lines = [
         f"{plan.model.name}: {len(plan.blocks)} factors, {len(plan.latent)} variables to infer, observed: "
-        f"{', '.join([*sorted(plan.observed), *(f'{name} in part' for name in plan.partly)]) or 'nothing'}"
+        f"{', '.join(observed) or 'nothing'}{grid}"
     ]
     for block in plan.blocks:
         lines.append(_head(block))
@@ -39,7 +50,7 @@ def explain_plan(
         members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
         lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
     if exactness := in_words(plan):
-        lines.append(f"answers: {exactness}")
+        lines.append(f"{answers}{' at a point of the grid' if gridded else ''}: {exactness}")
     if advice := _on_loops(plan):
         lines.append(advice)
     if short := short_loops(plan):
@@ -92,4 +103,4 @@ def _schedule(plan: Plan) -> str:
         for name in plan.order
         if any(name in b.latent and not b.constant for b in plan.blocks if isinstance(b, EnergyBlock))
     ]
-    return "; ".join(parts) or "nothing moves: one sweep is exact"
+    return "; ".join(parts) or "nothing moves: one sweep is enough"

@@ -25,7 +25,9 @@ class Method:
     def __str__(self) -> str:
         if self.name == "power":
             return f"power({self.alpha:g})"
-        return self.name if self.name in ("auto", "exact") else self.name.upper()
+        if self == EXACT:
+            return "any method"
+        return self.name if self.name == "auto" else self.name.upper()
 
 
 EXACT = Method("exact")  # the same message under every method

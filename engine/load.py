@@ -23,8 +23,9 @@ from ..compiler.passes.given import Part
 from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
-from ..factors.families import BY_NAME, Family, Point
+from ..factors.families import BY_NAME, FOR_DOMAIN, Family, Point
 from .answers.next_prior import Beliefs
+from .answers.verdict import LEVELS, Verdict
 from .data.missing_and_sparse import Arrays, arrays_of
 from .data.rules_of_arguments import bind_checked
 from .distributions.cases import Cases, Projected
@@ -32,12 +33,21 @@ from .distributions.compound import Compound
 from .distributions.count_table import CountTable
 from .distributions.mixed_over_grid import FROM_REAL, GridMixture, OnGrid
 from .distributions.partly_observed import Completed
+from .distributions.weighted_draws import WeightedDraws
 from .evidence.at_points import Mixture
 from .evidence.conditionals import Conditionals
 from .evidence.hyperparameters import scalars_of
 from .evidence.integrated import Integrated
 from .files.archive import DAMAGED, Archive, Foreign, opened
-from .files.description import Description, FamilyEntry, FieldEntry, IntegrationEntry, MethodEntry, OneMethod
+from .files.description import (
+    Description,
+    DrawsEntry,
+    FamilyEntry,
+    FieldEntry,
+    IntegrationEntry,
+    MethodEntry,
+    OneMethod,
+)
 from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights
 from .files.save import FORMAT, VERSION, digest_of_constants
 from .files.saved_posterior import Saved
@@ -54,10 +64,13 @@ from .values.first_beliefs import family_of
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from .evidence.reweighted import Reweighted
+
 Nested: TypeAlias = "str | int | float | Sequence[Nested] | None"
 KINDS: dict[str, type[Family]] = {
     **BY_NAME,
-    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable, GridMixture, OnGrid)},
+    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
+    **{kind.__name__: kind for kind in (GridMixture, OnGrid, WeightedDraws)},
 }
 
 
@@ -92,6 +105,8 @@ class _Reader:
         kind = KINDS[entry["family"]]
         inside = part_of_mixture or kind is GridMixture
         family = kind(**{name: self._field(value, inside) for name, value in entry["fields"].items()})
+        if isinstance(family, OnGrid) and family.kind not in FROM_REAL:
+            raise ValueError(f"a scalar on a grid is of the kind {family.kind!r}")
         if not part_of_mixture:
             check_belief(family)
         return family
@@ -109,9 +124,9 @@ class _Reader:
 
 
 def _kind(value: str) -> str:
-    """That of the domain of a scalar on a grid."""
-    if value not in FROM_REAL:
-        raise ValueError(f"a scalar on a grid is of the kind {value!r}")
+    """That of a domain."""
+    if value not in {*FROM_REAL, *FOR_DOMAIN}:
+        raise ValueError(f"a distribution is of the kind {value!r}")
     return value
 
 
@@ -156,14 +171,14 @@ def _one_method(method: str | OneMethod) -> str | Method:
 
 
 @overload
-def load(path: str | os.PathLike[str], model: Model) -> Posterior | Integrated: ...
+def load(path: str | os.PathLike[str], model: Model) -> Posterior | Integrated | Reweighted: ...
 
 
 @overload
 def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Integrated | Saved:
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Integrated | Reweighted | Saved:
     """The posterior that `posterior.save(path)` wrote.
 
     With the `model` that made it, a posterior of the same kind that can do all that the saved one could; nothing is
@@ -185,8 +200,13 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
             _check_model(reader.meta, model, where)
             integration = reader.meta.get("integration")
             if integration is None:
-                return _posterior(reader, model, where)
-            return _integrated(reader, model, where, integration)
+                found = _posterior(reader, model, where)
+            else:
+                found = _integrated(reader, model, where, integration)
+            if (draws := reader.meta.get("draws")) is not None:
+                found = _reweighted(reader, found, draws)
+            found._tell(_verdict(reader.meta))
+            return found
     except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
         raise
     except Foreign:
@@ -242,12 +262,23 @@ def _saved(reader: _Reader) -> Saved:
         carried=_read_beliefs(reader),
         baseline=priors,
         timing=_timing(meta),
+        told=_verdict(meta),
     )
 
 
 def _timing(meta: Description) -> Timing | None:
     found = meta.get("timing")
     return None if found is None else Timing(bool(found[0]), *found[1:])
+
+
+def _verdict(meta: Description) -> Verdict | None:
+    """That of the file, whose level must be one that there is; files of earlier versions have none."""
+    found = meta.get("verdict")
+    if found is None:
+        return None
+    if found["level"] not in LEVELS:
+        raise ValueError(f"its verdict is {found['level']!r}")
+    return Verdict(found["level"], found["reason"])
 
 
 def _program(reader: _Reader, model: Model) -> Program:
@@ -287,9 +318,29 @@ def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEnt
     families: Any = {name: reader.family(entry) for name, entry in found["families"].items()}
     if set(families) != set(values) or any(np.shape(family.mean()) for family in families.values()):
         raise ValueError("the marginals of its grid are not those of the scalars that it integrated")
-    error, total = (float(reader.array(number)) for number in (found["error"], reader.meta["log_evidence"]))
+    draws = reader.meta.get("draws")  # whose evidence is that of the file
+    evidence = reader.meta["log_evidence"] if draws is None else draws["plain"]
+    error, total = (float(reader.array(number)) for number in (found["error"], evidence))
     timing = _timing(reader.meta)
     return Integrated(conditionals, Mixture(values, outputs, families, weights, error, total, timing))
+
+
+def _reweighted(reader: _Reader, plain: Posterior | Integrated, found: DrawsEntry) -> Reweighted:
+    """The posterior of weighted draws of the density that `plain` approximates."""
+    from .checks.psis import Smoothed  # here: few files have draws
+    from .checks.reference import Reference, functions
+    from .density.log_density import density_of
+    from .evidence.reweighted import Reweighted
+
+    density = density_of(plain)
+    z, weights = reader.array(found["z"]), reader.array(found["weights"])
+    check_weights(weights)
+    if z.shape != (len(weights), density.dimension) or not np.isfinite(z).all():
+        raise ValueError(f"its draws are no {len(weights)} points of {density.dimension} coordinates")
+    k, effective, total = (
+        float(reader.array(number)) for number in (found["k"], found["effective"], reader.meta["log_evidence"])
+    )
+    return Reweighted(plain, density, functions(density), Reference(z, Smoothed(weights, k, effective), total))
 
 
 def _outputs(

@@ -50,13 +50,24 @@ class AnyPosterior(Inferred):
         compared, when it is first asked for and where that is expected to take about a second; after `trust()` it is
         what that has found. "unchecked" where neither is possible.
         """
-        if self._verdict is None:
-            from .checks.verdict import compared, settled, verdict_on
+        if (known := self._known()) is not None:
+            return known
+        from .checks.verdict import compared, verdict_on
 
-            self._verdict = None if self._trust else settled(self)
-            if self._verdict is None:
-                self._trust = self._trust or compared(self)
-                self._verdict = verdict_on(self, self._trust)
+        self._trust = self._trust or compared(self)
+        self._verdict = verdict_on(self, self._trust)
+        return self._verdict
+
+    def _tell(self, verdict: Verdict | None) -> None:
+        """Gives it the verdict that it was saved with, if any."""
+        self._verdict = verdict
+
+    def _known(self) -> Verdict | None:
+        """The verdict as far as it costs nothing: that of structure, or one that was asked for before."""
+        if self._verdict is None and self._trust is None:
+            from .checks.verdict import settled
+
+            self._verdict = settled(self)
         return self._verdict
 
     def _keep(self, found: Trust) -> Trust:
@@ -177,11 +188,12 @@ class Posterior(Outcome, AnyPosterior):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior to a file that `cv.load(path, model)` reads: arrays and JSON, nothing that runs.
 
-        The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
+        It has the verdict, where that was asked for before or costs nothing. The file at `path` is replaced as a whole
+        or not at all. Raises OSError where it cannot be written.
         """
         from .files.save import save
 
-        save(self, path)
+        save(self, path, self._known())
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these beliefs, against the model's own joint log density: `print(posterior.trust())`.

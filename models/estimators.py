@@ -78,12 +78,12 @@ class _Classifier(ClassifierMixin, Estimator):
 
 
 class _Weighted(Estimator):
-    """Weights and biases with Gaussian priors of given variances."""
+    """Weights and biases with Gaussian priors; the variance of the weights is learned unless it is given."""
 
     def __init__(
         self,
-        prior_variance: float | str = 1.0,
-        bias_variance: float = 1.0,
+        prior_variance: float | str = "shared",
+        bias_variance: float = 10.0,
         *,
         standardize: bool = True,
         tolerance: float = 1e-6,
@@ -123,7 +123,8 @@ class _Binary(_Weighted, _Classifier):
 class LogisticRegression(_Binary):
     """Two classes by the logistic function of a linear score: see `logistic_regression`.
 
-    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1)),
+    or a number, which is taken as it is. `bias_variance` is that of the model. `standardize` scales the features first;
     `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
@@ -134,7 +135,8 @@ class LogisticRegression(_Binary):
 class ProbitRegression(_Binary):
     """Two classes by the sign of a linear score with Gaussian noise: see `probit_regression`.
 
-    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1)),
+    or a number, which is taken as it is. `bias_variance` is that of the model. `standardize` scales the features first;
     `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
@@ -142,25 +144,46 @@ class ProbitRegression(_Binary):
         return probit_regression, (features, self.prior_variance, self.bias_variance)
 
 
-class SoftmaxRegression(_Weighted, _Classifier):
-    """Classes by the softmax of linear scores: see `softmax_regression`, also for learned `prior_variance`.
+class _Classes(_Weighted, _Classifier):
+    """Several classes, each with a score.
 
-    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
-    `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    What all scores have in common changes no prediction and settles slowly: the tolerance is coarser than elsewhere.
+    """
+
+    def __init__(
+        self,
+        prior_variance: float | str = "shared",
+        bias_variance: float = 10.0,
+        *,
+        standardize: bool = True,
+        tolerance: float = 1e-2,
+        max_iter: int = 1000,
+    ) -> None:
+        super().__init__(prior_variance, bias_variance, standardize=standardize, tolerance=tolerance, max_iter=max_iter)
+
+
+class SoftmaxRegression(_Classes):
+    """Classes by the softmax of linear scores: see `softmax_regression`.
+
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1);
+    "per class": a precision for each class), or a number, which is taken as it is. `bias_variance` is that of the
+    model. `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def _definition(self, features: int) -> Definition:
         return softmax_regression, (features, len(self.classes_), self.prior_variance, self.bias_variance)
 
 
-class MultinomialProbit(_Classifier):
+class MultinomialProbit(_Classes):
     """Classes by the largest of linear scores with Gaussian noise: see `multinomial_probit`.
 
-    `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1);
+    "per class": a precision for each class), or a number, which is taken as it is. `bias_variance` is that of the
+    model. `standardize` scales the features first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
     def _definition(self, features: int) -> Definition:
-        return multinomial_probit, (features, len(self.classes_))
+        return multinomial_probit, (features, len(self.classes_), self.prior_variance, self.bias_variance)
 
 
 class OrdinalRegression(_Classifier):
@@ -213,20 +236,10 @@ class PoissonRegression(_Weighted, _Regressor):
     """Counts whose logarithmic rate is linear: see `poisson_regression`.
 
     `y` are counts; other numbers that are not negative are rounded to the nearest one, with a warning.
-    `prior_variance` of the weights and `bias_variance` are those of the model. `standardize` scales the features first;
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1)),
+    or a number, which is taken as it is. `bias_variance` is that of the model. `standardize` scales the features first;
     `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
-
-    def __init__(
-        self,
-        prior_variance: float = 1.0,
-        bias_variance: float = 10.0,
-        *,
-        standardize: bool = True,
-        tolerance: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        super().__init__(prior_variance, bias_variance, standardize=standardize, tolerance=tolerance, max_iter=max_iter)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -272,11 +285,24 @@ class HeteroskedasticRegression(_Heteroskedastic):
 
     `coef_` and `intercept_` are of the mean, `precision_coef_` and `precision_intercept_` of the logarithm of the
     precision, all in the units of X and y.
-    `standardize` scales features and outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
+    `prior_variance` of the weights is learned ("shared", the default: N(0, I / precision), precision ~ Gamma(1, 0.1),
+    one for the mean and one for the noise), or a number, which is taken as it is. `standardize` scales features and
+    outcomes first; `tolerance` and `max_iter`, a number of sweeps, end the inference.
     """
 
+    def __init__(
+        self,
+        prior_variance: float | str = "shared",
+        *,
+        standardize: bool = True,
+        tolerance: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        super().__init__(standardize=standardize, tolerance=tolerance, max_iter=max_iter)
+        self.prior_variance = prior_variance
+
     def _definition(self, features: int) -> Definition:
-        return heteroskedastic_regression, (features,)
+        return heteroskedastic_regression, (features, self.prior_variance)
 
     def _describe(self) -> None:
         super()._describe()

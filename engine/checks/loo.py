@@ -21,15 +21,18 @@ from ...compiler.data.keys import is_present
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
 from ...compiler.methods import EP
+from ...factors.factor import Chain
 from ...factors.families import Family
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
+from ..density.log_density import LogDensity
 from ..support.concrete import as_numpy
 from ..values.evaluate import gather, known, value
 from ..values.first_beliefs import family_of
 from ..values.moments import moments
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+from .psis import GOOD_K, smoothed
 from .skewness import end_of, site_messages
 
 BATCH = 64  # instances taken out at a time
@@ -108,6 +111,55 @@ def mixed_leave_one_out(
         return -logsumexp(-logs, axis=0, b=weights.reshape((-1,) + (1,) * (logs.ndim - 1)))
 
     return LeaveOneOut({name: mixed(logs) for name, logs in densities.items()}, unavailable)
+
+
+def drawn_leave_one_out(
+    density: LogDensity, values: Mapping[str, np.ndarray], weights: np.ndarray, missing: Mapping[str, np.ndarray]
+) -> LeaveOneOut:
+    """The same from weighted draws of the joint posterior, by Pareto-smoothed importance sampling.
+
+    `values` has the draws of the latent variables by name, `weights` their probabilities, `missing` which entries were
+    not observed. Without y_i a draw has weight w / p(y_i | draw). Where the shape k of these weights is .7 or more for
+    an element, the draws say nothing of the posterior without it, and the variable has no densities.
+    Source: vehtari2016loo, vehtari2024psis.
+    """
+    densities: dict[str, np.ndarray] = {}
+    reasons: dict[str, str] = {}
+    for name, node in density.model.randoms.items():
+        if name not in density.observed:
+            continue
+        if problem := _hangs_together(density, node):
+            reasons[name] = problem
+            continue
+        logs = density.terms_of(name, values)
+        flat = logs.reshape(len(logs), -1)
+        found, worst = np.empty(flat.shape[1]), -np.inf
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(weights)
+        for i, log in enumerate(flat.T):
+            without = smoothed(log_weights - log)
+            found[i], worst = np.log(without.weights @ np.exp(log - log.max())) + log.max(), max(worst, without.k)
+        absent = missing.get(name)
+        if worst < GOOD_K:
+            shaped = found.reshape(logs.shape[1:])
+            densities[name] = shaped if absent is None else np.where(absent, np.nan, shaped)
+        else:
+            reasons[name] = (
+                f"The draws move too far where one of its elements is left out (Pareto k {worst:.2f}): infer again "
+                "without that element."
+            )
+    return LeaveOneOut(densities, reasons)
+
+
+def _hangs_together(density: LogDensity, node: Random) -> str:
+    """Why an element of an observed variable cannot be left out of the joint density by its own factor alone."""
+    if users := [other for other in _users(density.model, node) if other != node.name]:
+        return f"'{users[0]}' depends on it, so an element of it cannot be left out of one factor alone."
+    if isinstance(node.term, Chain):
+        return "Its elements depend on each other, so one of them cannot be left out of one factor alone."
+    if density.reads_summed(node.name):
+        return "It depends on discrete variables that were summed out together with it."
+    return ""
 
 
 def _of(posterior: Outcome, name: str) -> np.ndarray | str:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+GOOD_K = 0.7  # below it averages with smoothed weights can be trusted
+
 
 class Smoothed(NamedTuple):
     """Normalised weights, the shape k of their tail (-inf when they are all equal), and their effective number."""

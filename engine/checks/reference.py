@@ -23,13 +23,12 @@ from ..density.log_density import LogDensity
 from ..distributions.partly_observed import Completed
 from ..support.asked_arguments import key_words
 from ..support.compiled import Call, compiled
-from .psis import Smoothed, smoothed
+from .psis import GOOD_K, Smoothed, smoothed
 
 LARGEST_DENSE = 200  # coordinates for which the Hessian is formed
 ROUNDS = 4
 DRAWS = 4000
 DERIVED = 200  # points at once that derivatives are taken at
-GOOD_K = 0.7
 FEWEST = 200.0
 
 

@@ -15,6 +15,7 @@ from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
+from .edges import at_zero, in_tails
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
 
@@ -40,7 +41,8 @@ def settled(posterior: Inferred) -> Verdict | None:
     if not posterior.converged or not all(is_exact(answer) for answer in answers(posterior.graph)):
         return None
     gridded = sorted(posterior.graph.observed - posterior.request.observed)
-    return Verdict("good", f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact.")
+    exact = f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact."
+    return Verdict("good", _joined(exact, in_tails(posterior)))
 
 
 def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
@@ -52,10 +54,14 @@ def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
         )
     seen = list(_signs(posterior)) if found.level != "good" else []
     level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
-    told = found.reason + "".join(f" {remark}" for _, remark in seen)
-    if level in LEVELS[2:] and (back := _loops(groups)):
-        told += f" {back}"
-    return Verdict(level, told)
+    remarks = [in_tails(posterior), *(remark for _, remark in seen)]
+    if level in LEVELS[2:]:
+        remarks += [at_zero(posterior), _loops(groups)]
+    return Verdict(level, _joined(found.reason, *remarks))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:

@@ -41,6 +41,7 @@ from .tables import Factor, InstanceDensity, Read, Summed, states, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
+TERMS = 200  # draws at once that the terms of a variable are taken at
 
 
 def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None) -> LogDensity:
@@ -223,6 +224,30 @@ class LogDensity:
             return density
         present = Placed(jnp.asarray(self._missing[name]), node.plates)
         return mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The random variables that the data give."""
+        return frozenset(self._data) & frozenset(self.model.randoms)
+
+    def reads_summed(self, name: str) -> bool:
+        """Whether the term of a variable depends on one that was summed out."""
+        return bool(self._gathers[name])
+
+    def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """log p(element | others) of every element of an observed variable, at each of many `values`: a first axis."""
+        node = self.model.randoms[name]
+
+        def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
+            def one(at: Mapping[str, Array]) -> Array:
+                scope = Scope(self._sizes, {**data, **at}, {})
+                return spread(term_density(node.term, node, scope), node.plates, self._sizes)
+
+            return jax.lax.map(one, values, batch_size=TERMS)
+
+        with jax.enable_x64(True):
+            call = self.function("terms", (name,), terms_at_draws)
+            return np.asarray(call(jax.tree.map(np.asarray, dict(values)), self._data))
 
     def _states_given(self, z: Array, data: Mapping[str, Array]) -> dict[str, Array]:
         """The probabilities of the states of each variable summed out, given the others and the data.

@@ -92,7 +92,7 @@ def explained(program: Program, binding: Binding, effort: float) -> str:
     if choice is None:
         return explain_plan(plain) + "\n" + too_costly(cheapest, effort)
     given = program.plan_given(choice.names, binding)
-    return explain_plan(given) + "\n" + integration_in_words(program, binding, choice, given)
+    return explain_plan(given, gridded=choice.names) + "\n" + integration_in_words(program, binding, choice, given)
 
 
 def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:

@@ -31,6 +31,7 @@ from .why import integration_in_words
 if TYPE_CHECKING:
     from ..checks.loo import LeaveOneOut
     from ..checks.trust import Trust
+    from ..files.save import Contents
 
 
 class Integrated(AnyPosterior):
@@ -187,7 +188,7 @@ class Integrated(AnyPosterior):
         of = self._of
         choice = self._choice or at_any_price(of.whole, of.plain_binding, of.names)  # of a file the design is forgotten
         words = integration_in_words(of.whole, of.plain_binding, choice, self.graph, len(self.weights))
-        plan = explain_plan(self.graph, self.evidence, self.floored)
+        plan = explain_plan(self.graph, self.evidence, self.floored, gridded=of.names)
         return "\n".join([plan, words, self.diagnosis, str(self.timing)])
 
     # questions --------------------------------------------------------------------------------------------------------
@@ -256,11 +257,18 @@ class Integrated(AnyPosterior):
 
         The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
         """
-        from ..files.save import Contents, Integration, write
+        from ..files.save import write
+
+        write(self, path, self.contents())
+
+    def contents(self) -> Contents:
+        """What its file holds."""
+        from ..files.save import Contents, Integration
 
         found = self.mixture
         own = Integration(self.seed, found.values, found.weights, found.error, found.families)
-        write(self, path, Contents(found.outputs, self.carried, lambda: self.baseline, integration=own))
+        known = self._known()
+        return Contents(found.outputs, self.carried, lambda: self.baseline, integration=own, verdict=known)
 
     # what later data start from ---------------------------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ vehtari2024psis.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -47,6 +48,9 @@ from ..support.compiled import compiled
 from ..support.concrete import as_numpy
 from ..support.warn import warn
 from .integrated import Integrated
+
+if TYPE_CHECKING:
+    from ..checks.loo import LeaveOneOut
 
 WANTED = 1500.0  # draws that the answer should be worth: a mean is then good to a fortieth of an sd
 MOST = 4  # times as many draws as a verdict takes
@@ -269,7 +273,8 @@ class Reweighted(AnyPosterior):
 
     def explain(self) -> str:
         """What the compiler chose for the beliefs that the draws started from, and how these were corrected."""
-        return explain_plan(self.graph, self.plain.evidence) + "\n" + self.plain.diagnosis + "\n" + self.diagnosis
+        plan = explain_plan(self.graph, self.plain.evidence, answers="answers before the draws")
+        return "\n".join([plan, self.plain.diagnosis, self.diagnosis])
 
     @property
     def verdict(self) -> Verdict:
@@ -282,13 +287,31 @@ class Reweighted(AnyPosterior):
         """How far to trust these draws, against others from another seed: see `Posterior.trust`."""
         return self._keep(trust(self, None, seed=seed + 2, start=self.plain))
 
-    loo = refused("loo()", f"needs the cavities of beliefs, and {_DRAWN} Ask that: posterior.plain.loo().")
+    def loo(self) -> LeaveOneOut:
+        """Leave-one-out log predictive densities by Pareto-smoothed weights of the draws: see `Posterior.loo`.
+
+        Source: vehtari2016loo, vehtari2024psis.
+        """
+        from ..checks.loo import drawn_leave_one_out
+
+        return drawn_leave_one_out(self._density, self.draws, self.weights, self.binding.missing)
+
     evidence_gradient = refused(
         "evidence_gradient()", f"is that of a fixed point, and {_DRAWN} Ask that: posterior.plain.evidence_gradient()."
     )
-    save = refused(
-        "save()", f"writes one belief for each variable, and {_DRAWN} Save that: posterior.plain.save(path)."
-    )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the posterior, with the draws and what they correct, to a file that `cv.load(path, model)` reads.
+
+        The file at `path` is replaced as a whole or not at all. Raises OSError where it cannot be written.
+        """
+        from ..files.save import Drawn, contents_of, write
+
+        plain, weighted = self.plain, self._found.weighted
+        contents = plain.contents() if isinstance(plain, Integrated) else contents_of(plain)
+        own = Drawn(self._found.z, weighted.weights, weighted.k, weighted.effective, plain.log_evidence)
+        priors = {"carried": self.carried, "baseline": lambda: self.baseline}
+        write(self, path, dataclasses.replace(contents, **priors, verdict=self.verdict, draws=own))
 
     # what later data start from ---------------------------------------------------------------------------------------
 

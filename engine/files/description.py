@@ -112,6 +112,27 @@ class IntegrationEntry(TypedDict):
     families: dict[str, FamilyEntry]
 
 
+class DrawsEntry(TypedDict):
+    """What a posterior of weighted draws has beside the one that it corrects, whose outputs are those of the file.
+
+    `z` are the draws in unconstrained coordinates, `weights` their probabilities, `k` and `effective` the shape of the
+    weights' tail and what they are worth, and `plain` the log evidence of what was corrected.
+    """
+
+    z: int
+    weights: int
+    k: int
+    effective: int
+    plain: int
+
+
+class VerdictEntry(TypedDict):
+    """The fields of a `Verdict`."""
+
+    level: str
+    reason: str
+
+
 class Description(TypedDict):
     """All of it; `baseline` is the reason where the carried variables have no priors of their own."""
 
@@ -143,4 +164,6 @@ class Description(TypedDict):
     explanation: str
     timing: NotRequired[list[float] | None]  # as `Timing`; files of earlier versions have none
     remark: NotRequired[str]  # of `Result`
+    verdict: NotRequired[VerdictEntry | None]  # None where it was not asked for
     integration: NotRequired[IntegrationEntry | None]
+    draws: NotRequired[DrawsEntry | None]

@@ -31,11 +31,13 @@ from ...factors.families import Family
 from ..answers.inferred import Inferred
 from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
+from ..answers.verdict import Verdict
 from ..options import Asked, Request
 from ..run.result import Outputs
 from .archive import write_archive
 from .description import (
     Description,
+    DrawsEntry,
     FamilyEntry,
     FieldEntry,
     IntegrationEntry,
@@ -47,7 +49,7 @@ from .description import (
     SparseEntry,
 )
 
-FORMAT, VERSION = "cavity posterior", 3  # 3 has integrated posteriors; plain ones are written as 2
+FORMAT, VERSION = "cavity posterior", 4  # 4 has weighted draws; integrated posteriors are written as 3, others as 2
 
 
 class _Writer:
@@ -106,11 +108,22 @@ class Integration:
 
 
 @dataclasses.dataclass(frozen=True)
+class Drawn:
+    """What a posterior of weighted draws has beside the one that it corrects: see `DrawsEntry`."""
+
+    z: np.ndarray
+    weights: np.ndarray
+    k: float
+    effective: float
+    plain: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Contents:
     """What a file holds that is not read of every posterior alike.
 
     `outputs` are those of the run, stacked where there is an `integration`; `carried` is what later data start from,
-    and `baseline` gives its priors or raises UnsupportedError.
+    and `baseline` gives its priors or raises UnsupportedError. `verdict` is None where none was asked for.
     """
 
     outputs: Outputs
@@ -118,16 +131,23 @@ class Contents:
     baseline: Callable[[], Mapping[Part, Naturals]]
     remark: str = ""
     integration: Integration | None = None
+    verdict: Verdict | None = None
+    draws: Drawn | None = None
 
 
-def save(posterior: Outcome, path: str | os.PathLike[str]) -> None:
-    """Writes `posterior` to the file `path`, which is replaced as a whole or not at all. See `load`."""
+def save(posterior: Outcome, path: str | os.PathLike[str], verdict: Verdict | None = None) -> None:
+    """Writes `posterior` and its `verdict` to the file `path`, replaced as a whole or not at all. See `load`."""
+    write(posterior, path, dataclasses.replace(contents_of(posterior), verdict=verdict))
+
+
+def contents_of(posterior: Outcome) -> Contents:
+    """What the file of one run holds."""
     result, beliefs = posterior.result, carried(posterior)
 
     def priors() -> Mapping[Part, Naturals]:
         return baseline(posterior.machine, posterior.arrays, beliefs)
 
-    write(posterior, path, Contents(result.outputs, beliefs, priors, result.remark))
+    return Contents(result.outputs, beliefs, priors, result.remark)
 
 
 def write(posterior: Inferred, path: str | os.PathLike[str], contents: Contents) -> None:
@@ -158,7 +178,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         priors = str(problem)
     return {
         "format": FORMAT,
-        "version": 2 if integration is None else VERSION,
+        "version": VERSION if contents.draws else 3 if integration else 2,
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
@@ -192,7 +212,9 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "explanation": posterior.explain(),
         "timing": None if posterior.timing is None else list(posterior.timing),
         "remark": contents.remark,
+        "verdict": None if (told := contents.verdict) is None else {"level": told.level, "reason": told.reason},
         "integration": None if integration is None else _integration(integration, writer),
+        "draws": None if contents.draws is None else _drawn(contents.draws, writer),
     }
 
 
@@ -203,6 +225,16 @@ def _integration(found: Integration, writer: _Writer) -> IntegrationEntry:
         "weights": writer.put(found.weights),
         "error": writer.put(found.error),
         "families": {name: writer.family(family) for name, family in found.families.items()},
+    }
+
+
+def _drawn(found: Drawn, writer: _Writer) -> DrawsEntry:
+    return {
+        "z": writer.put(found.z),
+        "weights": writer.put(found.weights),
+        "k": writer.put(found.k),
+        "effective": writer.put(found.effective),
+        "plain": writer.put(found.plain),
     }
 
 

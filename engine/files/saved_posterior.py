@@ -32,7 +32,8 @@ class Saved(Mapping[str, Marginal]):
     `name` is that of the model, `families` are those of the marginals and `without_family` the reasons of variables
     that have none, `sizes` those of the plates, `baseline` the natural parameters of the priors of the carried parts or
     why there are none. `log_evidence`, `evidence`, `code`, `iterations`, `trace`, `restarts`, `floored`, `diagnosis`,
-    `explanation` (what `explain` told), `carried` and `timing` are as of the `Posterior` that was saved.
+    `explanation` (what `explain` told), `carried` and `timing` are as of the `Posterior` that was saved; `told` is the
+    verdict, None where it had not been asked for.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Saved(Mapping[str, Marginal]):
     carried: Beliefs
     baseline: Mapping[Part, Naturals] | str
     timing: Timing | None = None
+    told: Verdict | None = None
 
     @property
     def converged(self) -> bool:
@@ -88,8 +90,9 @@ class Saved(Mapping[str, Marginal]):
 
     @property
     def verdict(self) -> Verdict:
-        """That nothing can be checked without the model."""
-        return Verdict("unchecked", f"a comparison {_NO_MODEL}")
+        """That with which it was saved; "unchecked" where none had been asked for: a comparison needs the model."""
+        unknown = f"none had been asked for when it was saved, and a comparison {_NO_MODEL}"
+        return self.told or Verdict("unchecked", unknown)
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, as it was told when the posterior was saved."""
@@ -97,7 +100,7 @@ class Saved(Mapping[str, Marginal]):
 
     def summary(self) -> str:
         """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
-        return summary(self, self.log_evidence, self.diagnosis, self.timing)
+        return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
     predict = refused("predict()", _NO_MODEL)
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")

@@ -12,7 +12,7 @@ def diagnosis(result: Result, code: str) -> str:
     damped, rejected = int(result.number("damped")), int(result.number("rejected"))
     care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
     if code == "converged" and error == 0.0 and sweeps == 1:
-        return "Exact in one pass."
+        return "Done in one pass: no message waits for another."
     if code == "converged":
         return f"Converged in {sweeps} sweeps: estimated distance from the fixed point {error:.1e} sd ({care})."
     if code == "contradiction":

@@ -179,6 +179,24 @@ def test_the_words_of_answers_are_those_of_the_page(printed):
     assert [code for code, pattern in known.items() if not any(map(pattern.match, found))] == []
 
 
+def test_the_answers_of_a_point_are_not_those_of_the_posterior():
+    """What is integrated is not observed, and what is exact given it need not be exact."""
+    point = plan(spread, observed="y p")
+    lines = explain_plan(point, gridded=("p",)).splitlines()
+    assert lines[0].endswith("observed: y; on a grid: p")
+    assert "answers at a point of the grid: exact for a" in lines
+    assert not any(line.startswith("answers:") for line in lines)
+    assert "answers before the draws: exact for a" in explain_plan(point, answers="answers before the draws")
+
+
+def test_no_method_of_a_factor_is_called_exact(printed):
+    """The method of a factor may be any, and its message exact, while the answer is not."""
+    apart = explain_plan(plan(spread, method="vmp")).splitlines()
+    assert "  a: any method ~ a" in apart
+    assert [line for line in printed if ": exact ~" in line] == []
+    assert any(line.startswith("answers: approximate for") for line in apart)
+
+
 TWO_GAMMAS = {
     "rate": lambda a, b: cv.poisson(a + b),
     "product": lambda a, b: cv.poisson(a * b),

@@ -52,11 +52,12 @@ def clusters(seed=0, rows=60):
 def test_a_classifier_says_what_its_model_says():
     x, y = clusters()
     labels = np.array(["pear", "apple", "fig"])[y]
-    found = estimators.SoftmaxRegression().fit(x, labels)
+    found = estimators.SoftmaxRegression(tolerance=1e-6).fit(x, labels)
     assert found.classes_.tolist() == ["apple", "fig", "pear"]
     place = np.searchsorted(found.classes_, labels)
     mean, sd = x.mean(0), x.std(0)
-    posterior = cv.infer(models.softmax_regression(2, 3), {"x": (x - mean) / sd, "y": place})
+    model = models.softmax_regression(2, 3, "shared", 10.0)
+    posterior = cv.infer(model, {"x": (x - mean) / sd, "y": place}, accuracy="fast")
     assert found.log_evidence_ == pytest.approx(posterior.log_evidence, abs=1e-6)
     new = clusters(1, 12)[0]
     expected = posterior.predict({"x": (new - mean) / sd})["y"].mean
@@ -89,7 +90,8 @@ def test_two_classes_keep_their_names():
     assert probability.sum(1) == pytest.approx(np.ones(len(y)))
     assert found.predict(x).tolist() == np.where(probability[:, 1] > 0.5, "pear", "apple").tolist()
     assert found.score(x, y) > 0.85
-    posterior = cv.infer(models.logistic_regression(2), {"x": (x - x.mean(0)) / x.std(0), "y": y == "pear"})
+    model = models.logistic_regression(2, "shared", 10.0)
+    posterior = cv.infer(model, {"x": (x - x.mean(0)) / x.std(0), "y": y == "pear"}, accuracy="fast")
     assert found.log_evidence_ == pytest.approx(posterior.log_evidence, abs=1e-6)
     assert found.coef_[0] == pytest.approx(posterior["weight"].mean / x.std(0), rel=1e-4)
 
@@ -159,9 +161,45 @@ def test_a_fit_has_the_rows_of_the_data_unless_the_engine_cannot_pad_them(sparse
     assert (found.posterior_.machine.larger is None) == sparse
     assert found.posterior_.binding.sizes["row"] == (64 if sparse else 60)
     assert ("y" in found.posterior_.binding.missing) == sparse
-    assert found.log_evidence_ == pytest.approx(
-        cv.infer(models.logistic_regression(3), {"x": x, "y": y == 1}).log_evidence, rel=1e-9
-    )
+    model = models.logistic_regression(3, "shared", 10.0)
+    posterior = cv.infer(model, {"x": x, "y": y == 1}, accuracy="fast")
+    assert found.log_evidence_ == pytest.approx(posterior.log_evidence, rel=1e-9)
+
+
+def noisy_features(seed=0, rows=80, features=12):
+    """One feature of twelve tells the classes apart."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, features))
+    return x, x[:, 0] + rng.logistic(size=rows) > 0.0
+
+
+def log_loss(found, x, y):
+    return -np.mean(np.log(found.predict_proba(x)[np.arange(len(y)), y.astype(int)]))
+
+
+def test_the_prior_variance_is_learned_unless_it_is_given():
+    """Against the fixed point of its belief, and on rows that were held out."""
+    x, y = noisy_features()
+    learned = estimators.LogisticRegression(standardize=False).fit(x, y)
+    weight, precision = learned.posterior_["weight"], learned.posterior_["precision"]
+    square = weight.mean @ weight.mean + np.trace(weight.covariance)
+    assert precision.mean == pytest.approx((1.0 + 12 / 2) / (0.1 + square / 2), rel=1e-3)
+    assert precision.mean > 3.0
+    new, outcome = noisy_features(1, 2000)
+    wide = estimators.LogisticRegression(10.0, standardize=False).fit(x, y)
+    assert "precision" not in wide.posterior_
+    assert log_loss(learned, new, outcome) < log_loss(wide, new, outcome) - 0.03
+    same = estimators.LogisticRegression(1.0 / precision.mean, standardize=False).fit(x, y)
+    assert same.coef_ == pytest.approx(learned.coef_, rel=1e-3)  # a learned scale is used as one that is given
+
+
+@pytest.mark.parametrize("name", ["ProbitRegression", "PoissonRegression", "HeteroskedasticRegression"])
+def test_every_linear_score_learns_its_scale(name):
+    x, y = noisy_features(0, 60, 4)
+    found = getattr(estimators, name)().fit(x, y.astype(float))
+    learned = [scale for scale in found.posterior_ if scale.endswith("precision") and scale != "log_precision"]
+    assert learned == (["weight_precision", "precision_weight_precision"] if name[0] == "H" else ["precision"])
+    assert found.converged_
 
 
 def test_ordered_classes_find_their_cutpoints():

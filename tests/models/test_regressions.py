@@ -127,16 +127,16 @@ def softmax_data(seed, scales):
 
 @pytest.mark.parametrize("prior_variance", [pytest.param("shared", marks=pytest.mark.slow), "per class"])
 def test_learned_precisions_of_the_softmax_follow_the_weights(prior_variance):
-    """Gamma(1 + d / 2, 1 + E |w|^2 / 2), d the number of weights that share it."""
+    """Gamma(1 + d / 2, 0.1 + E |w|^2 / 2), d the number of weights that share it."""
     x, y, *_ = softmax_data(0, [0.05, 0.05, 0.05] if prior_variance == "shared" else [0.05, 0.05, 3.0])
     learned = cv.infer(models.softmax_regression(4, 3, prior_variance), {"x": x, "y": y}, accuracy="fast")
     assert learned.converged
     belief = learned["weight"]
     square = (belief.mean**2).sum(-1) + np.trace(belief.covariance, axis1=-2, axis2=-1)
     if prior_variance == "shared":
-        shape, rate = 1.0 + 12 / 2, 1.0 + square.sum() / 2
+        shape, rate = 1.0 + 12 / 2, 0.1 + square.sum() / 2
     else:
-        shape, rate = 1.0 + 4 / 2, 1.0 + square / 2
+        shape, rate = 1.0 + 4 / 2, 0.1 + square / 2
     assert learned["precision"].parameters["shape"] == pytest.approx(shape, rel=1e-6)
     assert learned["precision"].parameters["rate"] == pytest.approx(rate, rel=1e-4)
 
@@ -185,6 +185,8 @@ def _laplace(x, place):
 def test_another_word_for_the_prior_variance_is_refused():
     with pytest.raises(cv.ModelError, match="per class"):
         models.softmax_regression(2, 3, "each")
+    with pytest.raises(cv.ModelError, match='Give one, or "shared", which learn'):
+        models.logistic_regression(2, "per class")
 
 
 # real data ------------------------------------------------------------------------------------------------------------

@@ -280,7 +280,7 @@ class Structure:
 
 def promises(explained: str) -> dict[str, str]:
     """What explain() promises of each variable: exact, in mean and variance or other statistics, or approximate."""
-    line = next((x for x in explained.splitlines() if x.startswith("answers: ")), "")
+    line = next((x for x in explained.splitlines() if x.startswith("answers")), "")
     found: dict[str, str] = {}
     for word, phrase in (
         ("exact", "exact for"),

@@ -128,3 +128,49 @@ def test_classes_that_are_all_alike_are_named():
         assert "All classes of 'z' are alike" in posterior.verdict.sentence
     else:  # a start that tells them apart
         assert "alike" not in posterior.verdict.sentence
+
+
+def noise(prior, data):
+    """A centre that is known, so that the scale alone is to be told."""
+    m = cv.Model("noise")
+    scale = m.random("scale", prior)
+    m.random("y", cv.gaussian(0.0, sd=scale), plates=m.plate("n"))
+    return cv.infer(m, {"y": data})
+
+
+WIDE = 20.0 * np.array([-1.2, -0.4, 0.1, 0.9, 1.4, -0.8, 0.3, -0.2])
+
+
+@pytest.mark.parametrize("prior", [cv.half_normal(1.0), cv.gamma(2.0, 2.0)])
+def test_a_scale_in_the_tail_of_its_prior_is_named_and_alarms_nobody(prior):
+    """The answer is exact; it is the prior that does not fit."""
+    verdict = noise(prior, WIDE).verdict
+    assert verdict.level == "good"
+    assert "In the tail of its prior: 'scale' (median" in verdict.sentence
+    assert "% of the prior lies above)" in verdict.sentence
+
+
+@pytest.mark.parametrize("prior", [cv.half_normal(30.0), cv.half_cauchy(1.0), cv.gamma(0.001, 0.001)])
+def test_a_vague_prior_has_no_tail_to_run_into(prior):
+    assert "tail" not in noise(prior, WIDE).verdict.sentence
+
+
+def test_a_scale_below_what_its_prior_allows_is_named():
+    verdict = noise(cv.log_normal(3.0, variance=0.25), 0.01 * WIDE).verdict
+    assert "'scale' (median" in verdict.sentence
+    assert "of the prior lies below)" in verdict.sentence
+
+
+def test_a_scale_that_is_not_told_from_zero_is_named_where_beliefs_are_off():
+    m = cv.Model("groups")
+    group = m.plate("group")
+    centre, spread = m.random("centre", cv.gaussian(0.0, variance=25.0)), m.random("spread", cv.half_normal(5.0))
+    effect = m.random("effect", cv.gaussian(centre, variance=spread**2), plates=group)
+    m.random("y", cv.gaussian(effect, sd=1.0), plates=group)
+    data = {"y": np.array([0.1, -0.2, 0.3, 0.0])}
+    told = cv.infer(m, data, accuracy="fast").verdict
+    assert told.level == "doubtful"
+    assert "Not told from zero by the data: spread." in told.sentence
+    right = cv.infer(m, data).verdict
+    assert right.level == "good"
+    assert "zero" not in right.sentence

@@ -24,13 +24,13 @@ def four_instruments():
     return m
 
 
-def exact():
+def exact(data=DATA):
     """Log evidence, mean and sd of x: the precisions are integrated out in closed form, x on a grid."""
     from scipy.special import gammaln
 
     grid = np.linspace(-9.0, 11.0, 20001)
     log = stats.norm.logpdf(grid, 0.0, 2.0)
-    for y in DATA.values():
+    for y in data.values():
         shape, rate = 0.5 + 0.5 * len(y), 0.1 + 0.5 * np.sum((y - grid[:, None]) ** 2, axis=1)
         log += (
             gammaln(shape)
@@ -77,6 +77,53 @@ def test_what_is_made_of_the_draws_is_mixed_over_them(corrected):
     step = np.linspace(x.mean - 8.0 * x.sd, x.mean + 8.0 * x.sd, 2001)
     density = np.exp(x.log_density(step))
     close(np.sum(density) * (step[1] - step[0]), 1.0, rtol=1e-3)
+
+
+def test_an_observation_is_left_out_of_the_draws(corrected):
+    """Against x on a grid: log p(y_i | others) = log p(y) - log p(others)."""
+    whole = exact()[0]
+    found = corrected.loo()
+    assert {*found, *found.unavailable} == set(DATA)
+    assert len(found) >= 2
+    for name in found:
+        for i in range(3):
+            without = {**DATA, name: np.delete(DATA[name], i)}
+            close(found[name][i], whole - exact(without)[0], atol=0.1)
+    assert found.total == pytest.approx(sum(found[name].sum() for name in found))
+
+
+def test_an_observation_that_moves_the_draws_too_far_has_no_density_and_says_why():
+    from cavity.engine.checks.loo import drawn_leave_one_out
+    from cavity.engine.density.log_density import LogDensity
+
+    m = cv.Model("outlier")
+    x = m.random("x", cv.gaussian(0.0, variance=100.0))
+    m.random("y", cv.gaussian(x, variance=0.01), plates=m.plate("n"))
+    posterior = cv.infer(m, {"y": [0.0, 3.0]})
+    drawn = stats.norm.rvs(posterior["x"].mean, posterior["x"].sd, 1000, random_state=0)
+    density = LogDensity(m, posterior.binding)
+    found = drawn_leave_one_out(density, {"x": drawn}, np.full(1000, 1e-3), {})
+    assert "Pareto k" in found.unavailable["y"]
+    with pytest.raises(KeyError, match="move too far"):
+        found["y"]
+
+
+def test_draws_come_back_from_their_file(corrected, tmp_path):
+    corrected.save(tmp_path / "a")
+    found, alone = cv.load(tmp_path / "a", four_instruments()), cv.load(tmp_path / "a")
+    assert isinstance(found, Reweighted)
+    for one in (found, alone):
+        assert list(one) == list(corrected)
+        assert one.verdict == corrected.verdict
+        assert one.log_evidence == corrected.log_evidence
+        for name in corrected:
+            close(one[name].mean, corrected[name].mean, rtol=1e-12)
+            close(one[name].sd, corrected[name].sd, rtol=1e-12)
+        close(one["x"].quantile([0.1, 0.9]), corrected["x"].quantile([0.1, 0.9]))
+    assert found.error == corrected.error
+    assert found.diagnosis == corrected.diagnosis
+    close(found.plain["x"].sd, corrected.plain["x"].sd)
+    close(found.loo()["y0"], corrected.loo()["y0"])
 
 
 def test_nothing_is_corrected_where_nothing_may_be_spent():

@@ -67,6 +67,39 @@ def test_a_posterior_comes_back_from_its_file(saved, with_model):
             found["nobody"]
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_posterior_has_the_verdict_it_was_saved_with(tmp_path, asked):
+    m = cv.Model("sum")
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a + b, variance=0.1))
+    posterior = cv.infer(m, {"y": 1.0}, method="vmp")
+    if asked:
+        assert posterior.verdict.level == "poor"
+    posterior.save(tmp_path / "a")
+    alone, found = cv.load(tmp_path / "a"), cv.load(tmp_path / "a", m)
+    if asked:
+        assert alone.verdict == found.verdict == posterior.verdict
+        assert alone.summary() == found.summary() == posterior.summary()
+        assert found._trust is None  # nothing was compared again
+    else:
+        assert alone.verdict.level == "unchecked"
+        assert found.verdict.level == "poor"
+
+    def unknown(meta):
+        meta["verdict"] = {"level": "excellent", "reason": ""}
+
+    with pytest.raises(cv.DataError, match="its verdict is 'excellent'"):
+        cv.load(rewritten(tmp_path / "a", tmp_path / "b", unknown))
+
+
+def test_an_exact_posterior_is_saved_with_its_verdict_unasked(tmp_path):
+    model, data = mean_model(), {"x": np.array([1.0, 2.0, 0.5])}
+    posterior = cv.infer(model, data)
+    posterior.save(tmp_path / "a")
+    assert cv.load(tmp_path / "a").verdict == posterior.verdict
+    assert posterior.verdict.level == "good"
+
+
 def test_missing_entries_lets_and_batches_are_saved_too(tmp_path):
     m = cv.Model("regression")
     x = m.input("x", cv.vector(2), plates=m.plate("n"))
