@@ -31,6 +31,7 @@ from .cost import affordable
 from .grid import BEST, GOOD, STEPS, Accuracy, Grid, explore, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
 from .integrated import Integrated
+from .starts import started, starts_in_words
 from .why import integration_in_words, no_grid, too_costly
 
 MOST = max(STEPS)  # continuous scalars
@@ -60,42 +61,46 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
 
 def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | Integrated:
     """The posterior integrated over its approximate scalars where a grid can hold them, else the plain one."""
-    plain, binding = _once(program, data, seed), program.bind(data)
+    binding = program.bind(data)
+    plain = _once(started(program, binding, np.inf), data, seed)
     names = approximate_scalars(program, binding, MOST, tolerated=False)
     if not names:
         return plain()
     found = _explored(program, data, binding, names, seed, BEST, plain)
-    return _remarked(program, plain(), no_grid(names)) if found is None else found
+    return _remarked(plain(), no_grid(names)) if found is None else found
 
 
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
     """The same where it is expected to take at most `effort` seconds of computing, on a coarser grid."""
-    plain, binding = _once(program, data, seed), program.bind(data)
+    binding = program.bind(data)
+    plain = _once(started(program, binding, effort), data, seed)
     names = approximate_scalars(program, binding, MOST, tolerated=True)
     if not names:
         return plain()
     if not affordable(program, binding, names, effort):
-        return _remarked(program, plain(), too_costly(program, binding, names, effort)) if effort else plain()
+        return _remarked(plain(), too_costly(program, binding, names, effort)) if effort else plain()
     found = _explored(program, data, binding, names, seed, GOOD, plain)
-    return _remarked(program, plain(), no_grid(names)) if found is None else found
+    return _remarked(plain(), no_grid(names)) if found is None else found
 
 
 def explained(program: Program, binding: Binding, effort: float) -> str:
     """The plan in words, with what would be integrated where `effort` may be spent on that."""
     plain, best = program.plan_given((), binding), program.options.accuracy == "best"
     names = approximate_scalars(program, binding, MOST, tolerated=not best) if best or effort else ()
+    several = starts_in_words(program, binding, np.inf if best else effort) if best or effort else ""
+    single = explain_plan(plain) + (f"\n{several}" if several else "")
     if not names:
-        return explain_plan(plain)
+        return single
     if not best and not affordable(program, binding, names, effort):
-        return explain_plan(plain) + "\n" + too_costly(program, binding, names, effort)
+        return single + "\n" + too_costly(program, binding, names, effort)
     given = program.plan_given(names, binding)
     return explain_plan(given) + "\n" + integration_in_words(program, binding, names, given)
 
 
-def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:
+def _remarked(plain: Posterior, remark: str) -> Posterior:
     """The same posterior, whose diagnosis says what was not done."""
     result = dataclasses.replace(plain.result, remark=remark)
-    return program.posterior(plain.machine, plain.arrays, plain.binding, result)
+    return Posterior(plain.request, plain.machine, plain.arrays, plain.binding, result, plain.predictors)
 
 
 def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:
