@@ -20,11 +20,12 @@ from .language.operations import DOT, MULTIPLY
 class Choice(NamedTuple):
     """A latent `selector` on plates of random components on the plate `axis`, or in the cases of a switch (None).
 
-    `alike` tells whether all components have the same prior.
+    `components` are the names of these, and `alike` tells whether all have the same prior.
     """
 
     selector: Random
     axis: Plate | None
+    components: tuple[str, ...]
     alike: bool
 
 
@@ -38,10 +39,13 @@ def choices(plan: Plan) -> tuple[Choice, ...]:
                 continue
             key = selector.name, gate.axis
             if gate.axis is None and key not in found and (cases := _cases(plan, selector)):
-                found[key] = Choice(selector, None, all(_alike(terms) for terms in cases))
+                own = dict.fromkeys(name for terms in cases for term in terms for name in _own(plan, terms, term))
+                found[key] = Choice(selector, None, tuple(own), all(_alike(terms) for terms in cases))
             elif gate.axis is not None and (components := _components(plan, block, gate.axis)):
-                alike = _untold(plan, components, gate.axis) and (key not in found or found[key].alike)
-                found[key] = Choice(selector, gate.axis, alike)
+                before = found.get(key, Choice(selector, gate.axis, (), True))
+                names = dict.fromkeys((*before.components, *(node.name for node in components)))
+                alike = before.alike and _untold(plan, components, gate.axis)
+                found[key] = Choice(selector, gate.axis, tuple(names), alike)
     return tuple(found.values())
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...compiler.answers import SERIOUS, Exactness, Kind, answers
+from ...compiler.symmetry import exchangeable
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
+from .other_modes import in_one_class, one_class, other_modes
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
 
@@ -22,8 +24,6 @@ COUNT = 1000  # draws of each round
 EVALUATED = 1e-8  # seconds of each number that a log density is made of, of machine code on a common processor
 DERIVED = 3e-8  # of each number of a derivative
 ALIKE = 1e-6  # probabilities that differ by less are the same
-CERTAIN = 1e-6
-MANY = 10  # elements from which on one class for all of them is a sign
 WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projection keeps what a summary shows
 
 
@@ -44,17 +44,23 @@ def settled(posterior: Inferred) -> Verdict | None:
 
 def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
     """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
-    groups = answers(posterior.graph)
+    groups, level, reason = answers(posterior.graph), found.level, found.reason
     if found.level == "unchecked" and is_serious(posterior):
-        return Verdict(
-            "doubtful", f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
-        )
+        level = "doubtful"
+        reason = f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
     seen = list(_signs(posterior)) if found.level != "good" else []
-    level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
-    told = found.reason + "".join(f" {remark}" for _, remark in seen)
+    level = max([level, *(own for own, _ in seen)], key=LEVELS.index)
+    reason += "".join(f" {remark}" for _, remark in seen)
     if level in LEVELS[2:] and (back := _loops(groups)):
-        told += f" {back}"
-    return Verdict(level, told)
+        reason += f" {back}"
+    return beside_modes(Verdict(level, reason), posterior)
+
+
+def beside_modes(verdict: Verdict, posterior: Inferred) -> Verdict:
+    """A verdict that knows one mode alone, with what is seen of others beside this posterior."""
+    seen = list(other_modes(posterior))
+    level = max([verdict.level, *(own for own, _ in seen)], key=LEVELS.index)
+    return Verdict(level, verdict.reason + "".join(f" {remark}" for _, remark in seen))
 
 
 def compared(posterior: Inferred, effort: float = 1.0, seed: int = 0) -> Trust:
@@ -89,10 +95,11 @@ def _loops(groups: list[Exactness]) -> str:
 
 def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
     """What is seen of beliefs that mostly comes of a wrong fixed point, and how bad that is."""
+    seen = {choice.selector.name for choice in exchangeable(posterior.graph)}  # by `other_modes`
     for name, node in posterior.model.randoms.items():
         if not node.domain.is_category or not node.plates or name in posterior.observed:
             continue
-        if name not in posterior.graph.latent:
+        if name not in posterior.graph.latent or name in seen:
             continue
         rows = np.asarray(posterior[name].mean).reshape(-1, np.shape(posterior[name].mean)[-1])
         if len(rows) > 1 and np.ptp(rows) < ALIKE and rows.shape[1] > 1:
@@ -101,5 +108,5 @@ def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
                 f"All classes of '{name}' are alike, a symmetric fixed point: give restarts=5 or priors that tell the "
                 "classes apart.",
             )
-        elif len(rows) >= MANY and rows.shape[1] > 1 and np.any(rows.min(0) > 1.0 - CERTAIN):
-            yield "doubtful", f"All {len(rows)} elements of '{name}' are in one class: compare with restarts=5."
+        elif in_one_class(posterior, name):
+            yield "doubtful", one_class(name)

@@ -33,7 +33,7 @@ from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
-from ..checks.verdict import COUNT, compared, verdict_on
+from ..checks.verdict import COUNT, beside_modes, compared, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
@@ -273,7 +273,8 @@ class Reweighted(AnyPosterior):
         """good, with what the draws are worth; after `trust()` what that has found."""
         if self._trust is not None:
             return verdict_on(self, self._trust)
-        return Verdict("good", f"weighted draws of the joint density, worth {self.effective:.0f} independent ones.")
+        worth = f"weighted draws of the joint density, worth {self.effective:.0f} independent ones."
+        return beside_modes(Verdict("good", worth), self.plain)
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these draws, against others from another seed: see `Posterior.trust`."""

@@ -87,6 +87,11 @@ class BoundPlan:
         """Blocks whose messages are gradients and change during a run."""
         return tuple(block for block in self.graph.blocks if isinstance(block, EnergyBlock) and not block.constant)
 
+    @property
+    def energies_of_all(self) -> tuple[EnergyBlock, ...]:
+        """Those, and the blocks whose messages are constant."""
+        return tuple(block for block in self.graph.blocks if isinstance(block, EnergyBlock))
+
     @cached_property
     def moving(self) -> tuple[str, ...]:
         """Variables that these touch, those with most elements first: the first ones need no place in the state."""
