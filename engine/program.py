@@ -304,7 +304,7 @@ class Program:
         )
 
     def started(self, restarts: int) -> Program:
-        """The same program with so many starts; made once."""
+        """The same program with as many `restarts`: returns a `Program`, made once."""
         if restarts == self.options.starts:
             return self
         options = dataclasses.replace(self.options, restarts=restarts)
