@@ -32,7 +32,7 @@ def infer(
     seed: int = 0,
     tolerance: float = 1e-6,
     max_iterations: int = 1000,
-    restarts: int = 1,
+    restarts: int | None = None,
     acceleration: int = 10,
     trace_evidence: bool = True,
     progress: bool | None = None,
@@ -50,8 +50,10 @@ def infer(
     (`posterior.carried`) then start from their beliefs there instead of the priors that the model declares; or a
     dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point in posterior standard
     deviations, at which a run has converged; `max_iterations` is the largest number of sweeps. `restarts` starts from
-    several random beliefs and keeps the best evidence; `seed` decides all random choices. `acceleration` is the depth
-    of Anderson acceleration (0 is none; less where that would take more than 256 MiB). `trace_evidence=False` saves the
+    several random beliefs and keeps the best evidence: by default from one, and from up to five where classes or
+    factors are alike by their priors and neither `accuracy="fast"` nor a method was asked for; `seed` decides all
+    random choices. `acceleration` is the depth of Anderson acceleration (0 is none; less where that would take more
+    than 256 MiB). `trace_evidence=False` saves the
     evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
     `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
     integrates up to twelve scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a

@@ -337,10 +337,10 @@ def _reweighted(reader: _Reader, plain: Posterior | Integrated, found: DrawsEntr
     check_weights(weights)
     if z.shape != (len(weights), density.dimension) or not np.isfinite(z).all():
         raise ValueError(f"its draws are no {len(weights)} points of {density.dimension} coordinates")
-    k, effective, total = (
-        float(reader.array(number)) for number in (found["k"], found["effective"], reader.meta["log_evidence"])
-    )
-    return Reweighted(plain, density, functions(density), Reference(z, Smoothed(weights, k, effective), total))
+    numbers = found["k"], found["effective"], reader.meta["log_evidence"], found["error"], found["annealed"]
+    k, effective, total, error, annealed = (float(reader.array(number)) for number in numbers)
+    drawn = Reference(z, Smoothed(weights, k, effective), total, error, bool(annealed))
+    return Reweighted(plain, density, functions(density), drawn)
 
 
 def _outputs(

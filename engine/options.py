@@ -26,12 +26,17 @@ class Options:
 
     tolerance: float = 1e-6
     max_iterations: int = 1000
-    restarts: int = 1
+    restarts: int | None = None  # None: one, or some by default where there may be several modes
     acceleration: int = 10
     trace_evidence: bool = True
     progress: bool | None = None
     accuracy: str = "default"
     execution: str = "auto"
+
+    @property
+    def starts(self) -> int:
+        """How many starts a run has."""
+        return 1 if self.restarts is None else self.restarts
 
     @property
     def of_plan(self) -> str:
@@ -52,6 +57,8 @@ class Options:
             )
         for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
             number = getattr(self, name)
+            if name == "restarts" and number is None:
+                continue
             if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < low:
                 raise ModelError(f"{name}= must be a whole number of at least {low}; found {number!r}.")
         for name, allowed in (("trace_evidence", (True, False)), ("progress", (True, False, None))):

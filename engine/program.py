@@ -303,6 +303,15 @@ class Program:
             names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
         )
 
+    def started(self, restarts: int) -> Program:
+        """The same program with as many `restarts`: returns a `Program`, made once."""
+        if restarts == self.options.starts:
+            return self
+        options = dataclasses.replace(self.options, restarts=restarts)
+        return self._conditionals.get(
+            (restarts,), lambda: Program(self.model, list(self.observed), self.method, self.sizes, options)
+        )
+
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
         return explain_plan(self.plan)

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...compiler.answers import SERIOUS, Exactness, Kind, answers
+from ...compiler.symmetry import exchangeable
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
 from .edges import at_zero, in_tails
+from .other_modes import in_one_class, one_class, other_modes
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
 
@@ -24,8 +26,7 @@ PART = 0.1
 EVALUATED = 1e-8  # seconds of each number that a log density is made of, of machine code on a common processor
 DERIVED = 3e-8  # of each number of a derivative
 ALIKE = 1e-6  # probabilities that differ by less are the same
-CERTAIN = 1e-6
-MANY = 10  # elements from which on one class for all of them is a sign
+ROUGH = 0.05  # nats that the log evidence of an integration may be off by
 WHOLE = {"real", "vector", "boolean", "category"}  # of whose beliefs a projection keeps what a summary shows
 
 
@@ -40,6 +41,8 @@ def settled(posterior: Inferred) -> Verdict | None:
         return Verdict("poor", posterior.diagnosis)
     if not posterior.converged or not all(is_exact(answer) for answer in answers(posterior.graph)):
         return None
+    if getattr(posterior, "error", 0.0) > ROUGH:  # of an integration, whose design may be coarse
+        return None
     gridded = sorted(posterior.graph.observed - posterior.request.observed)
     exact = f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact."
     return Verdict("good", _joined(exact, in_tails(posterior)))
@@ -47,17 +50,23 @@ def settled(posterior: Inferred) -> Verdict | None:
 
 def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
     """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
-    groups = answers(posterior.graph)
+    groups, level, reason = answers(posterior.graph), found.level, found.reason
     if found.level == "unchecked" and is_serious(posterior):
-        return Verdict(
-            "doubtful", f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
-        )
+        level = "doubtful"
+        reason = f"{_apart(groups) or posterior.diagnosis} No comparison was possible: {found.reason}"
     seen = list(_signs(posterior)) if found.level != "good" else []
-    level = max([found.level, *(level for level, _ in seen)], key=LEVELS.index)
+    level = max([level, *(own for own, _ in seen)], key=LEVELS.index)
     remarks = [in_tails(posterior), *(remark for _, remark in seen)]
     if level in LEVELS[2:]:
         remarks += [at_zero(posterior), _loops(groups)]
-    return Verdict(level, _joined(found.reason, *remarks))
+    return beside_modes(Verdict(level, _joined(reason, *remarks)), posterior)
+
+
+def beside_modes(verdict: Verdict, posterior: Inferred) -> Verdict:
+    """A verdict that knows one mode alone, with what is seen of others beside this posterior."""
+    seen = list(other_modes(posterior))
+    level = max([verdict.level, *(own for own, _ in seen)], key=LEVELS.index)
+    return Verdict(level, _joined(verdict.reason, *(remark for _, remark in seen)))
 
 
 def _joined(*sentences: str) -> str:
@@ -98,10 +107,11 @@ def _loops(groups: list[Exactness]) -> str:
 
 def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
     """What is seen of beliefs that mostly comes of a wrong fixed point, and how bad that is."""
+    seen = {choice.selector.name for choice in exchangeable(posterior.graph)}  # by `other_modes`
     for name, node in posterior.model.randoms.items():
         if not node.domain.is_category or not node.plates or name in posterior.observed:
             continue
-        if name not in posterior.graph.latent:
+        if name not in posterior.graph.latent or name in seen:
             continue
         rows = np.asarray(posterior[name].mean).reshape(-1, np.shape(posterior[name].mean)[-1])
         if len(rows) > 1 and np.ptp(rows) < ALIKE and rows.shape[1] > 1:
@@ -110,5 +120,5 @@ def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
                 f"All classes of '{name}' are alike, a symmetric fixed point: give restarts=5 or priors that tell the "
                 "classes apart.",
             )
-        elif len(rows) >= MANY and rows.shape[1] > 1 and np.any(rows.min(0) > 1.0 - CERTAIN):
-            yield "doubtful", f"All {len(rows)} elements of '{name}' are in one class: compare with restarts=5."
+        elif in_one_class(posterior, name):
+            yield "doubtful", one_class(name)

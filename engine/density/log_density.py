@@ -232,7 +232,7 @@ class LogDensity:
 
     def reads_summed(self, name: str) -> bool:
         """Whether the term of a variable depends on one that was summed out."""
-        return bool(self._gathers[name])
+        return any(name in group.factors for group in self._groups)
 
     def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """log p(element | others) of every element of an observed variable, at each of many `values`: a first axis."""

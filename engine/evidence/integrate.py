@@ -32,6 +32,7 @@ from .designs import MOST, Design
 from .grid import Grid, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
 from .integrated import Integrated
+from .starts import started, starts_in_words
 from .why import integration_in_words, no_grid, too_costly
 
 Plain = Callable[[], Posterior]
@@ -59,46 +60,50 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
 
 def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | Integrated:
     """The posterior integrated over its approximate scalars where a grid can hold them, else the plain one."""
-    plain, binding = _once(program, data, seed), program.bind(data)
+    binding = program.bind(data)
+    plain = _once(started(program, binding, np.inf), data, seed)
     names = approximate_scalars(program, binding, MOST, tolerated=False)
     if not names:
         return plain()
     choice = at_any_price(program, binding, names)
     found = _explored(program, data, binding, choice, seed, plain)
-    return _remarked(program, plain(), no_grid(choice)) if found is None else found
+    return _remarked(plain(), no_grid(choice)) if found is None else found
 
 
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
     """The same where it is expected to take at most `effort` seconds of computing, over the finest design for that."""
-    plain, binding = _once(program, data, seed), program.bind(data)
+    binding = program.bind(data)
+    plain = _once(started(program, binding, effort), data, seed)
     choice, cheapest = affordable(program, binding, effort)
     if choice is None:
         remark = None if cheapest is None or not effort else too_costly(cheapest, effort)
-        return plain() if remark is None else _remarked(program, plain(), remark)
+        return plain() if remark is None else _remarked(plain(), remark)
     found = _explored(program, data, binding, choice, seed, plain)
-    return _remarked(program, plain(), no_grid(choice)) if found is None else found
+    return _remarked(plain(), no_grid(choice)) if found is None else found
 
 
 def explained(program: Program, binding: Binding, effort: float) -> str:
     """The plan in words, with what would be integrated where `effort` may be spent on that."""
     plain, best = program.plan_given((), binding), program.options.accuracy == "best"
+    several = starts_in_words(program, binding, np.inf if best else effort) if best or effort else ""
+    single = explain_plan(plain) + (f"\n{several}" if several else "")
     if best:
         names = approximate_scalars(program, binding, MOST, tolerated=False)
         choice = cheapest = at_any_price(program, binding, names) if names else None
     else:
         choice, cheapest = affordable(program, binding, effort) if effort else (None, None)
     if cheapest is None:
-        return explain_plan(plain)
+        return single
     if choice is None:
-        return explain_plan(plain) + "\n" + too_costly(cheapest, effort)
+        return single + "\n" + too_costly(cheapest, effort)
     given = program.plan_given(choice.names, binding)
     return explain_plan(given, gridded=choice.names) + "\n" + integration_in_words(program, binding, choice, given)
 
 
-def _remarked(program: Program, plain: Posterior, remark: str) -> Posterior:
+def _remarked(plain: Posterior, remark: str) -> Posterior:
     """The same posterior, whose diagnosis says what was not done."""
     result = dataclasses.replace(plain.result, remark=remark)
-    return program.posterior(plain.machine, plain.arrays, plain.binding, result)
+    return Posterior(plain.request, plain.machine, plain.arrays, plain.binding, result, plain.predictors)
 
 
 def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:

@@ -34,7 +34,7 @@ from ..answers.refused import refused
 from ..answers.verdict import Verdict
 from ..checks.reference import Functions, Reference
 from ..checks.trust import Trust, trust
-from ..checks.verdict import compared, verdict_on
+from ..checks.verdict import beside_modes, compared, verdict_on
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity
 from ..distributions.mixed_over_grid import GridMixture
@@ -281,7 +281,8 @@ class Reweighted(AnyPosterior):
         """good, with what the draws are worth; after `trust()` what that has found."""
         if self._trust is not None:
             return verdict_on(self, self._trust)
-        return Verdict("good", f"weighted draws of the joint density, worth {self.effective:.0f} independent ones.")
+        worth = f"weighted draws of the joint density, worth {self.effective:.0f} independent ones."
+        return beside_modes(Verdict("good", worth), self.plain)
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust these draws, against others from another seed: see `Posterior.trust`."""
@@ -307,9 +308,10 @@ class Reweighted(AnyPosterior):
         """
         from ..files.save import Drawn, contents_of, write
 
-        plain, weighted = self.plain, self._found.weighted
+        plain, found, weighted = self.plain, self._found, self._found.weighted
         contents = plain.contents() if isinstance(plain, Integrated) else contents_of(plain)
-        own = Drawn(self._found.z, weighted.weights, weighted.k, weighted.effective, plain.log_evidence)
+        worth = weighted.k, weighted.effective, found.error, found.annealed
+        own = Drawn(found.z, weighted.weights, *worth, plain.log_evidence)
         priors = {"carried": self.carried, "baseline": lambda: self.baseline}
         write(self, path, dataclasses.replace(contents, **priors, verdict=self.verdict, draws=own))
 

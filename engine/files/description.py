@@ -116,13 +116,16 @@ class DrawsEntry(TypedDict):
     """What a posterior of weighted draws has beside the one that it corrects, whose outputs are those of the file.
 
     `z` are the draws in unconstrained coordinates, `weights` their probabilities, `k` and `effective` the shape of the
-    weights' tail and what they are worth, and `plain` the log evidence of what was corrected.
+    weights' tail and what they are worth, `error` that of the log evidence, `annealed` one where they came along a
+    path, and `plain` the log evidence of what was corrected.
     """
 
     z: int
     weights: int
     k: int
     effective: int
+    error: int
+    annealed: int
     plain: int
 
 

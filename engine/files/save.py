@@ -115,6 +115,8 @@ class Drawn:
     weights: np.ndarray
     k: float
     effective: float
+    error: float
+    annealed: bool
     plain: float
 
 
@@ -234,6 +236,8 @@ def _drawn(found: Drawn, writer: _Writer) -> DrawsEntry:
         "weights": writer.put(found.weights),
         "k": writer.put(found.k),
         "effective": writer.put(found.effective),
+        "error": writer.put(found.error),
+        "annealed": writer.put(float(found.annealed)),
         "plain": writer.put(found.plain),
     }
 

@@ -21,6 +21,7 @@ from ...compiler.algebra.inner_products import in_turn
 from ...compiler.algebra.parity import EVEN, parity
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
+from ...compiler.blocks.whole import ChainBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array, Key
@@ -86,6 +87,11 @@ class BoundPlan:
         """Blocks whose messages are gradients and change during a run."""
         return tuple(block for block in self.graph.blocks if isinstance(block, EnergyBlock) and not block.constant)
 
+    @property
+    def energies_of_all(self) -> tuple[EnergyBlock, ...]:
+        """Those, and the blocks whose messages are constant."""
+        return tuple(block for block in self.graph.blocks if isinstance(block, EnergyBlock))
+
     @cached_property
     def moving(self) -> tuple[str, ...]:
         """Variables that these touch, those with most elements first: the first ones need no place in the state."""
@@ -93,6 +99,12 @@ class BoundPlan:
         order = [name for name in self.graph.order if name in touched]
         # Elements that take turns read each other, so they always have a place there.
         return tuple(sorted(order, key=lambda name: (name in self.turns, -math.prod(self.plates_shape(name)))))
+
+    @cached_property
+    def climbs(self) -> bool:
+        """Whether sweeps head for more evidence: all is VMP, but for chains that are solved jointly beside it."""
+        whole = all(isinstance(block, ChainBlock) for block in self.ep_blocks.values())
+        return whole and bool(self.moving or not self.ep_blocks)
 
     @cached_property
     def mirrored(self) -> tuple[str, ...]:

@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .result import Result
+
+SHOWN = 4  # fixed points that are listed
+SAME = 0.01  # nats by which the evidence of one fixed point may differ between runs that ended there
 
 
 def diagnosis(result: Result, code: str) -> str:
+    """How a run with this result code ended and what to do, and where others of its starts ended."""
+    several = on_starts(np.asarray(result.outputs["all_evidence"]), float(result.number("evidence")))
+    return how_it_ended(result, code) + (f" {several}" if several else "")
+
+
+def fixed_points(evidence: np.ndarray, best: float) -> list[tuple[float, int]]:
+    """Where several starts ended: the log evidence of each fixed point, from the `best` down, and how many met it.
+
+    What lies above the best is no evidence, but that of a run which did not end well.
+    """
+    left = np.sort(evidence[np.isfinite(evidence) & (evidence <= best + SAME)])[::-1]
+    found: list[tuple[float, int]] = []
+    for value in left:
+        if found and found[-1][0] - value <= SAME:
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((float(value), 1))
+    return found
+
+
+def on_starts(evidence: np.ndarray, best: float) -> str:
+    """Where the starts of a run ended, in a sentence; nothing of a single one."""
+    if len(evidence) == 1 or not (found := fixed_points(evidence, best)):
+        return ""
+    if len(found) == 1 and found[0][1] == len(evidence):
+        return f"All of {len(evidence)} starts met the same log evidence."
+    many = "; ".join(f"{value:.7g} ({_starts(number)})" for value, number in found[:SHOWN])
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    lost = len(evidence) - sum(number for _, number in found)
+    failed = f"; {_starts(lost)} did not end well" if lost else ""
+    return f"The best of {len(evidence)} starts, by log evidence of {_points(found)}: {many}{more}{failed}."
+
+
+def _starts(number: int) -> str:
+    return f"{number} start{'s' if number > 1 else ''}"
+
+
+def _points(found: list[tuple[float, int]]) -> str:
+    return f"{len(found)} fixed point{'s' if len(found) > 1 else ''}"
+
+
+def how_it_ended(result: Result, code: str) -> str:
     """How a run with this result code ended and what to do."""
     sweeps = int(result.number("iteration"))
     error, step = float(result.number("error")), float(result.number("step"))

@@ -56,7 +56,8 @@ class Runner:
             options.max_iterations,
             options.acceleration,
             monotone,
-            options.trace_evidence or monotone,
+            machine.climbs,
+            options.trace_evidence or machine.climbs,
             options.max_iterations,
         )
         self.on_trace = on_trace
@@ -104,7 +105,7 @@ class Runner:
 
     def _make(self, given: Given, watcher: Progress, many: bool, calls: int) -> Made:
         """The chunk for arguments of these shapes."""
-        structure = self.machine, self.settings, self.options.restarts, many
+        structure = self.machine, self.settings, self.options.starts, many
         trace, execution = partial(self._traced, given, many), self.options.execution
         made = function("run", structure, given, trace, execution, watcher.stage, calls)
         numbers = sum(np.size(array) for array in jax.tree.leaves(given))
@@ -123,7 +124,7 @@ class Runner:
 
     def _lanes(self, key: KeyWords) -> Lane:
         """The starts, side by side: as many as asked for, each on both sides where a sign is hard to see."""
-        restarts, sides = self.options.restarts, 2 if self.machine.mirrored else 1
+        restarts, sides = self.options.starts, 2 if self.machine.mirrored else 1
         index = jnp.arange(restarts * sides)
         keys = jax.random.split(jax.random.wrap_key_data(jnp.asarray(key)), restarts)[index // sides]
         return Lane(keys, index >= sides if restarts > 1 else None, 1.0 - 2.0 * (index % sides))

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int, PyTree
 
+from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Let, Random
+from ...compiler.symmetry import exchangeable, multiplied
 from ...factors.arrays import Array, Key
 from ..blocks.discrete import tables
 from ..blocks.kinds import KINDS
@@ -18,10 +20,8 @@ from ..values.first_beliefs import (
     anchor,
     divisible,
     divisors,
-    exchangeable_gates,
     first_moments,
     jittered,
-    multiplied,
     on_side,
     proper,
     scattered,
@@ -105,7 +105,7 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
             if name not in machine.with_ep or own or _has_prior(machine, name)
             else first_moments(variable, scope)
         )
-    selectors = [gate.selector for block in machine.energies for gate in block.gates]
+    selectors = [ungathered(gate.selector) for block in machine.energies for gate in block.gates]
     chosen = {selector.name for selector in selectors if isinstance(selector, (Random, Let))}
     starts = {name: moments[name] for name in machine.moving if name in chosen}
     if (moved := lane.moved) is not None:
@@ -113,7 +113,7 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
             random = _elsewhere(machine, name, own, scope, jax.random.fold_in(key, 5000 + i))
             starts[name] = jax.tree.map(lambda there, here: jnp.where(moved, there, here), random, own)
     starts |= {name: first_moments(machine.graph.latent[name], scope) for name in undecided(machine, centres)}
-    for i, (selector, _) in enumerate(exchangeable_gates(machine.graph)):
+    for i, selector in enumerate(dict.fromkeys(choice.selector for choice in exchangeable(machine.graph))):
         data_of = machine.graph.partly.get(selector.name)
         starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)
     moving = {name: subtract(beliefs[name], fixed.constant[name]) for name in machine.moving}
@@ -135,7 +135,8 @@ def _sides(machine: BoundPlan, name: str, lane: Lane, key: Key) -> Float[Array, 
 def _elsewhere(machine: BoundPlan, name: str, moments: PyTree, scope: Scope, key: Key) -> PyTree:
     """Other moments of a selector for the first sweep."""
     selector = machine.graph.latent[name]
-    on_plate = any(gate.selector is selector and gate.axis for block in machine.energies for gate in block.gates)
+    gates = [gate for block in machine.energies for gate in block.gates]
+    on_plate = any(ungathered(gate.selector) is selector and gate.axis for gate in gates)
     if on_plate and selector.plates and isinstance(selector, Random):
         return seeds(selector, scope, key, machine.graph.partly.get(name))
     return scattered(selector, moments, key)

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ...compiler.algebra.known import ungathered
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random, inside, parents
+from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
 from ...factors.arrays import Key, Numeric
 from ...factors.families import FOR_DOMAIN, DivisorFamily, ExponentialFamily, GaussianFamily
 from ...factors.families.base import Moments
@@ -129,61 +128,11 @@ def first_moments(variable: Random | Let, scope: Scope) -> Moments:
     return jax.tree.map(lambda moment: jnp.broadcast_to(moment, (*shape, *moment.shape)), found)
 
 
-def multiplied(graph: Plan) -> tuple[str, ...]:
-    """Gaussian variables that enter a product with another random variable.
-
-    Their signs and rotations are symmetric at the prior.
-    """
-    found: set[str] = set()
-    for block in graph.blocks:
-        for arg in block.arguments:
-            for node in inside([arg]):
-                if isinstance(node, Apply) and node.op in ("multiply", "dot"):
-                    sides = [
-                        {n.name for n in inside([a]) if isinstance(n, Random) and n.name in graph.latent}
-                        for a in node.args
-                    ]
-                    if all(sides):
-                        found |= sides[0] | sides[1]
-    return tuple(
-        name
-        for name in graph.latent
-        if name in found and (graph.latent[name].domain.is_gaussian or graph.latent[name].domain.is_sparse)
-    )
-
-
 def jittered(variable: Random | Let, naturals: Parts, key: Key) -> Parts:
     """A Gaussian with its mean moved to a random draw of itself, as likely zero as not where it may be zero."""
     belief = family_of(variable).from_naturals(naturals)
     assert isinstance(belief, GaussianFamily)
     return belief.jittered(key).naturals()
-
-
-def exchangeable_gates(graph: Plan) -> tuple[tuple[Random, Plate], ...]:
-    """Latent selectors of components that the model cannot tell apart, with the plate of the components."""
-    found: dict[str, tuple[Random, Plate]] = {}
-    for block in graph.blocks:
-        for gate in block.gates:
-            selector = gate.selector
-            if (
-                gate.axis is None
-                or not isinstance(selector, Random)
-                or selector.name not in graph.latent
-                or not selector.plates
-            ):
-                continue
-            if _components(graph, block, gate.axis):
-                found[selector.name] = (selector, gate.axis)
-    return tuple(found.values())
-
-
-def _components(graph: Plan, block: Block, axis: Plate) -> bool:
-    """True when latent variables live on `axis` and no fixed argument of their definitions varies over it."""
-    variables = [graph.latent[name] for name in block.latent if axis in graph.latent[name].plates]
-    arguments = [arg for v in variables if isinstance(v, Random) for arg in parents(v)]
-    if not variables or any(v.name in graph.given for v in variables):  # earlier data have told them apart
-        return False
-    return not any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
 
 
 def seeds(selector: Random, scope: Scope, key: Key, data: PyTree = None) -> Boolean | Category:

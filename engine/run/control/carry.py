@@ -18,12 +18,16 @@ Counts: TypeAlias = dict[str, Int[Array, ""]]  # how many cavities were floored,
 
 
 class Settings(NamedTuple):
-    """How the controller works; `monotone` is true when every sweep must raise the evidence (pure VMP and NCVMP)."""
+    """How the controller works; `monotone` is true when every sweep must raise the evidence (pure VMP and NCVMP).
+
+    `climbs` is true when sweeps head for more evidence, also those of structured VMP, which may lose a little of it.
+    """
 
     tolerance: float = 1e-6
     max_iterations: int = 1000
     depth: int = 5
     monotone: bool = False
+    climbs: bool = False
     with_evidence: bool = True
     trace: int = 1000  # sweeps recorded; writes beyond are dropped
     seeded: bool = False  # the first sweep sees selectors as they are seeded, and its evidence means nothing

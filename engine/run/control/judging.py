@@ -52,6 +52,8 @@ def judge(swept: Swept, carry: Carry, settings: Settings) -> Judgement:
         evidence = jnp.where(first, -jnp.inf, evidence)
     fit = finite & proper
     failed = ~fit | (_loses if settings.monotone else _runs_away)(residual, evidence, carry, settings)
+    if settings.climbs:  # an extrapolation would lead back to a saddle that plain sweeps lead away from
+        failed = failed | (carry.accelerated & _loses(residual, evidence, carry, settings))
     whole = jnp.where(first, fit, ~failed) & number
     bad = jnp.where(first, failed_start, failed)
     error = distance_left(residual, carry)

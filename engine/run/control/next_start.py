@@ -37,7 +37,7 @@ def next_start(swept: Swept, carry: Carry, judged: Judgement, settings: Settings
     x, history = _extrapolated(swept.y, carry, settings)
     # Where the plain map leads away from a fixed point (a saddle), the extrapolation would lead back to it.
     plain = history.used == 0
-    if settings.monotone:
+    if settings.climbs:
         plain = plain | (judged.residual > carry.good.residual)
     back = jnp.where(carry.accelerated, carry.good.y, carry.base)
     x = jnp.where(bad, back, jnp.where(stuck | plain, swept.y, x))
