@@ -28,8 +28,9 @@ KEPT = 0.7  # of the particles count after a step along the path
 MOST_STEPS, COMMON = 80, 20  # along the path
 MOVES = 3  # after each of them
 FINAL, EVERY = 24, 3  # moves of a round at the end, of which every third is kept
-ROUNDS = 4
+ROUNDS = 6
 SETTLED = 0.15  # of an sd: a mean that moves farther during a round has not arrived
+CREEP, CHANCE = 0.03, 3.0  # nor one that moves farther than this and so many times what chance explains
 ACCEPTED = (0.65, 0.85)  # the step is shortened below and lengthened above
 ALIKE = 3.0  # islands, of the eight, must count
 WIDER, CURVED = 4.0, 1.5  # the variance of q: of the beliefs, and of the curvature where the density is typical
@@ -68,7 +69,7 @@ class Gaussian(NamedTuple):
 
 def particles_within(density: LogDensity, most: float) -> int:
     """How many particles there may be where `most` numbers may be worked on; none where that is too few."""
-    each = (COMMON * MOVES + FINAL) * LEAPS * float(entries(density))
+    each = (COMMON * MOVES + 2 * FINAL) * LEAPS * float(entries(density))
     return next((number for number in NUMBERS if number * each <= most), 0)
 
 
@@ -160,6 +161,7 @@ def _arrived(
     random: np.random.Generator, move: Mover, cloud: Cloud, path: Gaussian, step: float, totals: np.ndarray
 ) -> Reference:
     """Rounds of moves at the end of the path until no mean moves any more: draws from the last of them."""
+    before = None
     for _ in range(ROUNDS):
         kept, root = [], _root(cloud.z)
         for k in range(1, FINAL + 1):
@@ -167,9 +169,22 @@ def _arrived(
             step *= _longer(rate) if k <= EVERY else 1.0
             if k % EVERY == 0:
                 kept.append(cloud.z)
-        if _drift(np.stack(kept)) < SETTLED:
-            return _together(np.stack(kept), totals)
+        found = np.stack(kept)
+        if before is not None and _has_arrived(before, found):
+            return _together(found, totals)
+        before = found
     return _nothing(cloud.z)
+
+
+def _has_arrived(before: Snapshots, now: Snapshots) -> bool:
+    """Whether means stay, from one round to the next, as far as chance allows to tell.
+
+    Chance is measured by how differently the particles moved: where all creep the same way it is small.
+    """
+    moved = now.mean(0) - before.mean(0)
+    spread = np.maximum(now.std((0, 1)), 1e-300)
+    shift, chance = np.abs(moved.mean(0)), moved.std(0) / np.sqrt(len(moved))
+    return bool(np.all(shift < SETTLED * spread) and np.all(shift < CREEP * spread + CHANCE * chance))
 
 
 def _next(t: float, ahead: Float[np.ndarray, " particle"]) -> float:
@@ -212,13 +227,6 @@ def _root(z: Particles) -> np.ndarray:
 
 def _longer(rate: float) -> float:
     return 0.8 if rate < ACCEPTED[0] else 1.2 if rate > ACCEPTED[1] else 1.0
-
-
-def _drift(kept: Snapshots) -> float:
-    """How far a mean still moves, in sds: from the first third of the snapshots to the last."""
-    third = len(kept) // 3
-    moved = kept[:third].mean((0, 1)) - kept[-third:].mean((0, 1))
-    return float(np.max(np.abs(moved) / np.maximum(kept.std((0, 1)), 1e-300)))
 
 
 def _together(kept: Snapshots, totals: Float[np.ndarray, " island"]) -> Reference:

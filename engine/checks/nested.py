@@ -39,6 +39,7 @@ HALVED = 0.5 ** np.arange(6)
 FREEDOM = 6.0
 FUNNEL = 5  # inner coordinates from which on one distribution for all is the last resort
 ENOUGH = 0.2  # of the draws count
+SURE = 0.35  # of k: above it the spread of a heavy tail may be missed
 LIGHTER = 3.0  # a number of a gradient of many points at once, than one of the curvature
 
 Rows = Float[np.ndarray, "point coordinate"]
@@ -187,7 +188,7 @@ def draws_of(
     found: list[Reference] = []
     for made in _ways(density, call, draws, seed, count, most, jumps):
         found.append(made)
-        if made.usable and (made.annealed or made.weighted.effective > ENOUGH * count):
+        if made.usable and (made.annealed or (made.weighted.effective > ENOUGH * count and made.weighted.k < SURE)):
             break
     return max(found, key=lambda one: (one.usable, one.weighted.effective))
 

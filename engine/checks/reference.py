@@ -183,6 +183,14 @@ def belief_draws(
     return Draws(values, z, log_q + call.log_jacobian(z))
 
 
+def fresh_draws(
+    density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
+) -> Draws:
+    """Draws from a standard Gaussian in unconstrained coordinates: where the beliefs have come to nothing."""
+    z = np.random.default_rng(seed).normal(size=(count, density.dimension))
+    return Draws(call.constrain(z), z, -0.5 * np.sum(z**2 + np.log(2.0 * np.pi), axis=1))
+
+
 def _log_belief(marginal: Marginal, drawn: np.ndarray) -> np.ndarray:
     """The log density of a belief, of one that has missing entries only these."""
     family = marginal.family

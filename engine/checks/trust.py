@@ -22,7 +22,18 @@ from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, density_of
 from .nested import draws_of
 from .psis import smoothed
-from .reference import DRAWS, LARGEST_DENSE, Draws, Functions, Reference, belief_draws, centred, functions, spread_of
+from .reference import (
+    DRAWS,
+    LARGEST_DENSE,
+    Draws,
+    Functions,
+    Reference,
+    belief_draws,
+    centred,
+    fresh_draws,
+    functions,
+    spread_of,
+)
 from .remedies import remedy
 from .skewness import Shape, tilted_shapes
 
@@ -183,7 +194,10 @@ def trust(
         density = density_of(posterior)
         with jax.enable_x64(True):
             call = functions(density)
-            draws = belief_draws(density, call, start or posterior, seed, count or DRAWS) if density.names else None
+            draws = None
+            if density.names:
+                begun = fresh_draws if posterior.code == "diverged" else belief_draws
+                draws = begun(density, call, start or posterior, seed, count or DRAWS)
             findings, numbers, more, found = _compare(posterior, density, call, draws, seed, count, most)
     except (CavityError, np.linalg.LinAlgError) as reason:
         level = "unchecked" if posterior.converged else "doubtful"
