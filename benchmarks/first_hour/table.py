@@ -173,11 +173,13 @@ def summary(results):
     """How many models reach each of the targets."""
     marks = [found["mark"] for found in results.values()]
     silent = [name for name, found in results.items() if found["mark"] == "wrong" and not doubted(found)]
+    needless = [name for name, found in results.items() if found["mark"] == "right" and doubted(found)]
     offs = [found["evidence_off"] for found in results.values() if found.get("evidence_off") is not None]
     counts = ", ".join(f"{marks.count(word)} {word}" for word in ("right", "off", "wrong", "failed"))
     near = sum(abs(off) <= EVIDENCE for off in offs)
     return (
-        f"Of {len(marks)} models {counts}. Wrong and not warned of: {len(silent)}. "
+        f"Of {len(marks)} models {counts}. Wrong and not warned of: {len(silent)}; right and warned of: "
+        f"{len(needless)}. "
         f"Log evidence within {EVIDENCE} nats: {near} of the {len(offs)} where it is known."
     )
 
