@@ -21,6 +21,8 @@ from .support.asked_arguments import named, the_model
 from .support.cache import Recent
 from .support.warn import warn
 
+OF_BEST = 10.0  # seconds that accuracy="best" may spend on draws, whatever effort= says
+
 
 def infer(
     model: Model,
@@ -53,19 +55,20 @@ def infer(
     several random beliefs and keeps the best evidence: by default from one, and from up to five where classes or
     factors are alike by their priors and neither `accuracy="fast"` nor a method was asked for; `seed` decides all
     random choices. `acceleration` is the depth of Anderson acceleration (0 is none; less where that would take more
-    than 256 MiB). `trace_evidence=False` saves the
-    evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
-    `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
-    integrates up to twelve scalars, such as scales and selectors, given which the rest is exact or nearer to it, over a
-    grid or, from four on, a design (the posterior is then a mixture), where that is expected to take at most `effort`
-    seconds (counted from the plan, never timed) and no method was asked for. "best" does so at any price and with more
-    points, also where a method was asked for, and treats jointly linear-Gaussian parts of up to some thousand
-    dimensions and discrete parts of small treewidth. `integrate` names such scalars, at most twelve of them continuous;
-    "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, so
-    that the first answer of a small problem comes at once; "compile" makes machine code, which is many times as fast;
-    "auto" has NumPy run what is expected to take it less time than compiling, until all calls together have taken as
-    long (it counts, and looks at no clock). What was compiled is kept for calls with the same shapes, for the same
-    model declared again, and for the next process (see `cv.cache`).
+    than 256 MiB). `trace_evidence=False` saves the evidence of every sweep where only EP runs. `progress` shows a line
+    for runs over a second (default: on a terminal). `accuracy` says what may be spent on what a factorised belief gets
+    wrong. "fast" is one inference. "default" integrates up to twelve scalars, such as scales and selectors, given which
+    the rest is exact or nearer to it, over a grid or, from four on, a design (the posterior is then a mixture), where
+    that is expected to take at most `effort` seconds (counted from the plan, never timed) and no method was asked for.
+    "best" does so at any price and with more points, also where a method was asked for, and treats jointly
+    linear-Gaussian parts of up to some thousand dimensions and discrete parts of small treewidth. Beliefs that are
+    still off are replaced by weighted draws where these are usable (`posterior.plain` has the beliefs). `integrate`
+    names such scalars, at most twelve of them continuous; "auto" takes the fewest that leave the rest exact.
+    `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a small problem comes at
+    once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is expected to take it
+    less time than compiling, until all calls together have taken as long (it counts, and looks at no clock). What was
+    compiled is kept for calls with the same shapes, for the same model declared again, and for the next process (see
+    `cv.cache`).
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
@@ -77,16 +80,24 @@ def infer(
         return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
     if prior is not None or not _integrates(accuracy, method):
         posterior: Any = program.run(data, seed=seed, prior=prior)
-    elif accuracy == "best":
-        posterior = best(program, data, seed)
     else:
-        posterior = within(program, data, seed, effort)
-        if effort and is_serious(posterior):
-            from .evidence.reweighted import corrected  # it loads much, which few answers need
-
-            posterior = corrected(posterior, seed, effort)
+        posterior = _right_by_default(program, data, seed, accuracy, effort)
     if not posterior.converged:
         warn(posterior.diagnosis)
+    return posterior
+
+
+def _right_by_default(program: Program, data: Mapping[str, Any], seed: int, accuracy: str, effort: float) -> Any:
+    """Scalars integrated, and where that leaves beliefs that are off, weighted draws."""
+    if accuracy == "best":
+        posterior: Any = best(program, data, seed)
+        effort = max(effort, OF_BEST)
+    else:
+        posterior = within(program, data, seed, effort)
+    if effort and is_serious(posterior):
+        from .evidence.reweighted import corrected  # it loads much, which few answers need
+
+        posterior = corrected(posterior, seed, effort)
     return posterior
 
 

@@ -39,17 +39,28 @@ def settled(posterior: Inferred) -> Verdict | None:
     """The verdict of structure alone; None where a comparison is needed."""
     if posterior.code in FAILED:
         return Verdict("poor", posterior.diagnosis)
+    return None if _off_by(posterior) > ROUGH else _exact(posterior)
+
+
+def _exact(posterior: Inferred) -> Verdict | None:
+    """The verdict where the plan is exact, or that of every point of an integration; else None."""
     if not posterior.converged or not all(is_exact(answer) for answer in answers(posterior.graph)):
         return None
-    if getattr(posterior, "error", 0.0) > ROUGH:  # of an integration, whose design may be coarse
-        return None
-    gridded = sorted(posterior.graph.observed - posterior.request.observed)
-    exact = f"exact at every point of a grid over {', '.join(gridded)}." if gridded else "exact."
+    gridded, error = sorted(posterior.graph.observed - posterior.request.observed), _off_by(posterior)
+    rough = f", whose log evidence may be off by {error:.1g}" if error > ROUGH else ""
+    exact = f"exact at every point of a grid over {', '.join(gridded)}{rough}." if gridded else "exact."
     return Verdict("good", _joined(exact, in_tails(posterior)))
+
+
+def _off_by(posterior: Inferred) -> float:
+    """The estimated error of an integration, whose design may be coarse."""
+    return getattr(posterior, "error", 0.0)
 
 
 def verdict_on(posterior: Inferred, found: Trust) -> Verdict:
     """The verdict on a posterior from what a comparison has found, and from what is seen of the beliefs."""
+    if found.witness is None and (exact := _exact(posterior)) is not None:
+        return exact  # curvature does not know better than points that are exact
     groups, level, reason = answers(posterior.graph), found.level, found.reason
     if found.level == "unchecked" and is_serious(posterior):
         level = "doubtful"

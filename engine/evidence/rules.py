@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Float
 
 # Columns of a Hadamard matrix of which no product of up to four is constant: the corners of a cube among which every
@@ -42,6 +41,8 @@ def spread(d: int, number: int) -> Rule:
 
     Every point comes with its mirror image, and all are whitened.
     """
+    import scipy.stats  # here: it takes long to import, and few answers need it
+
     cube = scipy.stats.qmc.Sobol(d, scramble=True, rng=np.random.default_rng(0)).random(number // 2)
     half = scipy.stats.norm.ppf(np.clip(cube, 1e-9, 1.0 - 1e-9))
     both = np.concatenate([half, -half])

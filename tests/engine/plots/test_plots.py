@@ -52,7 +52,7 @@ def gaussian():
 @pytest.fixture(scope="module")
 def mixed():
     x = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0.0, 0.0], [6.0, 0.0]], 30, axis=0)
-    return cv.infer(mixture(3, 2), {"x": x}, restarts=2)
+    return cv.infer(mixture(3, 2), {"x": x}, restarts=2, accuracy="fast")
 
 
 @pytest.mark.parametrize("name", MODELS)
