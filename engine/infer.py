@@ -66,9 +66,8 @@ def infer(
     names such scalars, at most twelve of them continuous; "auto" takes the fewest that leave the rest exact.
     `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a small problem comes at
     once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is expected to take it
-    less time than compiling, until all calls together have taken as long (it counts, and looks at no clock). What was
-    compiled is kept for calls with the same shapes, for the same model declared again, and for the next process (see
-    `cv.cache`).
+    less time than compiling, until all calls together have taken as long (by count). What was compiled is kept for
+    calls with the same shapes, for the same model declared again, and for the next process (see `cv.cache`).
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
