@@ -188,7 +188,7 @@ def of_inference():
         ):  # fmt: skip
             fine = (option, name) in {
                 ("sizes", "None"), ("prior", "None"), ("seed", "number"), ("max_iterations", "number"),
-                ("restarts", "number"), ("acceleration", "number"), ("tolerance", "number"), ("tolerance", "fraction"),
+                ("restarts", "None"), ("restarts", "number"), ("acceleration", "number"), ("tolerance", "number"), ("tolerance", "fraction"),
                 ("integrate", "None"), ("integrate", "text"), ("progress", "None"),
             }  # fmt: skip
             if not fine:
