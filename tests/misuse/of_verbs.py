@@ -188,8 +188,8 @@ def of_inference():
         ):  # fmt: skip
             fine = (option, name) in {
                 ("sizes", "None"), ("prior", "None"), ("seed", "number"), ("max_iterations", "number"),
-                ("restarts", "None"), ("restarts", "number"), ("acceleration", "number"), ("tolerance", "number"), ("tolerance", "fraction"),
-                ("integrate", "None"), ("integrate", "text"), ("progress", "None"),
+                ("restarts", "None"), ("restarts", "number"), ("acceleration", "number"), ("tolerance", "number"),
+                ("tolerance", "fraction"), ("integrate", "None"), ("integrate", "text"), ("progress", "None"),
             }  # fmt: skip
             if not fine:
                 yield Case(f"infer {option}={name}", lambda o=option, odd=odd: cv.infer(coin(), DATA, **{o: odd}))
