@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.nodes import Random, is_data
+from ...factors.arrays import Array
 from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
 from ..answers.inferred import Inferred
+from ..data.missing_and_sparse import Arrays
 from ..values.evaluate import value
 from ..values.scope import Scope
 
@@ -85,13 +89,18 @@ def _ends(medians: np.ndarray, relative: np.ndarray) -> list[tuple[float, float]
 
 
 def _edge(posterior: Inferred, node: Random, median: float, relative: float) -> Edge:
-    assert isinstance(node.term, Term)
-    conditional = conditional_of(node.term.factor, "positive")
     with jax.enable_x64(True):
-        scope = Scope(posterior.binding.sizes, dict(posterior.arrays), {})
-        given = {edge: np.asarray(value(arg, scope).value, float) for edge, arg in node.term.args.items()}
-        if conditional.below is None or any(array.ndim for array in given.values()):
-            raise UnsupportedError("Only priors that are alike for all elements are looked at.")
-        below = float(conditional.below(median, **given))
-        slope = 1.0 + median * float(jax.grad(lambda x: conditional.log_density(x, **given))(median))
-    return Edge(node.name, median, relative, below, slope)
+        call = posterior.machine.function("prior at", (node.name,), partial(_prior_at, node, posterior.binding.sizes))
+        below, slope = call(posterior.arrays, np.float64(median))
+    return Edge(node.name, median, relative, float(below), 1.0 + median * float(slope))
+
+
+def _prior_at(node: Random, sizes: Mapping[str, int], arrays: Arrays, median: Array) -> tuple[Array, Array]:
+    """The mass of the prior below a number, and the slope of its log density there."""
+    assert isinstance(node.term, Term)
+    conditional, scope = conditional_of(node.term.factor, "positive"), Scope(dict(sizes), arrays, {})
+    given = {edge: jnp.asarray(value(arg, scope).value, float) for edge, arg in node.term.args.items()}
+    if conditional.below is None or any(array.ndim for array in given.values()):
+        raise UnsupportedError("Only priors that are alike for all elements are looked at.")
+    slope = jax.grad(lambda x: jnp.asarray(conditional.log_density(x, **given)))(median)
+    return jnp.asarray(conditional.below(median, **given)), slope

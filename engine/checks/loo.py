@@ -116,11 +116,11 @@ def mixed_leave_one_out(
 def drawn_leave_one_out(
     density: LogDensity, values: Mapping[str, np.ndarray], weights: np.ndarray, missing: Mapping[str, np.ndarray]
 ) -> LeaveOneOut:
-    """The same from weighted draws of the joint posterior, by Pareto-smoothed importance sampling.
+    """The same from weighted draws of the joint posterior `density`, by Pareto-smoothed importance sampling.
 
     `values` has the draws of the latent variables by name, `weights` their probabilities, `missing` which entries were
     not observed. Without y_i a draw has weight w / p(y_i | draw). Where the shape k of these weights is .7 or more for
-    an element, the draws say nothing of the posterior without it, and the variable has no densities.
+    an element, the draws do not tell the posterior without it, and the variable has no densities.
     Source: vehtari2016loo, vehtari2024psis.
     """
     densities: dict[str, np.ndarray] = {}

@@ -231,11 +231,14 @@ class LogDensity:
         return frozenset(self._data) & frozenset(self.model.randoms)
 
     def reads_summed(self, name: str) -> bool:
-        """Whether the term of a variable depends on one that was summed out."""
+        """Whether the term of the variable called `name` depends on one that was summed out."""
         return any(name in group.factors for group in self._groups)
 
     def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """log p(element | others) of every element of an observed variable, at each of many `values`: a first axis."""
+        """log p(element | others) of every element of the observed variable called `name`, at each of many `values`.
+
+        They are the first axis.
+        """
         node = self.model.randoms[name]
 
         def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:

@@ -151,8 +151,8 @@ class GridMixture(Family):
         components: PyTree = self.components
         level = np.asarray(level, float)
         with jax.enable_x64(True):
-            if self._is_of_numbers and self._is_of_points():
-                found = np.asarray(_between(self, level.ravel()))
+            if self._is_of_numbers and bool(_of_points(self)):
+                found = np.asarray(_quantile_between(self, level.ravel()))
                 return np.moveaxis(found, -1, 0).reshape(level.shape + found.shape[:-1])
             return np.asarray(_quantile(components, self.weights, level))
 
@@ -202,6 +202,8 @@ def _quantile_of(components: PyTree, weights: Array, level: Array) -> Array:
 
 
 _quantile = compiled("quantile over a grid", (), _quantile_of)
+_quantile_between = compiled("quantile between points", (), _between)
+_of_points = compiled("whether of points", (), lambda mixture: mixture._is_of_points())
 
 
 @final

@@ -193,7 +193,7 @@ def test_a_length_that_nothing_uses_stays_at_its_prior(parents):
         parent = m.input("parent", cv.index(node), plates=node)
         m.tree("state", over=node, parent=parent, root=first, then=then)
     values = values[: len(parents)]
-    posterior = cv.infer(m, {**data, "state": values}, tolerance=1e-8)
+    posterior = cv.infer(m, {**data, "state": values}, tolerance=1e-8, accuracy="fast")
     best = [best_gamma(values[i] - values[parents[i]]) for i in range(1, len(values))]
     close(posterior["length"].mean, [0.5, *(mean for mean, _ in best)], rtol=1e-5)
     bound = scipy.stats.norm.logpdf(values[0]) + sum(bound for _, bound in best)
@@ -210,7 +210,7 @@ def test_lengths_of_hidden_elements_are_finite():
     place = m.tree("place", over=node, parent=parent, root=first, then=then)
     m.random("y", cv.gaussian(place, variance=0.1))
     parents, y = [0, 0, 0, 1, 1], np.array([0.0, 1.0, -1.0, 2.0, 1.5])
-    posterior = cv.infer(m, {"parent": parents, "y": y})
+    posterior = cv.infer(m, {"parent": parents, "y": y}, accuracy="fast")
     lengths = np.random.default_rng(0).gamma(1.0, 0.5, size=(40_000, 5))
     prior = np.zeros((40_000, 5, 5))
     prior[:, 0, 0] = 1.0

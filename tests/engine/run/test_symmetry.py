@@ -133,6 +133,6 @@ def test_starts_that_nobody_asked_for_are_few_and_told(build, names):
     assert "5 starts" in cv.explain(model, data)
     assert "starts" not in cv.explain(model, data, effort=0)
     first, again = cv.infer(model, data, effort=1.0), cv.infer(model, data, effort=1.0)
-    np.testing.assert_array_equal(first.log_evidence, again.log_evidence)
+    np.testing.assert_allclose(first.log_evidence, again.log_evidence, rtol=1e-10)  # the second may be machine code
     assert "5 starts" in first.explain()
     assert len(cv.infer(model, data, restarts=2).restarts) in (1, 2)  # of weighted draws there is one
