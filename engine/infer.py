@@ -12,7 +12,7 @@ from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from .answers.verdict import is_serious
 from .data.rules_of_arguments import bind_checked
-from .evidence.integrate import best, explained, within
+from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
 from .options import Asked, Options, checked_effort
 from .posterior import Posterior, Prior
@@ -88,16 +88,13 @@ def infer(
 
 def _right_by_default(program: Program, data: Mapping[str, Any], seed: int, accuracy: str, effort: float) -> Any:
     """Scalars integrated, and where that leaves beliefs that are off, weighted draws."""
-    if accuracy == "best":
-        posterior: Any = best(program, data, seed)
-        effort = max(effort, OF_BEST)
-    else:
-        posterior = within(program, data, seed, effort)
-    if effort and is_serious(posterior):
-        from .evidence.reweighted import corrected  # it loads much, which few answers need
+    posterior = within(program, data, seed, effort)
+    of_draws = max(effort, OF_BEST) if accuracy == "best" else effort
+    if not of_draws or not is_serious(posterior):
+        return posterior
+    from .evidence.reweighted import corrected  # it loads much, which few answers need
 
-        posterior = corrected(posterior, seed, effort)
-    return posterior
+    return corrected(posterior, seed, of_draws)
 
 
 def _program(

@@ -45,11 +45,7 @@ def other_modes(posterior: Inferred) -> Iterator[tuple[str, str]]:
         )
     for choice in choices(posterior.graph):
         if choice.alike and _same_components(posterior, choice):
-            yield (
-                "poor",
-                f"All classes of '{choice.selector.name}' are alike, a symmetric fixed point: give restarts=5 or "
-                "priors that tell the classes apart.",
-            )
+            yield "poor", all_alike(choice.selector.name)
         elif choice.alike and in_one_class(posterior, choice.selector.name):
             yield "doubtful", one_class(choice.selector.name)
         elif (loss := _exchanged(posterior, choice)) is not None and loss < WEIGHTY:
@@ -69,8 +65,16 @@ def in_one_class(posterior: Inferred, name: str) -> bool:
     return len(rows) >= MANY and rows.shape[1] > 1 and bool(np.any(rows.min(0) > 1.0 - CERTAIN))
 
 
+def all_alike(name: str) -> str:
+    """The remark where nothing tells the classes of a discrete variable apart."""
+    return (
+        f"All classes of '{name}' are alike, a symmetric fixed point: give restarts=5 or priors that tell the classes "
+        "apart."
+    )
+
+
 def one_class(name: str) -> str:
-    """The remark where that is so."""
+    """The remark where all elements are in one class."""
     return f"All elements of '{name}' are in one class: compare with restarts=5."
 
 

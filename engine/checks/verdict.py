@@ -17,7 +17,7 @@ from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
 from .edges import at_zero, in_tails
-from .other_modes import in_one_class, one_class, other_modes
+from .other_modes import all_alike, in_one_class, one_class, other_modes
 from .reference import LARGEST_DENSE, entries
 from .trust import FAILED, Trust, trust
 
@@ -126,10 +126,6 @@ def _signs(posterior: Inferred) -> Iterator[tuple[str, str]]:
             continue
         rows = np.asarray(posterior[name].mean).reshape(-1, np.shape(posterior[name].mean)[-1])
         if len(rows) > 1 and np.ptp(rows) < ALIKE and rows.shape[1] > 1:
-            yield (
-                "poor",
-                f"All classes of '{name}' are alike, a symmetric fixed point: give restarts=5 or priors that tell the "
-                "classes apart.",
-            )
+            yield "poor", all_alike(name)
         elif in_one_class(posterior, name):
             yield "doubtful", one_class(name)

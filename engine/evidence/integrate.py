@@ -58,46 +58,46 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
     return found
 
 
-def best(program: Program, data: Mapping[str, Any], seed: int) -> Posterior | Integrated:
-    """The posterior integrated over its approximate scalars where a grid can hold them, else the plain one."""
-    binding = program.bind(data)
-    plain = _once(started(program, binding, np.inf), data, seed)
-    names = approximate_scalars(program, binding, MOST, tolerated=False)
-    if not names:
-        return plain()
-    choice = at_any_price(program, binding, names)
-    found = _explored(program, data, binding, choice, seed, plain)
-    return _remarked(plain(), no_grid(choice)) if found is None else found
-
-
 def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
-    """The same where it is expected to take at most `effort` seconds of computing, over the finest design for that."""
+    """The posterior integrated over its approximate scalars, where that may be spent and a design holds them.
+
+    Else it is the plain one. See `_choices` for what may be spent.
+    """
     binding = program.bind(data)
-    plain = _once(started(program, binding, effort), data, seed)
-    choice, cheapest = affordable(program, binding, effort)
+    plain = _once(started(program, binding, _for_starts(program, effort)), data, seed)
+    choice, cheapest = _choices(program, binding, effort)
     if choice is None:
-        remark = None if cheapest is None or not effort else too_costly(cheapest, effort)
-        return plain() if remark is None else _remarked(plain(), remark)
+        return plain() if cheapest is None else _remarked(plain(), too_costly(cheapest, effort))
     found = _explored(program, data, binding, choice, seed, plain)
     return _remarked(plain(), no_grid(choice)) if found is None else found
 
 
 def explained(program: Program, binding: Binding, effort: float) -> str:
-    """The plan in words, with what would be integrated where `effort` may be spent on that."""
-    plain, best = program.plan_given((), binding), program.options.accuracy == "best"
-    several = starts_in_words(program, binding, np.inf if best else effort) if best or effort else ""
+    """The plan in words, with what `within` would integrate."""
+    plain, effort_of_starts = program.plan_given((), binding), _for_starts(program, effort)
+    several = starts_in_words(program, binding, effort_of_starts) if effort_of_starts else ""
     single = explain_plan(plain) + (f"\n{several}" if several else "")
-    if best:
-        names = approximate_scalars(program, binding, MOST, tolerated=False)
-        choice = cheapest = at_any_price(program, binding, names) if names else None
-    else:
-        choice, cheapest = affordable(program, binding, effort) if effort else (None, None)
+    choice, cheapest = _choices(program, binding, effort)
     if cheapest is None:
         return single
     if choice is None:
         return single + "\n" + too_costly(cheapest, effort)
     given = program.plan_given(choice.names, binding)
     return explain_plan(given, gridded=choice.names) + "\n" + integration_in_words(program, binding, choice, given)
+
+
+def _choices(program: Program, binding: Binding, effort: float) -> tuple[Choice | None, Choice | None]:
+    """What is integrated and the cheapest that would help: for `effort` seconds, with accuracy="best" at any price."""
+    if program.options.accuracy != "best":
+        return affordable(program, binding, effort) if effort else (None, None)
+    names = approximate_scalars(program, binding, MOST, tolerated=False)
+    choice = at_any_price(program, binding, names) if names else None
+    return choice, choice
+
+
+def _for_starts(program: Program, effort: float) -> float:
+    """The seconds that several starts may take."""
+    return np.inf if program.options.accuracy == "best" else effort
 
 
 def _remarked(plain: Posterior, remark: str) -> Posterior:

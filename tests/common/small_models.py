@@ -67,3 +67,11 @@ def schools():
     effect = m.random("effect", cv.gaussian(mu, precision=precision), plates=school)
     m.random("y", cv.gaussian(effect, sd=sd))
     return m
+
+
+def correlated():
+    """A Gaussian posterior with a correlation of -.91, and the data: its moments are known."""
+    m = cv.Model("sum")
+    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(a + b, variance=0.1))
+    return m, {"y": 1.0}

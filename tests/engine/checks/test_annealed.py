@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from small_models import correlated
 
 import cavity as cv
 from cavity.engine.checks.annealed import ISLANDS, annealed_draws, particles_within
@@ -13,14 +14,6 @@ from cavity.engine.checks.reference import belief_draws, functions
 from cavity.engine.density.log_density import density_of
 
 close = np.testing.assert_allclose
-
-
-def line():
-    """A posterior that is Gaussian, with a correlation of -.9: its moments are known."""
-    m = cv.Model("sum")
-    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
-    m.random("y", cv.gaussian(a + b, variance=0.1))
-    return m, {"y": 1.0}
 
 
 def banana():
@@ -47,7 +40,7 @@ def moments(found, values, power=1):
 
 
 def test_a_gaussian_posterior_is_met():
-    found, values = run(line)
+    found, values = run(correlated)
     assert found.usable
     assert found.weighted.effective > 500
     precision = np.array([[11.0, 10.0], [10.0, 11.0]])
@@ -74,7 +67,7 @@ def test_a_ridge_with_two_modes_is_met():
 
 def test_the_same_seed_draws_the_same_and_another_others():
     run.cache_clear()
-    one, again, other = run(line)[0], run.__wrapped__(line)[0], run(line, 1)[0]
+    one, again, other = run(correlated)[0], run.__wrapped__(correlated)[0], run(correlated, 1)[0]
     np.testing.assert_array_equal(one.z, again.z)
     assert one.log_total == again.log_total
     assert np.abs(one.z - other.z).max() > 0.1
@@ -82,7 +75,7 @@ def test_the_same_seed_draws_the_same_and_another_others():
 
 
 def test_weights_sum_to_one_and_islands_share_them():
-    found, _ = run(line)
+    found, _ = run(correlated)
     weights = found.weighted.weights.reshape(-1, ISLANDS, 512 // ISLANDS)
     close(weights.sum(), 1.0, rtol=1e-12)
     assert np.ptp(weights, axis=(0, 2)).max() < 1e-15  # within an island all count alike
@@ -102,7 +95,7 @@ def test_what_has_not_arrived_is_worth_nothing():
 
 
 def test_particles_are_as_many_as_are_affordable():
-    m, data = line()
+    m, data = correlated()
     density = density_of(cv.infer(m, data, method="vmp"))
     numbers = [particles_within(density, most) for most in (np.inf, 1e6, 0.0)]
     assert numbers == sorted(numbers, reverse=True)
@@ -110,7 +103,7 @@ def test_particles_are_as_many_as_are_affordable():
     assert numbers[-1] == 0
 
 
-@pytest.mark.parametrize("build", [line, banana])
+@pytest.mark.parametrize("build", [correlated, banana])
 def test_trust_and_the_default_answer_are_made_of_usable_draws_alone(build):
     m, data = build()
     posterior = cv.infer(m, data)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 from scipy import stats
-from small_models import SCHOOLS, schools
+from small_models import SCHOOLS, correlated, schools
 
 import cavity as cv
 from cavity.engine.checks.psis import smoothed
@@ -24,11 +24,8 @@ def eight_schools():
     return cv.infer(schools(), SCHOOLS, method="vmp")
 
 
-def correlated():
-    m = cv.Model("sum")
-    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
-    m.random("y", cv.gaussian(a + b, variance=0.1))
-    return cv.infer(m, {"y": 1.0}, method="vmp")
+def correlated_apart():
+    return cv.infer(*correlated(), method="vmp")
 
 
 def uncentred_line():
@@ -81,7 +78,7 @@ def judged(build):
     "build",
     [
         pytest.param(eight_schools, marks=pytest.mark.slow),
-        correlated,
+        correlated_apart,
         pytest.param(uncentred_line, marks=pytest.mark.slow),
     ],
 )
@@ -105,7 +102,7 @@ def test_it_does_not_warn(build):
 
 def test_it_measures_the_known_error_of_a_mean_field():
     """a and b have variance 11/21 each and correlation -10/11; the mean field gives them 1/11."""
-    _, found = judged(correlated)
+    _, found = judged(correlated_apart)
     wanted = np.sqrt((1 / 11) / (11 / 21))
     for finding in found.findings:
         close(finding.ratio, wanted, rtol=0.05)
@@ -286,7 +283,7 @@ def test_nuts_agrees_with_an_exact_posterior_and_not_with_a_mean_field():
     assert check.samples["w"].shape == (2, 800, 2)
     assert check.rows[0].ess.min() > 200
     assert "agrees with NUTS" in str(check)
-    wrong = correlated().check(draws=800, chains=2)
+    wrong = correlated_apart().check(draws=800, chains=2)
     assert not wrong.ok
     assert "differs from NUTS in 'a'" in wrong.verdict
     close(wrong.rows[0].ratio[0], np.sqrt((1 / 11) / (11 / 21)), rtol=0.15)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_models import correlated
 
 import cavity as cv
 from cavity.engine.answers.verdict import LEVELS
@@ -29,13 +30,6 @@ def interval():
     x = m.random("x", cv.gaussian(0.0, variance=1.0))
     m.random("inside", cv.between(x, 0.2, 1.0))
     return m, {"inside": True}
-
-
-def correlated():
-    m = cv.Model("sum")
-    a, b = m.random("a", cv.gaussian(0.0, variance=1.0)), m.random("b", cv.gaussian(0.0, variance=1.0))
-    m.random("y", cv.gaussian(a + b, variance=0.1))
-    return m, {"y": 1.0}
 
 
 def two_explanations():
