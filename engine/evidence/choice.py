@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ...compiler.data.bind import Binding
 from ..program import Program
 from .cost import of_integration
-from .designs import MOST, ON_GRID, Design, finest
-from .designs import affordable as designs
+from .design.designs import MOST, ON_GRID, Design, finest
+from .design.designs import affordable as designs
 from .hyperparameters import approximate_scalars
 
 

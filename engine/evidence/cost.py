@@ -20,7 +20,7 @@ from ...factors.quadrature.tilted import evaluations
 from ..blocks.kinds import KINDS
 from ..program import Program
 from ..values.joint_beliefs import joint_sizes
-from .designs import Design
+from .design.designs import Design
 
 ONE = 1e-6  # of an inference, beside its factors
 SWEEPS = 8  # of an inference whose messages are projected

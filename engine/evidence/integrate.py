@@ -28,8 +28,8 @@ from ..support.asked_arguments import list_of_names
 from .at_points import Mixture
 from .choice import Choice, affordable, at_any_price
 from .conditionals import Conditionals
-from .designs import MOST, Design
-from .grid import Grid, together
+from .design.designs import MOST, Design
+from .design.grid import Grid, together
 from .hyperparameters import approximate_scalars, decided, scalars_of
 from .integrated import Integrated
 from .starts import started, starts_in_words

@@ -11,12 +11,12 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cavity.engine.evidence.bent import bent, straight
-from cavity.engine.evidence.designs import MOST, OnGrid, Weighted, affordable, finest
-from cavity.engine.evidence.grid import COARSE
-from cavity.engine.evidence.peak import peak
-from cavity.engine.evidence.rules import composite, spread
-from cavity.engine.evidence.weighted_points import weighted_points
+from cavity.engine.evidence.design.bent import bent, straight
+from cavity.engine.evidence.design.designs import MOST, OnGrid, Weighted, affordable, finest
+from cavity.engine.evidence.design.grid import COARSE
+from cavity.engine.evidence.design.peak import peak
+from cavity.engine.evidence.design.rules import composite, spread
+from cavity.engine.evidence.design.weighted_points import weighted_points
 
 
 def gaussian(d, seed):

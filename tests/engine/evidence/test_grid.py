@@ -9,7 +9,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cavity.engine.evidence.grid import BEST, GOOD, Grid, explore, together
+from cavity.engine.evidence.design.grid import BEST, GOOD, Grid, explore, together
 
 
 def gaussian(d, seed):
