@@ -95,7 +95,7 @@ else:
         if name == "models":
             return importlib.import_module(".models", __name__)
         if name not in _LATER:
-            from .compiler.language.names_elsewhere import advice
+            from .names_elsewhere import advice
 
             told = "" if name.startswith("_") else f". {advice(name, (f'cv.{own}' for own in __all__))}"
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{told}")

@@ -1,4 +1,4 @@
-"""Writes the tables of `docs/what-is-it-called.md` from `compiler/language/names_elsewhere.py`.
+"""Writes the tables of `docs/what-is-it-called.md` from `names_elsewhere.py`.
 
 Run from a checkout: python docs/make_names.py, or make vocabulary. `tests/test_names_elsewhere.py` fails where the page
 is not current.
@@ -6,7 +6,7 @@ is not current.
 
 from pathlib import Path
 
-from cavity.compiler.language.names_elsewhere import EXPRESSIONS, SYSTEMS, TERMS, VERBS
+from cavity.names_elsewhere import EXPRESSIONS, SYSTEMS, TERMS, VERBS
 
 PAGE = Path(__file__).parent / "what-is-it-called.md"
 BEGIN, END = "<!-- made by make_names.py: begin -->\n", "<!-- made by make_names.py: end -->\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import cavity as cv
-from cavity.compiler.language.names_elsewhere import ROWS, TERMS, ours
 from cavity.factors.factor import Term
+from cavity.names_elsewhere import ROWS, TERMS, ours
 
 HERE = Path(__file__).parents[1]
 
@@ -60,6 +60,13 @@ def test_a_slip_of_the_pen_is_seen_and_the_rest_leads_to_the_docs():
     with pytest.raises(AttributeError, match=r"docs/language\.md"):
         cv.qqqqqq
     assert not hasattr(cv, "__wrapped__")
+
+
+def test_a_model_says_what_its_methods_are_called():
+    with pytest.raises(AttributeError, match=r"m\.let\(name, expression\)"):
+        cv.Model().deterministic
+    with pytest.raises(AttributeError, match=r"Did you mean `m\.random`"):
+        cv.Model().randm
 
 
 def test_the_page_is_current():
