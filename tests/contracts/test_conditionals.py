@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats as st
 from factor_arguments import moments_of_point, points_of, whole
 
@@ -42,19 +43,59 @@ def truncated_gaussian(mean, precision, low, high):
     return st.truncnorm((low - mean) / sd, (high - mean) / sd, mean, sd)
 
 
+def logit_normal(mean, sd):
+    own = st.norm(mean, sd)
+
+    class LogitNormal(st.rv_continuous):
+        def _pdf(self, x):
+            return own.pdf(scipy.special.logit(x)) / (x * (1.0 - x))
+
+        def _cdf(self, x):
+            return own.cdf(scipy.special.logit(x))
+
+        def _ppf(self, q):
+            return scipy.special.expit(own.ppf(q))
+
+    return LogitNormal(a=0.0, b=1.0)()
+
+
+def half_student(dof, scale):
+    """Half of SciPy's, whose mean and variance are infinite where it has none."""
+    own = st.t(dof, scale=scale)
+
+    class Half(st.rv_continuous):
+        def _pdf(self, x):
+            return 2.0 * own.pdf(x)
+
+        def _cdf(self, x):
+            return 2.0 * own.cdf(x) - 1.0
+
+        def _ppf(self, q):
+            return own.ppf(0.5 + 0.5 * q)
+
+    return Half(a=0.0)()
+
+
 SCALARS = {
     "beta": lambda a, b: st.beta(a, b),
     "beta_of_mean": lambda mean, total: st.beta(mean * total, (1 - mean) * total),
     "binomial": lambda n, probability: st.binom(n, probability),
+    "exponential": lambda rate: st.expon(scale=1 / rate),
     "gamma": lambda shape, rate: st.gamma(shape, scale=1 / rate),
     "gaussian": lambda mean, precision: st.norm(mean, 1 / np.sqrt(precision)),
     "half_cauchy": lambda scale: st.halfcauchy(scale=scale),
     "half_normal": lambda scale: st.halfnorm(scale=scale),
+    "half_student_t": half_student,
+    "inverse_gaussian": lambda mean, shape: st.invgauss(mean / shape, scale=shape),
+    "inverse_gamma": lambda shape, scale: st.invgamma(shape, scale=scale),
     "laplace": lambda mean, scale: st.laplace(mean, scale),
     "log_normal": lambda mean, precision: st.lognorm(1 / np.sqrt(precision), scale=np.exp(mean)),
+    "logit_normal": lambda mean, precision: logit_normal(mean, 1 / np.sqrt(precision)),
     "negative_binomial": lambda mean, dispersion: st.nbinom(dispersion, dispersion / (dispersion + mean)),
     "negative_binomial_trials": lambda successes, probability: st.nbinom(successes, probability),
+    "pareto": lambda shape, scale: st.pareto(shape, scale=scale),
     "poisson": lambda rate: st.poisson(rate),
+    "skew_normal": lambda location, scale, skew: st.skewnorm(skew, location, scale),
     "student_t": lambda dof, mean, scale: st.t(dof, mean, scale),
     "truncated_gamma": lambda shape, rate, low, high: cut(st.gamma(shape, scale=1 / rate), low, high),
     "truncated_gaussian": truncated_gaussian,
