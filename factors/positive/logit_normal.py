@@ -11,7 +11,6 @@ from ..factor import Factor, Term, register
 from ..moments import Positive, Real, Unit
 from ..quadrature import HALF_LOG_2PI
 from ..real.gaussian import gaussian
-from ..rules import inner
 from ..scalars import BetaNumber, number_of
 from ..special import ndtr, trigamma
 
@@ -59,7 +58,6 @@ factor = register(
             "below": _below,
             "draw": lambda key, mean, precision: jax.nn.sigmoid(mean + jax.random.normal(key) / jnp.sqrt(precision)),
         },
-        rules=(inner("out"),),
         source="aitchison1980logistic",
     )
 )

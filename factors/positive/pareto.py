@@ -26,7 +26,8 @@ def _log_density(out, shape, scale):
 
 
 def _expected_log(out: Positive, shape: Positive, scale: Positive):
-    return shape.log + shape.mean * (scale.log - out.log) - out.log
+    inside = shape.log + shape.mean * (scale.log - out.log) - out.log
+    return jnp.where(out.mean >= scale.mean, inside, -jnp.inf)  # both are points
 
 
 def _with_trigamma(y):

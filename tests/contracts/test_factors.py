@@ -135,6 +135,24 @@ def test_expected_log_at_points_is_the_log_density(name, seed):
     close(whole(name).expected_log(**moments), expected, rtol=1e-12, atol=1e-12)
 
 
+OUTSIDE = {
+    "pareto": {"out": 0.4, "scale": 0.5},
+    "truncated_gamma": {"out": 0.4},
+    "truncated_gaussian": {"out": -1.2},
+    "uniform": {"out": 2.1},
+    "von_mises": {"out": 3.5},
+}
+
+
+@pytest.mark.parametrize("name", sorted(OUTSIDE))
+def test_nothing_is_outside_of_the_support(name):
+    """Neither by the density nor by its average, which a grid over the outcome or its bounds takes at points."""
+    points = points_of(name, np.random.default_rng(0)) | OUTSIDE[name]
+    moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
+    assert REGISTRY[name].log_density(**{edge: jnp.asarray(value) for edge, value in points.items()}) == -np.inf
+    assert whole(name).expected_log(**moments) == -np.inf
+
+
 def draws(belief, kind, key, number):
     """Independent values; categories and truth values as numbers."""
     values = np.asarray(belief.sample(key, (number,)))

@@ -29,7 +29,6 @@ TERMS = {
         v.get("n", 5), mean=v.get("mean", [0.5, 0.5]), total=3.0
     ),
     "dirichlet_of_mean": lambda m, **v: cv.dirichlet(mean=v["mean"], total=3.0),
-    "logit_normal": lambda m, **v: cv.logit_normal(v["mean"], 1.0),
     "multinomial": lambda m, **v: cv.multinomial(v["n"], [0.5, 0.5]),
     "negative_binomial_trials": lambda m, **v: cv.negative_binomial(successes=2.0, probability=v["probability"]),
     "ordered_logistic": lambda m, **v: cv.ordered_logistic(0.0, v["cutpoints"]),
@@ -54,7 +53,6 @@ BROKEN = {
     ("dirichlet_multinomial_of_mean", 0): COUNTED,
     ("dirichlet_multinomial_of_mean", 1): SHARES,
     ("dirichlet_of_mean", 0): SHARES,
-    ("logit_normal", 0): ({"mean": REAL}, {"out": 0.9, "mean": 0.0}, {"out": 1.0, "mean": 0.0}),
     ("multinomial", 0): COUNTED,
     ("negative_binomial_trials", 0): ({"probability": UNIT}, {"probability": 0.5}, {"probability": 0.0}),
     ("ordered_logistic", 0): CUTS,
@@ -105,6 +103,7 @@ ALLOWED = {
     ("negative_binomial_trials", 0): lambda probability: 0.0 < probability < 1.0,
     ("ordered_logistic", 0): lambda cutpoints: list(cutpoints) == sorted(set(cutpoints)),
     ("ordered_probit", 0): lambda cutpoints: list(cutpoints) == sorted(set(cutpoints)),
+    ("pareto", 0): lambda out, scale: out >= scale,
     ("truncated_gamma", 0): ordered,
     ("truncated_gamma", 1): within,
     ("truncated_gamma", 2): lambda high: high > 0.0,
