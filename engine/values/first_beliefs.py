@@ -46,11 +46,11 @@ def anchor(variable: Random | Let, scope: Scope) -> Parts:
 
 
 def proper(variable: Random | Let, naturals: Parts, scope: Scope) -> Parts:
-    """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
+    """A start for a number: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
 
     Without a start that has moments no sweep has any.
     """
-    if variable.domain.kind not in ("real", "sparse", "positive"):
+    if variable.domain.kind not in ("real", "sparse", "positive", "unit"):
         return naturals
     sound = family_of(variable).from_naturals(naturals).is_proper()
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))

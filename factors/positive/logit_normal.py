@@ -8,11 +8,12 @@ import jax.numpy as jnp
 from ..arrays import Argument
 from ..domains import unit
 from ..factor import Factor, Term, register
+from ..families import Beta
 from ..moments import Positive, Real, Unit
-from ..quadrature import HALF_LOG_2PI
+from ..quadrature import HALF_LOG_2PI, gaussian_expectation
 from ..real.gaussian import gaussian
 from ..scalars import BetaNumber, number_of
-from ..special import ndtr, trigamma
+from ..special import log_sigmoid, ndtr, trigamma
 
 
 def _of_odds(square, out: Unit, precision: Positive):
@@ -38,6 +39,16 @@ def _with_random_out(out: Unit, mean: Real, precision: Positive):
     return _of_odds((out.log - out.log_complement - mean.mean) ** 2 + spread, out, precision)
 
 
+def _predict(mean: Real, precision: Positive) -> Beta:
+    """Of equal mean log odds: of equal E log x and E log (1 - x)."""
+    variance = mean.variance + jnp.exp(-precision.log)
+    return Beta.from_stats(tuple(gaussian_expectation(f, mean.mean, variance) for f in (log_sigmoid, _log_not)))
+
+
+def _log_not(s):
+    return log_sigmoid(-s)
+
+
 def _below(x, mean, precision):
     inside = jnp.clip(x, 1e-300, 1.0 - 1e-16)
     share = ndtr((jnp.log(inside) - jnp.log1p(-inside) - mean) * jnp.sqrt(precision))
@@ -52,6 +63,7 @@ factor = register(
         out=lambda domains: unit,
         log_density=_log_density,
         expected_log=_expected_log,
+        predict=_predict,
         with_random=lambda random: _with_random_out if "out" in random else None,
         conjugate=frozenset({"mean", "precision"}),
         conditional={
