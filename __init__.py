@@ -53,6 +53,7 @@ from .factors.positive.pareto import pareto
 from .factors.positive.truncated_gamma import truncated_gamma
 from .factors.positive.weibull import weibull
 from .factors.real.cauchy import cauchy
+from .factors.real.flat import flat
 from .factors.real.gaussian import gaussian
 from .factors.real.gaussian_process import gaussian_process
 from .factors.real.interval import between
@@ -77,8 +78,8 @@ __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
     "cache", "categorical", "category", "cauchy", "compile", "count", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "exponential", "factor", "gamma",
-    "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t", "index", "infer",
+    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "exponential", "factor", "flat",
+    "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t", "index", "infer",
     "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "load", "log", "log_density", "log_normal",
     "logistic", "logit_normal", "matrix", "max", "min", "multinomial", "ncvmp", "negative_binomial",
     "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef", "positive", "power", "probit", "real",

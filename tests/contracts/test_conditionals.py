@@ -16,12 +16,13 @@ from factor_arguments import moments_of_point, points_of, whole
 from cavity.factors import REGISTRY
 from cavity.factors.conditional import from_density, inverted
 from cavity.factors.conditionals import conditional_named, conditional_of
+from cavity.factors.errors import UnsupportedError
 from cavity.factors.moments import Real
 
 close = np.testing.assert_allclose
 NUMBERS = ("real", "positive", "unit", "count")
 AVERAGED = ("boolean", "category")  # their masses are averaged
-KINDS = {name: factor.kind for name, factor in REGISTRY.items() if factor.kind not in AVERAGED}
+KINDS = {name: f.kind for name, f in REGISTRY.items() if f.kind not in AVERAGED and not f.improper}
 
 
 def cut(own, low, high):
@@ -164,6 +165,16 @@ def test_every_factor_has_its_distribution_and_its_truth():
         assert conditional_of(REGISTRY[name], kind).kind == kind
     assert {*SCALARS, *VECTORS, *OF_THEIR_OWN} == set(KINDS), "give the new factor its distribution of SciPy"
     assert set(ELEMENTS) == {name for name in VECTORS if conditional_named(name).below is not None}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY[name].improper))
+def test_an_improper_prior_has_no_distribution(name):
+    own = conditional_of(REGISTRY[name], REGISTRY[name].kind)
+    for function in (own.mean, own.variance, REGISTRY[name].predict):
+        with pytest.raises(UnsupportedError, match=r"no distribution.*Give a proper prior"):
+            function()
+    with pytest.raises(UnsupportedError, match="no distribution"):
+        own.draw(jax.random.key(0))
 
 
 @pytest.mark.parametrize("name", SCALARS)
