@@ -54,6 +54,7 @@ vocabulary: $(VENV)/.installed-test
 	$(BIN)/python docs/make_front_door.py
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_coverage.py
+	$(BIN)/python docs/make_names.py
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
