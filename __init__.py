@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .compiler.language.functions import (
     all,
     any,
+    covariance,
     dot,
     element,
     exp,
@@ -58,6 +59,7 @@ from .factors.real.gaussian import gaussian
 from .factors.real.gaussian_process import gaussian_process
 from .factors.real.interval import between
 from .factors.real.laplace import laplace
+from .factors.real.lkj import lkj
 from .factors.real.skew_normal import skew_normal
 from .factors.real.spike_and_slab import spike_and_slab
 from .factors.real.student_t import student_t
@@ -77,15 +79,15 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "cauchy", "compile", "count", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "exponential", "factor", "flat",
-    "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t", "index", "infer",
-    "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "load", "log", "log_density", "log_normal",
-    "logistic", "logit_normal", "matrix", "max", "min", "multinomial", "ncvmp", "negative_binomial",
-    "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef", "positive", "power", "probit", "real",
-    "simplex", "skew_normal", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
-    "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
-    "wishart",
+    "cache", "categorical", "category", "cauchy", "compile", "count", "covariance", "dirichlet",
+    "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
+    "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal",
+    "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "lkj",
+    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "multinomial",
+    "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef", "positive",
+    "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack", "student_t",
+    "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
+    "vector_gaussian", "von_mises", "weibull", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

@@ -101,6 +101,8 @@ def divisors(graph: Plan) -> dict[str, int]:
                 stack += [(node.args[0], n), (node.args[1], -n)]
             elif isinstance(node, Apply) and node.op == "power":
                 stack.append((node.args[0], n * node.option("exponent")))
+            elif isinstance(node, Apply) and node.op == "inverse":
+                stack += [(child, -2 * n) for child in parents(node)]
             else:
                 stack += [(child, n) for child in parents(node)]
     return found
