@@ -23,6 +23,7 @@ from .compiler.language.functions import (
     sum,
 )
 from .compiler.language.model import Model
+from .compiler.language.tables import table
 from .compiler.methods import ncvmp, power
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
@@ -74,8 +75,8 @@ __all__ = [
     "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
     "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
     "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
-    "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
-    "wishart",
+    "table", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises",
+    "weibull", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

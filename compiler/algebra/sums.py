@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-import numpy as np
-
 from ...factors.domains import index
 from ..language.atoms import Monomial, variables
-from ..language.nodes import Apply, Constant, Expr, Gather, Plate, applies
+from ..language.nodes import Apply, Expr, Gather, Plate, Position, applies
 from ..language.operations import MULTIPLY, SUM
 
 LARGEST = 32  # terms of a linear form that a sum becomes: each instance of its factor keeps a message for all of them
@@ -25,7 +23,7 @@ def unrolled(monomial: Monomial, sizes: Mapping[str, int]) -> list[Monomial]:
     data, inner = _split(product)
     if size > LARGEST or inner is None:
         return [monomial]
-    positions = [Constant(np.array(i, np.int32), (), index(over)) for i in range(size)]
+    positions = [Position(i, (), index(over), str(i)) for i in range(size)]
     return [((*coefficients, *(at(c, over, i) for c in data)), (at(inner, over, i),)) for i in positions]
 
 
@@ -37,7 +35,7 @@ def _split(product: Expr) -> tuple[tuple[Expr, ...], Expr | None]:
     return (), product
 
 
-def at(expr: Expr, over: Plate, position: Constant) -> Expr:
+def at(expr: Expr, over: Plate, position: Position) -> Expr:
     """The expression at one position of a plate."""
     if over not in set(expr.plates):
         return expr

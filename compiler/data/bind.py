@@ -15,7 +15,7 @@ from ...factors.errors import DataError, ModelError
 from ...factors.families import FOR_DOMAIN
 from ...factors.numbers import ValueProblem, numeric_array
 from ..language.model import Model
-from ..language.nodes import Input, Let, Plate, Random
+from ..language.nodes import Input, Let, Plate, PlatePart, Random
 from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
@@ -214,7 +214,26 @@ def _note_shape(item: _Given, known: dict[str, tuple[int, str]]) -> None:
             )
 
 
-def _sizes_of_all(model: Model, known: Mapping[str, tuple[int, str]], given: list[_Given]) -> dict[str, int]:
+def _note_parts(model: Model, known: dict[str, tuple[int, str]]) -> None:
+    """The sizes of plates from those of their parts, and of parts from those of the wholes; all positions are there."""
+    parts = [plate for plate in model.plates.values() if isinstance(plate, PlatePart) and plate.length <= 0]
+    for part in reversed(parts):
+        if part.name in known and part.whole.name not in known:
+            known[part.whole.name] = (known[part.name][0] - part.length, known[part.name][1])
+    for name, (least, where) in model.least_sizes.items():
+        if name in known and known[name][0] < least:
+            raise DataError(
+                f"Plate '{name}' has {known[name][0]} elements by {known[name][1]}, but {where} needs {least} at "
+                "least. Correct the index or the data."
+            )
+    for part in parts:
+        if part.whole.name in known:
+            size, origin = known[part.whole.name]
+            _note_size(known, part.name, size + part.length, origin[0].upper() + origin[1:], origin)
+
+
+def _sizes_of_all(model: Model, known: dict[str, tuple[int, str]], given: list[_Given]) -> dict[str, int]:
+    _note_parts(model, known)
     unknown = next((name for name in model.plates if name not in known), None)
     if unknown is None:
         return {name: known[name][0] for name in model.plates}

@@ -14,7 +14,22 @@ from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
-from .nodes import Constant, Expr, Gather, Input, Let, Plate, Random, is_data, over_text, parents
+from .indexing import least_size
+from .nodes import (
+    Constant,
+    Expr,
+    Gather,
+    Input,
+    Let,
+    Plate,
+    PlatePart,
+    Position,
+    Random,
+    Rows,
+    is_data,
+    over_text,
+    parents,
+)
 from .values import UserValue
 
 Plates = Plate | Iterable[Plate]
@@ -38,6 +53,7 @@ class Model:
         self.lets: dict[str, Let] = {}
         self.constraints: dict[str, Expr] = {}
         self.sizes: dict[str, tuple[int, str]] = {}
+        self.least_sizes: dict[str, tuple[int, str]] = {}  # that fixed positions need, where sizes come with data
         self.compiled: dict[str, Any] = {}  # what the engine keeps with the model, so that both are freed together
 
     def __getstate__(self) -> dict[str, Any]:
@@ -243,11 +259,23 @@ class Model:
     def _check_plate(self, owner: str, plate: UserValue) -> None:
         if not isinstance(plate, Plate):
             raise ModelError(f"{owner}: plates={plate!r} is not a plate. Give the object that m.plate(...) returned.")
+        if isinstance(plate, PlatePart):
+            self._check_plate(owner, plate.whole)
+        if isinstance(plate, (PlatePart, Rows)):
+            self._adopt(plate)
         if self.plates.get(plate.name) is not plate:
             raise ModelError(
                 f"{owner}: plate '{plate.name}' is not a plate of model \"{self.name}\". Declare it with this model's "
                 "m.plate(...)."
             )
+
+    def _adopt(self, plate: Plate) -> None:
+        """Declares a plate that indexing made."""
+        if plate.name not in self.plates:
+            self._check_name(plate.name, "plate")
+            self.plates[plate.name] = plate
+            if plate.size is not None:
+                self.sizes[plate.name] = (plate.size, "its declaration")
 
     def _own_domain(self, name: str, domain: UserValue) -> Domain:
         if not isinstance(domain, Domain):
@@ -291,6 +319,13 @@ class Model:
                         f"{owner}: {node} needs plate '{plate.name}' of size {size}, but {origin} makes it {known}. "
                         "Make them agree, or use two plates."
                     )
+            if isinstance(node, Position) and (plate := node.domain.plate).size is None:
+                least = least_size(node)
+                self.least_sizes[plate.name] = max(
+                    (least, f"[{node.written}] in {owner[0].lower()}{owner[1:]}"),
+                    self.least_sizes.get(plate.name, (0, "")),
+                    key=lambda found: found[0],
+                )
         self.sizes = sizes
 
 
@@ -345,6 +380,8 @@ def _unnamed_below(roots: Iterable[Expr]) -> Iterator[Expr]:
 def _fixed_sizes(node: Expr) -> Iterator[tuple[Plate, int]]:
     if isinstance(node, Constant):
         yield from zip(node.plates, node.value.shape, strict=False)
+    elif isinstance(node, Gather) and isinstance(node.axis, Rows) and isinstance(node.index.domain.size, Plate):
+        yield node.index.domain.size, node.axis.size or 0
     elif isinstance(node, Gather) and node.index.domain.is_boolean:
         yield node.axis, 2
     elif isinstance(node, Gather) and isinstance(node.index.domain.size, int):

@@ -19,7 +19,7 @@ from ...factors.factor import Chain, Switch, Term
 from .operations import Operation
 from .values import UserValue
 
-BUILDERS: dict[str, Callable[..., Expr]] = {}
+BUILDERS: dict[str, Callable[..., Any]] = {}
 """What the operators of Python build of nodes, by name: `operators.py`, which makes nodes, enters its functions."""
 
 
@@ -32,6 +32,25 @@ class Plate:
 
     def __str__(self) -> str:
         return self.name
+
+    def __getitem__(self, part: slice) -> Plate:
+        """The plate of the elements of a slice, `t[1:]`: what is declared on it lines up with `x[1:]` and `x[:-1]`."""
+        return BUILDERS["part"](self, part)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlatePart(Plate):
+    """The elements of a slice of another plate: `length` many, or as many less than the `whole` has where that is
+    not above zero.
+    """
+
+    whole: Plate = Plate("")
+    length: int = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows(Plate):
+    """The rows of constants that a discrete expression chooses from."""
 
 
 class Expr:
@@ -127,7 +146,15 @@ class Expr:
         return BUILDERS["invert"](self)
 
     def __getitem__(self, index: UserValue) -> Expr:
-        return BUILDERS["gather"](self, index)
+        return BUILDERS["index"](self, index)
+
+    def __array__(self, *_: UserValue, **__: UserValue) -> NoReturn:
+        """What NumPy asks of an index, and of what is to become an array."""
+        raise NoArray(self)
+
+    def __index__(self) -> NoReturn:
+        """What lists ask of an index."""
+        raise NoArray(self)
 
     def __bool__(self) -> NoReturn:
         raise ModelError(
@@ -152,6 +179,16 @@ class Expr:
         return f"{type(self).__name__}({self}: {self.domain}{over_text(self.plates)})"
 
 
+class NoArray(ModelError, TypeError):
+    """An expression is used as an array, or as the index of a list or of an array."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__(
+            f"'{expr}' ({expr.domain}) is used as a number, or as an index of an array or a list, while the model is "
+            f"declared, and has no value yet. To let it choose from constants, write cv.table(array)[{expr}]."
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expr):
     """A fixed array laid out plates + event; no plates when it is the same everywhere."""
@@ -159,6 +196,19 @@ class Constant(Expr):
     value: np.ndarray
     plates: tuple[Plate, ...]
     domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Position(Expr):
+    """Where an element of a plate is, `x[0]`, or all of a part of it, `x[1:]`: index data that its size tells.
+
+    `start` is that of the first, from the end where it is negative; `written` is the index as its user wrote it.
+    """
+
+    start: int
+    plates: tuple[Plate, ...]
+    domain: Domain
+    written: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -330,11 +380,13 @@ def render(expr: Expr, depth: int = 4) -> str:
         return expr.name
     if isinstance(expr, Constant):
         return f"{expr.value:g}" if expr.value.ndim == 0 and expr.value.dtype != bool else _array_text(expr.value)
+    if isinstance(expr, Position):
+        return expr.written
     if depth == 0:
         return "..."
     parts = [render(parent, depth - 1) for parent in parents(expr)]
     if isinstance(expr, Gather):
-        return f"{parts[0]}[{parts[1]}]"
+        return f"{'table' if isinstance(expr.source, Constant) else parts[0]}[{parts[1]}]"
     assert isinstance(expr, Apply)
     return expr.operation.written(parts, dict(expr.options))
 

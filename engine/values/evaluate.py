@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Apply, Constant, Expr, Gather, Input, Let, Random, parents
+from ...compiler.language.indexing import positions
+from ...compiler.language.nodes import Apply, Constant, Expr, Gather, Input, Let, Position, Random, parents
 from ...compiler.passes.join import Direction
 from .joint_beliefs import direction_value
 from .operations import over_plate, point_function
@@ -19,6 +20,8 @@ def value(expr: Expr, scope: Scope) -> Placed:
         return scope.seen(jnp.asarray(expr.value), expr.plates)
     if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
         return scope.seen(scope.data[expr.name], expr.plates)
+    if isinstance(expr, Position):
+        return scope.seen(positions(expr, scope.sizes), expr.plates)
     if isinstance(expr, Direction):
         return direction_value(expr, lambda e, extra: value(e, scope.with_data(extra)), scope.sizes)
     if isinstance(expr, Let):

@@ -345,8 +345,9 @@ def test_index_of_another_plate(m):
 
 def test_index_is_no_index(m, x, b):
     v = m.random("v", gaussian(0.0, variance=1.0), plates=m.plate("k", 2))
-    for index in (0, slice(None), (b, b), np.array([0, 1])):
-        refused(lambda index=index: v[index], "'v'", repr(index), "cv.index", "x[i][j]")
+    for index in (0.5, None, True, "first", [0, 1], np.array([0, 1])):
+        refused(lambda index=index: v[index], "'v'", repr(index), "whole number", "cv.index", "x[i, j]")
+    refused(lambda: v[b, b], "'v'", "2 indices", "plate 'k'", "Leave some out")
     refused(lambda: v[x], "'v'", "'x', which is real", "discrete")
     refused(lambda: v[b & b], "'v'", "unnamed expression '(b & b)'", "m.let")
 
