@@ -9,6 +9,7 @@ import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError
+from ...factors.factor import Term
 from . import operations as op
 from .nodes import Apply, Expr, Plate, is_data
 from .operations import Operation, classes
@@ -211,6 +212,7 @@ def _counted(value: Expr, over: Plate) -> Expr:
 
 
 def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
+    operands = tuple(operand.variable if isinstance(operand, Term) else operand for operand in operands)
     if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "

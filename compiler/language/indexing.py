@@ -18,6 +18,10 @@ from .nodes import BUILDERS, Apply, Expr, Gather, Let, Plate, PlatePart, Positio
 from .operators import coordinate, matmul
 from .values import UserValue
 
+_OF_PROBABILITIES = (
+    " The probability of one class is that of a comparison: z = m.random('z', cv.categorical(p)), and z == 0 is true "
+    "with probability p[0]."
+)
 Axis = Plate | None  # None is that of the coordinates of a vector
 
 
@@ -98,6 +102,11 @@ def _for_each_axis(source: Expr, entries: list, axes: Sequence[Axis]) -> list:
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
         raise ModelError(f"'{source}' is indexed with two `...`. Write one.")
+    if not axes:
+        raise ModelError(
+            f"'{source}' ({source.domain}) is indexed, but has no {'other ' if source.plates else ''}plates and is no "
+            f"vector.{_OF_PROBABILITIES if source.domain.is_simplex else ' Leave the index out.'}"
+        )
     if len(entries) - len(dots) > len(axes):
         names = ", ".join("its coordinates" if axis is None else f"plate '{axis.name}'" for axis in axes)
         raise ModelError(

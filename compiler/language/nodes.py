@@ -236,6 +236,11 @@ class Previous(Random):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Unnamed(Random):
+    """The variable of a term inside an expression, until what it is part of is declared; `name` is its argument's."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Let(Expr):
     """A named deterministic expression."""
 
@@ -371,7 +376,21 @@ def union_plates(*groups: Iterable[Plate]) -> tuple[Plate, ...]:
                 f"Two different plates are called '{plate.name}', so their elements do not correspond. "
                 "Declare the plate once with m.plate(...) and use that object in all its variables."
             )
+    _check_parts(union.values())
     return tuple(union.values())
+
+
+def _check_parts(plates: Iterable[Plate]) -> None:
+    """Raises ModelError for slices of different length, or a slice and the whole: they do not line up."""
+    wholes = {plate.whole: plate for plate in plates if isinstance(plate, PlatePart)}
+    for plate in plates if wholes else ():
+        other = wholes.get(plate.whole if isinstance(plate, PlatePart) else plate)
+        if other is not None and other is not plate:
+            raise ModelError(
+                f"Elements of '{plate.name}' meet elements of '{other.name}', and these are not as many, so that they "
+                "do not line up. Take slices of the same length: x[1:] - x[:-1], or y ~ gaussian(x[1:], ...) with all "
+                "its arguments on that slice."
+            )
 
 
 def render(expr: Expr, depth: int = 4) -> str:

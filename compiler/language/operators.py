@@ -28,8 +28,10 @@ def wrap(value: UserValue, other: Expr) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, (Term, Switch)):
-        raise ModelError("A term cannot be part of an expression: name its variable first with m.random(name, term).")
+    if isinstance(value, Term):
+        return value.variable
+    if isinstance(value, Switch):
+        raise ModelError("A switch cannot be part of an expression: name its variable first, m.random(name, switch).")
     array = _as_array(value, other)
     if array.ndim == 0:
         return Constant(array, (), _constant_domain(array))

@@ -172,8 +172,12 @@ def test_random_concentration(m):
 
 
 def test_argument_is_a_term(m):
-    term = Term(gaussian(0.0, variance=1.0).factor, {"mean": gaussian(0.0, variance=1.0), "precision": 1.0})
-    refused(lambda: m.random("y", term), "'y'", "`mean`", "itself a term", "m.random")
+    def then(previous):
+        return gaussian(previous, precision=gamma(1.0, 1.0))
+
+    steps = m.plate("t", 4)
+    chain = lambda: m.chain("y", over=steps, first=gaussian(0.0, variance=1.0), then=then)  # noqa: E731
+    refused(chain, "'y'", "`precision`", "itself a term", "m.random")
 
 
 @pytest.mark.parametrize("value", [None, "high", object()])
@@ -312,7 +316,7 @@ def test_arithmetic_without_meaning(x):
     refused(lambda: 2**x, "'x'", "cv.exp")
     refused(lambda: x + "one", "'x'", "'one'", "number")
     refused(lambda: x + np.nan, "NaN", "'x'")
-    refused(lambda: x + gaussian(0.0, variance=1.0), "term", "m.random")
+    refused(lambda: x + switch(x, *[gaussian(0.0, variance=1.0)] * 2), "switch", "m.random")
     refused(lambda: x + np.zeros(3), "(3,)", "'x'", "m.input")
     refused(lambda: exp(3.0), "cv.exp", "float", "NumPy")
 
