@@ -102,7 +102,7 @@ def _for_each_axis(source: Expr, entries: list, axes: Sequence[Axis]) -> list:
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
     if len(dots) > 1:
         raise ModelError(f"'{source}' is indexed with two `...`. Write one.")
-    if not axes:
+    if entries and not axes:
         raise ModelError(
             f"'{source}' ({source.domain}) is indexed, but has no {'other ' if source.plates else ''}plates and is no "
             f"vector.{_OF_PROBABILITIES if source.domain.is_simplex else ' Leave the index out.'}"
