@@ -125,8 +125,8 @@ def _along(source: Expr, axis: Axis, entry: UserValue) -> Expr:
     if isinstance(entry, Expr):
         return gather(source, entry) if entry.domain.is_index else _gated(source, entry, axis)
     if isinstance(entry, slice):
-        return _pushed(source, _positions(source, axis, entry), axis)
-    return _pushed(source, _position(source, axis, int(entry)), axis)
+        return pushed(source, _positions(source, axis, entry), axis)
+    return pushed(source, _position(source, axis, int(entry)), axis)
 
 
 def _coordinates(source: Expr, entry: UserValue) -> Expr:
@@ -242,15 +242,19 @@ def _capital(what: str) -> str:
     return what[0].upper() + what[1:]
 
 
-def _pushed(source: Expr, position: Position, axis: Plate) -> Expr:
-    """The elements of an expression at fixed positions as the expression of the elements."""
+def pushed(source: Expr, position: Expr, axis: Plate) -> Expr:
+    """The elements of an expression at places that no random variable chooses, as the expression of the elements."""
     if axis not in set(source.plates):
         return source
-    if not isinstance(source, Apply):
+    if not isinstance(source, (Apply, Gather)):
         return gathered(source, position, axis)
     where = source.plates.index(axis)
     plates = union_plates(source.plates[:where], position.plates, source.plates[where + 1 :])
-    return dataclasses.replace(source, args=tuple(_pushed(arg, position, axis) for arg in source.args), plates=plates)
+    if isinstance(source, Apply):
+        args = tuple(pushed(arg, position, axis) for arg in source.args)
+        return dataclasses.replace(source, args=args, plates=plates)
+    inner = source.source if source.axis is axis else pushed(source.source, position, axis)
+    return dataclasses.replace(source, source=inner, index=pushed(source.index, position, axis), plates=plates)
 
 
 def gather(source: Expr, index: Expr) -> Gather:

@@ -19,12 +19,12 @@ from .chain import declare
 from .indexing import least_size
 from .nodes import (
     Constant,
+    Derived,
     Expr,
     Gather,
     Input,
     Let,
     Plate,
-    PlatePart,
     Position,
     Random,
     Rows,
@@ -297,9 +297,9 @@ class Model:
     def _check_plate(self, owner: str, plate: UserValue) -> None:
         if not isinstance(plate, Plate):
             raise ModelError(f"{owner}: plates={plate!r} is not a plate. Give the object that m.plate(...) returned.")
-        if isinstance(plate, PlatePart):
-            self._check_plate(owner, plate.whole)
-        if isinstance(plate, (PlatePart, Rows)):
+        for source in plate.sources if isinstance(plate, Derived) else ():
+            self._check_plate(owner, source)
+        if isinstance(plate, (Derived, Rows)):
             self._adopt(plate)
         if self.plates.get(plate.name) is not plate:
             raise ModelError(

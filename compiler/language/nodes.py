@@ -38,14 +38,40 @@ class Plate:
         return BUILDERS["part"](self, part)
 
 
+class Derived(Plate):
+    """A plate whose size follows from those of others, `sources`, or from data on them."""
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        """The plates that it is made of."""
+        raise NotImplementedError
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class PlatePart(Plate):
+class PlatePart(Derived):
     """The elements of a slice of another plate: `length` many, or as many less than the `whole` has where that is
     not above zero.
     """
 
     whole: Plate = Plate("")
     length: int = 0
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        return (self.whole,)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Places(Derived):
+    """The places in the largest of the groups that index data form of `members`; smaller ones leave some empty."""
+
+    members: Plate = Plate("")
+    groups: Plate = Plate("")
+    by: str = ""  # the name of the index data
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        return (self.members, self.groups)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -212,6 +238,33 @@ class Position(Expr):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Member(Expr):
+    """Who is at each place of each group that index data `by` form: index data over groups and places.
+
+    With `present` one where somebody is, and zero where a place is empty: there the index is that of a member, too.
+    """
+
+    by: Expr
+    present: bool
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Once(Expr):
+    """The coefficients of a sum along the plate `over` whose elements index data choose, each element counted once.
+
+    The first of several equal ones has their total, the others have zero. `gathers` are those that choose along it.
+    """
+
+    coefficient: Expr
+    gathers: tuple[Gather, ...]
+    over: Plate
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Input(Expr):
     """Data that is always given."""
 
@@ -312,6 +365,10 @@ def parents(expr: Expr) -> tuple[Expr, ...]:
             return (source, index)
         case Apply(args=args):
             return args
+        case Member(by=by):
+            return (by,)
+        case Once(coefficient=coefficient, gathers=gathers):
+            return (coefficient, *(gather.index for gather in gathers))
     return ()
 
 
@@ -406,6 +463,10 @@ def render(expr: Expr, depth: int = 4) -> str:
     parts = [render(parent, depth - 1) for parent in parents(expr)]
     if isinstance(expr, Gather):
         return f"{'table' if isinstance(expr.source, Constant) else parts[0]}[{parts[1]}]"
+    if isinstance(expr, Member):
+        return f"{'present' if expr.present else 'member'}({parts[0]})"
+    if isinstance(expr, Once):
+        return parts[0]
     assert isinstance(expr, Apply)
     return expr.operation.written(parts, dict(expr.options))
 
