@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
@@ -13,14 +13,17 @@ from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Random, applies, parents, union_plates
 
+Rewrite = Callable[[list[Monomial]], list[Monomial]]
 
-def monomials(expr: Expr, known: IsData) -> list[Monomial]:
+
+def monomials(expr: Expr, known: IsData, rewrite: Rewrite | None = None) -> list[Monomial]:
     """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
 
     An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
-    powers that have no variance, and for atoms that are dependent.
+    powers that have no variance, and for atoms that are dependent: of the monomials as `rewrite` leaves them.
     """
     found = with_one_direction(expand(expr, known), known)
+    found = found if rewrite is None else rewrite(found)
     for _, atoms in found:
         for base, exponent in powers(atoms).values():
             _check_power(expr, base, exponent, known)
