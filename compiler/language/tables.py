@@ -12,7 +12,7 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
-from .indexing import check_named, classes_of, gathered, size_of
+from .indexing import check_named, classes_of, gather, gathered, size_of
 from .nodes import Apply, Constant, Expr, Gather, Plate, Rows, is_data
 from .values import UserValue, check
 
@@ -63,7 +63,7 @@ def _row(values: np.ndarray, indices: tuple[UserValue, ...]) -> Gather:
         axes.append(_axis(values, number, indices, axes))
     found: Expr = Constant(values, tuple(axes), _domain(values, len(axes)))
     for index, axis in zip(indices, axes, strict=True):
-        found = gathered(found, index, axis)
+        found = gather(found, index) if index.domain.plate is axis else gathered(found, index, axis)
     assert isinstance(found, Gather)
     return found
 
