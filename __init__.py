@@ -24,6 +24,7 @@ from .compiler.language.functions import (
     sum,
 )
 from .compiler.language.model import Model
+from .compiler.language.tables import table
 from .compiler.methods import ncvmp, power
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
@@ -86,7 +87,7 @@ __all__ = [
     "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "multinomial",
     "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef", "positive",
     "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack", "student_t",
-    "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
+    "subvector", "sum", "switch", "table", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
     "vector_gaussian", "von_mises", "weibull", "wishart",
 ]  # fmt: skip
 

@@ -120,6 +120,7 @@ EXPRESSIONS = (
     Row("cv.any(b, over=plate), a | b", "", "math.or_", "", "", "AnyTrue, Or", "OR", ""),
     Row("~a", "", "", "", "", "Not", "NOT", ""),
     Row("cv.between(x, low, high)", "", "", "", "", "IsBetween", "", ""),
+    Row("cv.table(array)[z]", "constants by a random category", "", "", "", "", "", ""),
     Row("x[index]", "a gather where the index is data, a gate where it is random",
         "", "", "", "Variable.GetItem, Subarray, JaggedSubarray", "", ""),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from jaxtyping import Float
 
@@ -136,13 +137,69 @@ class Link:
     source: str = ""
 
 
+AS_VARIABLE: dict[str, Callable[..., Any]] = {}
+"""What makes a term the variable that it generates, "unnamed": the language, which has variables, enters it."""
+
+
+class Operand:
+    """A term in arithmetic is the variable that it generates: `sd ** 2` in a builder that is given `sd=half_normal(1)`.
+
+    The variable is named where the model is told what it is part of.
+    """
+
+    __array_ufunc__ = None  # NumPy arrays on the left defer to the reflected operators
+
+    @property
+    def variable(self) -> Any:
+        return AS_VARIABLE["unnamed"](self)
+
+    def __add__(self, other: Argument) -> Any:
+        return self.variable + other
+
+    def __radd__(self, other: Argument) -> Any:
+        return other + self.variable
+
+    def __sub__(self, other: Argument) -> Any:
+        return self.variable - other
+
+    def __rsub__(self, other: Argument) -> Any:
+        return other - self.variable
+
+    def __mul__(self, other: Argument) -> Any:
+        return self.variable * other
+
+    def __rmul__(self, other: Argument) -> Any:
+        return other * self.variable
+
+    def __truediv__(self, other: Argument) -> Any:
+        return self.variable / other
+
+    def __rtruediv__(self, other: Argument) -> Any:
+        return other / self.variable
+
+    def __pow__(self, exponent: Argument) -> Any:
+        return self.variable**exponent
+
+    def __neg__(self) -> Any:
+        return -self.variable
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Term:
-    """A factor applied to its arguments: numbers, arrays or expressions, by edge name."""
+class Term(Operand):
+    """A factor applied to its arguments: numbers, arrays, expressions or other terms, by edge name."""
 
     factor: Factor
     args: dict[str, Argument]
     options: dict[str, Argument] = dataclasses.field(default_factory=dict)
+
+    @property
+    def origin(self) -> Term:
+        """The term as its user made it, where this is a copy that knows what argument it is."""
+        return self.options.get("origin", self)
+
+    def as_argument(self, name: str) -> Term:
+        """The same term as the argument `name` of another."""
+        return dataclasses.replace(self, options={"argument": name, "origin": self.origin, **self.options})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -175,14 +232,23 @@ def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     The term carries the problem to `Model.random`, which raises it as a ModelError.
     """
 
+    names = tuple(inspect.signature(builder).parameters)
+
     @functools.wraps(builder)
     def build(*args: Argument, **kwargs: Argument) -> Term:
+        args = tuple(_named(name, arg) for name, arg in zip(names, args, strict=False)) + args[len(names) :]
+        kwargs = {name: _named(name, arg) for name, arg in kwargs.items()}
         try:
             return builder(*args, **kwargs)
         except ModelError as problem:
             return Term(_REFUSED, {}, {"problem": str(problem)})
 
     return build
+
+
+def _named(name: str, arg: Argument) -> Argument:
+    """An argument as the builder is given it: one that is itself a term knows its name."""
+    return arg.as_argument(name) if isinstance(arg, Term) else arg
 
 
 def _never(*args: object, **kwargs: object) -> NoReturn:

@@ -13,6 +13,7 @@ from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
 from .balanced_sums import balanced
 from .nodes import Constant, Expr, Plate, is_data, union_plates
+from .tables import Table, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
 _ACCEPTED = {
@@ -139,9 +140,21 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
     if isinstance(value, Constant):
         value, plates = value.value, value.plates or plates
     if isinstance(value, Expr):
+        value = _chosen_as(value, kind, place)
         _check_kind(value, kind, place)
         return balanced(value)
     return _constant(value, kind, place, owner, plates, infinite=name in term.factor.bounds)
+
+
+def _chosen_as(value: Expr, kind: str | None, place: str) -> Expr:
+    """What a discrete variable chooses from data, in the domain that the argument needs; others as they are."""
+    if kind not in _ACCEPTED or value.domain.kind in _ACCEPTED[kind] or is_data(value):
+        return value
+    try:
+        found = read_as(value, kind, _ACCEPTED_DATA.get(kind, ()))
+    except ValueProblem as problem:
+        raise ModelError(f"{place}, '{value}': a row of the table {problem}") from None
+    return value if found is None else found
 
 
 def _check_kind(value: Expr, kind: str | None, place: str) -> None:
@@ -163,6 +176,8 @@ def _constant(
 ) -> Constant:
     if isinstance(value, (Term, Switch)):
         raise ModelError(f"{place} is itself a term. Name its variable first: v = m.random(name, term), and give v.")
+    if isinstance(value, Table):
+        raise ModelError(f"{place} is a whole {value}. Index it, cv.table(values)[z], or give the array itself.")
     if value is None or isinstance(value, str) or callable(value):
         raise ModelError(f"{place} is {value!r}. Give a number, an array or an expression.")
     try:
