@@ -34,6 +34,7 @@ from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
+from .known import ungathered
 from .polynomial import Rewrite, monomials
 
 
@@ -50,7 +51,8 @@ def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None
     if kind == POLYNOMIAL:
         return _polynomial(expr, known, rewrite)
     if not isinstance(expr, Apply):
-        own = expr.domain.kind  # a number that is not continuous is refused where it is read
+        chosen = isinstance(expr, Gather) and known(ungathered(expr))  # from data: a number without a distribution
+        own = "real" if chosen else expr.domain.kind  # a number that is not continuous is refused where it is read
         return rules.Number(expr, NUMBER, ((expr, own if own in CONTINUOUS else "real"),))
     if kind == NUMBER:
         return ATOMS.get(expr.operation, _no_number)(expr, known)

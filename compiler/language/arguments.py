@@ -12,8 +12,9 @@ from ...factors.factor import Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
 from .balanced_sums import balanced
-from .nodes import Constant, Expr, Plate, is_data, union_plates
-from .tables import Table, read_as
+from .nodes import Constant, Expr, Plate, applies, is_data, union_plates
+from .operations import DIVIDE, POWER
+from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
 _ACCEPTED = {
@@ -148,6 +149,9 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
 
 def _chosen_as(value: Expr, kind: str | None, place: str) -> Expr:
     """What a discrete variable chooses from data, in the domain that the argument needs; others as they are."""
+    if applies(value, DIVIDE, POWER):  # such as the precision 1 / sd^2, of which no rule has moments
+        at_once = chosen_at_once(value)
+        value = value if at_once is None else at_once
     if kind not in _ACCEPTED or value.domain.kind in _ACCEPTED[kind] or is_data(value):
         return value
     try:

@@ -12,8 +12,10 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
+from .atoms import atom_key
 from .indexing import check_named, classes_of, gather, gathered, size_of
-from .nodes import Apply, Constant, Expr, Gather, Plate, Rows, is_data
+from .nodes import Apply, Constant, Expr, Gather, Plate, Rows, is_data, union_plates
+from .operations import Reach
 from .values import UserValue, check
 
 
@@ -131,3 +133,35 @@ def read_as(expr: Expr, kind: str, data: Collection[str]) -> Expr | None:
         found = [arg for arg in args if arg is not None]
         return dataclasses.replace(expr, args=tuple(found), domain=domains.real) if len(found) == len(args) else None
     return None
+
+
+def chosen_at_once(expr: Expr) -> Expr | None:
+    """A function of what discrete variables choose from data as a choice among its values: f(table[z]) as f(table)[z].
+
+    None where something else in it is random, or where two variables choose along one plate.
+    """
+    if is_data(expr):
+        return expr
+    if isinstance(expr, Gather):
+        source = chosen_at_once(expr.source)
+        return None if source is None else dataclasses.replace(expr, source=source)
+    if not isinstance(expr, Apply) or expr.operation.reach is not Reach.ELEMENT:
+        return None
+    indices: dict[Plate, Expr] = {}
+    sources = []
+    for arg in map(chosen_at_once, expr.args):
+        source = arg
+        while isinstance(source, Gather) and not is_data(source):
+            if atom_key(indices.setdefault(source.axis, source.index)) != atom_key(source.index):
+                return None
+            source = source.source
+        if source is None:
+            return None
+        sources.append(source)
+    if set(indices) & set(expr.plates):
+        return None
+    plates = union_plates(*(source.plates for source in sources))
+    found: Expr = dataclasses.replace(expr, args=tuple(sources), plates=plates)
+    for axis, index in indices.items():
+        found = gathered(found, index, axis)
+    return found
