@@ -27,17 +27,20 @@ from .compiler.methods import ncvmp, power
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
-from .factors.factor import switch
+from .factors.factor import mixture, switch
 from .factors.user import factor
 
 # isort: split
 # The vocabulary, made by docs/make_front_door.py: begin
+from .factors.combined.censored import censored
+from .factors.combined.truncated import truncated
 from .factors.discrete.bernoulli import bernoulli
 from .factors.discrete.binomial import binomial
 from .factors.discrete.categorical import categorical
 from .factors.discrete.multinomial import multinomial
 from .factors.discrete.negative_binomial import negative_binomial
 from .factors.discrete.ordered import ordered_logistic, ordered_probit
+from .factors.discrete.point import point
 from .factors.discrete.poisson import poisson
 from .factors.positive.beta import beta
 from .factors.positive.gamma import gamma
@@ -68,14 +71,14 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
+    "cache", "categorical", "category", "censored", "compile", "count", "dirichlet", "dirichlet_multinomial",
     "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
     "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
-    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
-    "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
-    "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
-    "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
-    "wishart",
+    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "mixture", "multinomial", "ncvmp",
+    "negative_binomial", "ordered_logistic", "ordered_probit", "point", "poisson", "posdef", "positive", "power",
+    "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
+    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
+    "von_mises", "weibull", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
