@@ -21,11 +21,11 @@ from ..arrays import Array
 from ..factor import Factor
 from .tilted import Line, Rule, nodes
 
-SUMMED = 64
+SUMMED = 40
 COUNTED = 2048
-_LOOKS, _NODES = Rule(5, 100), 120
+_LOOKS, _NODES = Rule(4, 60), 90
 _REACH = 690.0  # logarithms of a distance, on either side of one
-_START = np.sinh(np.linspace(-1.0, 1.0, 73) * math.asinh(_REACH))
+_START = np.sinh(np.linspace(-1.0, 1.0, 37) * math.asinh(_REACH))
 Nodes: TypeAlias = Float[Array, " node"]
 ENDS = {"real": (-math.inf, math.inf), "positive": (0.0, math.inf), "unit": (0.0, 1.0), "count": (0.0, math.inf)}
 """The ends of the line of each kind of scalar."""
@@ -46,11 +46,11 @@ def log_mass(factor: Factor, low: Array, high: Array, **arguments: Array) -> Arr
     def density(out: Array) -> Array:
         return factor.log_density(out, **arguments)
 
-    if factor.kind == "count":
-        found = _summed(density, low, high)
-    elif factor.log_below is not None and factor.log_above is not None:
+    if factor.log_below is not None and factor.log_above is not None:
         below, above = (functools.partial(tail, **arguments) for tail in (factor.log_below, factor.log_above))
-        found = _of_tails(below, above, low, high, from_first, to_last)
+        found = _of_tails(below, above, low, high, from_first, to_last, 1.0 if factor.kind == "count" else 0.0)
+    elif factor.kind == "count":
+        found = _summed(density, low, high)
     else:
         found = log_integral(density, low, high)
     return jnp.where(nothing, -jnp.inf, jnp.where(from_first & to_last, 0.0, found))
@@ -63,13 +63,17 @@ def _of_tails(
     high: Array,
     from_first: Array,
     to_last: Array,
+    step: float,
 ) -> Array:
-    """One tail, or the difference of two on that side of the interval where they keep their digits."""
-    a = jnp.where(from_first, jnp.where(to_last, 0.5, high), low)  # where a bound is none, the other stands in
+    """One tail, or the difference of two on that side of the interval where they keep their digits.
+
+    `step` is how far the next value is.
+    """
+    a = jnp.where(from_first, jnp.where(to_last, 0.5 + step, high), low)  # where a bound is none, the other stands in
     b = jnp.where(to_last, a, high)
     above, below = log_above(a), log_below(b)
     upper = above < below
-    larger, smaller = jnp.where(upper, above, below), jnp.where(upper, log_above(b), log_below(a))
+    larger, smaller = jnp.where(upper, above, below), jnp.where(upper, log_above(b + step), log_below(a - step))
     gap = jnp.where(larger > smaller, larger - smaller, 1.0)
     between = larger + jnp.log(-jnp.expm1(-gap))
     return jnp.where(from_first, below, jnp.where(to_last, above, between))
