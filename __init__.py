@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .compiler.language.functions import (
     all,
     any,
+    covariance,
     dot,
     element,
     exp,
@@ -43,16 +44,26 @@ from .factors.discrete.ordered import ordered_logistic, ordered_probit
 from .factors.discrete.point import point
 from .factors.discrete.poisson import poisson
 from .factors.positive.beta import beta
+from .factors.positive.exponential import exponential
 from .factors.positive.gamma import gamma
 from .factors.positive.half_cauchy import half_cauchy
 from .factors.positive.half_normal import half_normal
+from .factors.positive.half_student_t import half_student_t
+from .factors.positive.inverse_gamma import inverse_gamma
+from .factors.positive.inverse_gaussian import inverse_gaussian
 from .factors.positive.log_normal import log_normal
+from .factors.positive.logit_normal import logit_normal
+from .factors.positive.pareto import pareto
 from .factors.positive.truncated_gamma import truncated_gamma
 from .factors.positive.weibull import weibull
+from .factors.real.cauchy import cauchy
+from .factors.real.flat import flat
 from .factors.real.gaussian import gaussian
 from .factors.real.gaussian_process import gaussian_process
 from .factors.real.interval import between
 from .factors.real.laplace import laplace
+from .factors.real.lkj import lkj
+from .factors.real.skew_normal import skew_normal
 from .factors.real.spike_and_slab import spike_and_slab
 from .factors.real.student_t import student_t
 from .factors.real.truncated_gaussian import truncated_gaussian
@@ -71,14 +82,15 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "censored", "compile", "count", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
-    "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
-    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "mixture", "multinomial", "ncvmp",
-    "negative_binomial", "ordered_logistic", "ordered_probit", "point", "poisson", "posdef", "positive", "power",
-    "probit", "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
-    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
-    "von_mises", "weibull", "wishart",
+    "cache", "categorical", "category", "cauchy", "censored", "compile", "count", "covariance", "dirichlet",
+    "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
+    "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal",
+    "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "lkj",
+    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "mixture",
+    "multinomial", "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "point", "poisson",
+    "posdef", "positive", "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack",
+    "student_t", "subvector", "sum", "switch", "truncated", "truncated_gamma", "truncated_gaussian", "uniform",
+    "unit", "vector", "vector_gaussian", "von_mises", "weibull", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
@@ -98,7 +110,10 @@ else:
         if name == "models":
             return importlib.import_module(".models", __name__)
         if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from .names_elsewhere import advice
+
+            told = "" if name.startswith("_") else f". {advice(name, (f'cv.{own}' for own in __all__))}"
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{told}")
         found = getattr(importlib.import_module(_LATER[name], __name__), name)
         globals()[name] = found  # from now on an attribute like any other
         return found

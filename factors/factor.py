@@ -72,11 +72,12 @@ class Factor:
     those that are left out, for outcomes that are numbers.
 
     `role` tells operators of one form of density which argument is which (see `roles.py`). `divides` maps the positive
-    arguments whose power 1 / x^n the expected log density averages to n: their beliefs start where that has a mean.
-    `support` are the ends of the interval outside of which the density of a real outcome is zero: numbers, or names of
-    arguments. `bounds` names the real arguments that may be infinite, since a bound there is none. `derived` tells that
-    the expected log density is not declared but was derived (`completed`). `joined` is the version that brought the
-    factor, where users may have written one of their own under its name before: theirs keeps it.
+    arguments (and `out`) whose power 1 / x^n the expected log density averages to n: their beliefs start where that has
+    a mean. `support` are the ends of the interval outside of which the density of a real outcome is zero: numbers, or
+    names of arguments. `bounds` names the real arguments that may be infinite, since a bound there is none. `improper`
+    tells that the density has no finite integral over the outcome, so that data have to make the posterior proper.
+    `derived` tells that the expected log density is not declared but was derived (`completed`). `joined` is the version
+    that brought the factor, where users may have written one of their own under its name before: theirs keeps it.
     `log_below(x, **arguments)` and `log_above(x, **arguments)` are log P(X <= x) and log P(X >= x), with relative
     accuracy in their tails: both or none, which quadrature then finds (`quadrature/interval_mass.py`). `uncensored` is
     the factor of the value itself, where an observed outcome tells less than that.
@@ -105,6 +106,7 @@ class Factor:
     divides: Mapping[str, int] = dataclasses.field(default_factory=dict)
     support: Support | None = None
     bounds: frozenset[str] = frozenset()
+    improper: bool = False
     derived: bool = False
     joined: str = ""
     log_below: Callable[..., Array] | None = None

@@ -40,7 +40,7 @@ def class_term(name: str, mixture: Mixture) -> Term:
         raise ModelError(f"Random variable '{name}': the weights of its mixture: {problem}") from None
     if array.ndim and array.shape[-1] == number and np.allclose(array.sum(-1), 1.0):
         return categorical(array)
-    if number == 2:
+    if number == 2 and not (array.ndim and array.shape[-1] == number):
         return bernoulli(array)
     raise ModelError(
         f"Random variable '{name}': the weights of its mixture of {number} terms have shape {array.shape}, or do not "

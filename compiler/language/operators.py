@@ -206,6 +206,8 @@ def invert(operand: Expr) -> Expr:
 
 def power(base: Expr, exponent: UserValue) -> Expr:
     """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
+    if base.domain.is_posdef and is_number(exponent, -1):
+        return apply(op.INVERSE, base)
     if not is_number(exponent):
         raise ModelError(
             f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
