@@ -100,7 +100,8 @@ def _generated(term: Term, owner: Owner) -> Domain:
 def _check_term(term: UserValue, owner: Owner) -> None:
     if isinstance(term, (Switch, Mixture)):
         raise ModelError(
-            f"Random variable '{owner.name}': a switch or a mixture inside another. Use one switch on a categorical selector."
+            f"Random variable '{owner.name}': a switch or a mixture inside another. Use one of all cases, on a "
+            "categorical selector or with one probability a case."
         )
     if isinstance(term, Term) and "problem" in term.options:
         raise ModelError(f"Random variable '{owner.name}': {term.options['problem']}")

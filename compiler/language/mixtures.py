@@ -26,7 +26,8 @@ def class_term(name: str, mixture: Mixture) -> Term:
     weights, number = mixture.weights, len(mixture.terms)
     if number < 2:
         raise ModelError(
-            f"Random variable '{name}': a mixture of {number} terms. Give at least two: cv.mixture(weights, term, term)."
+            f"Random variable '{name}': a mixture of {number} terms. Give at least two: "
+            "cv.mixture(weights, term, term)."
         )
     if isinstance(weights, Expr):
         return _of_expression(name, weights, number)

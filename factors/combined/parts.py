@@ -16,7 +16,7 @@ from ..quadrature.interval_mass import ENDS
 class Density(Protocol):
     """log p(out | ...) with the bounds, given the density of what it is made of and that one's arguments."""
 
-    def __call__(self, base: Callable[[Array], Array], out: Array, bounds: Mapping[str, Array], **own: Array) -> Array:
+    def __call__(self, value: Callable[[Array], Array], out: Array, bounds: Mapping[str, Array], **own: Array) -> Array:
         """At one point of one instance: `own` are arguments of the factor that it is made of."""
         ...
 

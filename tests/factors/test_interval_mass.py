@@ -59,9 +59,8 @@ def test_it_is_the_difference_of_the_distribution_function(name):
     with jax.enable_x64(True):
         low, high = np.array(intervals, float).T
         points = {edge: jnp.asarray(value) for edge, value in arguments.items()}
-        found, slopes = jax.vmap(
-            jax.value_and_grad(lambda a, low, high: log_mass(factor, low, high, **a)), in_axes=(None, 0, 0)
-        )(points, low, high)
+        both = jax.value_and_grad(lambda a, low, high: log_mass(factor, low, high, **a))
+        found, slopes = jax.jit(jax.vmap(both, in_axes=(None, 0, 0)))(points, low, high)
     wanted = [by_scipy(law, *interval, factor.kind == "count") for interval in intervals]
     np.testing.assert_allclose(found, wanted, rtol=2e-8, atol=2e-8)
     assert all(np.isfinite(slope).all() for edge, slope in slopes.items() if edge != "n")
@@ -71,7 +70,8 @@ def test_it_is_the_difference_of_the_distribution_function(name):
 def test_no_bounds_hold_all_and_reversed_ones_nothing(name):
     points = {edge: jnp.asarray(value) for edge, value in CASES[name][0].items()}
     ends = [(-INF, INF), (5.0, 3.0), (-5.0, -3.0)]
-    all_of_it, reversed_, beyond = (log_mass(REGISTRY[name], *map(jnp.asarray, end), **points) for end in ends)
+    mass = jax.jit(lambda low, high: log_mass(REGISTRY[name], low, high, **points))
+    all_of_it, reversed_, beyond = (mass(*end) for end in ends)
     assert all_of_it == 0.0
     assert reversed_ == -INF
     assert (beyond == -INF) == (name != "gaussian")

@@ -1,6 +1,7 @@
 """Censored, truncated and mixed terms: the default answer against grids by SciPy, and what is refused."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -111,9 +112,9 @@ def test_intervals_by_row():
 
     def log_joint(mean, sd):
         total = scipy.stats.norm.logpdf(mean, 0, 5) + scipy.stats.gamma.logpdf(sd, 2.0)
-        law = scipy.stats.norm
+        law = scipy.stats.norm(mean, sd)
         for a, b in zip(low, high, strict=True):
-            total = total + (law.logpdf(a, mean, sd) if a == b else np.log(law.cdf(b, mean, sd) - law.cdf(a, mean, sd)))
+            total = total + (law.logpdf(a) if a == b else np.log(np.maximum(law.cdf(b) - law.cdf(a), 1e-300)))
         return total
 
     posterior = cv.infer(m, {"y": low, "until": high})
@@ -140,7 +141,11 @@ def test_tobit_regression(method):
 
     wanted = on_grid(log_joint, np.linspace(-4, 5, 250), np.linspace(-3, 6, 250))
     posterior = cv.infer(m, {"x": x, "y": y}, method=method)
-    agrees(posterior, ("a", "b"), wanted, {"auto": 0.03, "ep": 0.03, "vmp": 0.15}[method])
+    if method != "vmp":
+        agrees(posterior, ("a", "b"), wanted, 0.03)
+        return
+    assert wanted[0] - 0.3 < posterior.log_evidence < wanted[0]  # a lower bound
+    np.testing.assert_allclose([posterior[name].mean for name in "ab"], wanted[1], atol=0.2 * wanted[2][0])
 
 
 COUNTS = np.array([0, 3, 0, 0, 2, 5, 1, 0, 4, 2, 3, 0, 1, 3])
@@ -228,14 +233,14 @@ def test_truncated_terms_are_known_between_the_bounds(term, law):
     weights = weights / weights.sum()
     with jax.enable_x64(True):
         conditional = conditional_of(term.factor, term.factor.kind)
-        arguments = {edge: np.asarray(value, float) for edge, value in term.args.items()}
+        arguments = {edge: jnp.asarray(value, float) for edge, value in term.args.items()}
         assert conditional.mean(**arguments) == pytest.approx(weights @ x, rel=1e-3)
         assert conditional.variance(**arguments) == pytest.approx(weights @ (x - weights @ x) ** 2, rel=1e-3)
         assert conditional.below is not None
-        assert conditional.below(2.0, **arguments) == pytest.approx(weights[x <= 2.0].sum(), rel=1e-3)
+        assert conditional.below(jnp.asarray(2.0), **arguments) == pytest.approx(weights[x <= 2.0].sum(), rel=1e-3)
         keys = jax.random.split(jax.random.key(0), 400)
         drawn = jax.vmap(lambda key: conditional.draw(key, **arguments))(keys)
-        log_density = term.factor.log_density(2.0, **arguments)
+        log_density = term.factor.log_density(jnp.asarray(2.0), **arguments)
     assert drawn.min() >= 1.0
     assert drawn.max() <= 4.0
     assert abs(drawn.mean() - weights @ x) < 5 * drawn.std() / 20.0
