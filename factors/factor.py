@@ -79,6 +79,9 @@ class Factor:
     tells that the density has no finite integral over the outcome, so that data have to make the posterior proper.
     `derived` tells that the expected log density is not declared but was derived (`completed`). `joined` is the version
     that brought the factor, where users may have written one of their own under its name before: theirs keeps it.
+    `log_below(x, **arguments)` and `log_above(x, **arguments)` are log P(X <= x) and log P(X >= x), with relative
+    accuracy in their tails: both or none, which quadrature then finds (`quadrature/interval_mass.py`). `uncensored` is
+    the factor of the value itself, where an observed outcome tells less than that.
     """
 
     name: str
@@ -107,6 +110,9 @@ class Factor:
     improper: bool = False
     derived: bool = False
     joined: str = ""
+    log_below: Callable[..., Array] | None = None
+    log_above: Callable[..., Array] | None = None
+    uncensored: Factor | None = None
     source: str = ""
 
     @property
@@ -201,12 +207,31 @@ class Term(Operand):
         """The same term as the argument `name` of another."""
         return dataclasses.replace(self, options={"argument": name, "origin": self.origin, **self.options})
 
+    @property
+    def uncensored(self) -> Term:
+        """What generates the value itself: the same term, where an observed outcome is the value."""
+        whole = self.factor.uncensored
+        return self if whole is None else Term(whole, {edge: self.args[edge] for edge in whole.edges}, self.options)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Switch:
     """A gate over whole terms: `selector` (boolean or categorical) decides which term generates the variable."""
 
     selector: Argument
+    terms: tuple[Term, ...]
+
+    @property
+    def uncensored(self) -> Switch:
+        """The gate over what generates the value itself in each case."""
+        return Switch(self.selector, tuple(term.uncensored for term in self.terms))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """Terms of which one generates each element, chosen with the probabilities `weights`."""
+
+    weights: Argument
     terms: tuple[Term, ...]
 
 
@@ -224,6 +249,11 @@ class Chain:
     previous: Argument
     over: Argument
     parent: Argument = None
+
+    @property
+    def uncensored(self) -> Chain:
+        """Itself: the elements of a chain are latent."""
+        return self
 
 
 def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
@@ -271,6 +301,20 @@ def register(item: Entry) -> Entry:
     else:
         REGISTRY[item.name] = item
     return item
+
+
+def mixture(weights: Argument, *terms: Term) -> Mixture:
+    """One of several terms for each element: p(x) = sum_k weights_k p_k(x), the class k summed out.
+
+    `weights`: of two terms the probability of the first, in [0, 1], or of any number one probability a term: numbers
+    that sum to one, an input or a variable (`beta`, `dirichlet`), or a link such as `logistic` of a regression. All
+    `terms` must generate the same domain; their arguments may be random. Zero-inflated counts are
+    `mixture(p, point(0), poisson(rate))`, hurdles `mixture(p, point(0), truncated(poisson(rate), low=1))`. The class
+    is a variable of the model: posterior["y class"] of the variable "y" has its probabilities, of two terms that of
+    the first. Returns a `Mixture`, to be given to `Model.random`, which raises ModelError for other weights. Source:
+    lambert1992zip, minka2008gates.
+    """
+    return Mixture(weights, tuple(terms))
 
 
 def switch(selector: Argument, *terms: Term) -> Switch:

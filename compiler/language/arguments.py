@@ -8,7 +8,7 @@ import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Switch, Term
+from ...factors.factor import Mixture, Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
 from .balanced_sums import balanced
@@ -100,9 +100,10 @@ def _generated(term: Term, owner: Owner) -> Domain:
 
 
 def _check_term(term: UserValue, owner: Owner) -> None:
-    if isinstance(term, Switch):
+    if isinstance(term, (Switch, Mixture)):
         raise ModelError(
-            f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
+            f"Random variable '{owner.name}': a switch or a mixture inside another. Use one of all cases, on a "
+            "categorical selector or with one probability a case."
         )
     if isinstance(term, Term) and "problem" in term.options:
         raise ModelError(f"Random variable '{owner.name}': {term.options['problem']}")

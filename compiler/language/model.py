@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Mixture, Switch, Term
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
 from .indexing import least_size
+from .mixtures import class_name, class_term, terms_of
 from .nodes import (
     Constant,
     Derived,
@@ -32,6 +33,7 @@ from .nodes import (
     is_data,
     over_text,
     parents,
+    union_plates,
 )
 from .unnamed import named_in, named_in_term
 from .values import UserValue
@@ -102,12 +104,13 @@ class Model:
         return node
 
     @not_too_deep()
-    def random(self, name: str, term: Term | Switch, plates: Plates = ()) -> Random:
+    def random(self, name: str, term: Term | Switch | Mixture, plates: Plates = ()) -> Random:
         """Declares a random variable x ~ term, one for each element of its plates, independent given the arguments.
 
         `name`: the key of its marginal, and of its data where it is observed. `term`: a factor applied to numbers,
-        arrays, inputs, variables or expressions, or a switch over such terms. `plates`: one plate or several; those of
-        the term's arguments follow in the model's order. A constant array has shape (*sizes of the plates, *axes of one
+        arrays, inputs, variables or expressions, a switch over such terms, or a mixture of them, whose class is the
+        variable "<name> class". `plates`: one plate or several; those of the term's arguments follow in the model's
+        order. A constant array has shape (*sizes of the plates, *axes of one
         value), or is one value for all. Returns the variable, an expression of the domain that the factor generates.
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
@@ -116,12 +119,26 @@ class Model:
         owner = Owner(name, self._own_plates(f"Random variable '{name}'", plates))
         with self._inner_variables() as declare:
             term = named_in_term(name, term, declare)
+            if isinstance(term, Mixture):
+                return self._mixed(owner, term)
             self._check_own(f"Random variable '{name}'", _given_nodes(term))
             term, all_plates, domain = admit(term, owner)
             node = Random(name, term, self._in_order(all_plates, owner.declared), domain)
             self._fix_sizes(f"Random variable '{name}'", parents(node))
         self.randoms[name] = node
         return node
+
+    def _mixed(self, owner: Owner, mixture: Mixture) -> Random:
+        """A variable of several terms, after the class that chooses among them."""
+        nodes = _nodes(terms_of(mixture))
+        self._check_own(f"Random variable '{owner.name}'", nodes)
+        plates = self._in_order(union_plates(owner.declared, *(node.plates for node in nodes)), owner.declared)
+        chosen = self.random(class_name(owner.name), class_term(owner.name, mixture), plates)
+        try:
+            return self.random(owner.name, Switch(chosen, mixture.terms), plates)
+        except ModelError:
+            del self.randoms[chosen.name]
+            raise
 
     @contextlib.contextmanager
     def _inner_variables(self) -> Iterator[Callable[[str, Term], Random]]:

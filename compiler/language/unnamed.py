@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from ...factors.factor import AS_VARIABLE, Switch, Term
+from ...factors.factor import AS_VARIABLE, Mixture, Switch, Term
 from .arguments import Owner, admit
 from .nodes import Apply, Expr, Gather, Random, Unnamed, parents
 from .values import UserValue
@@ -24,12 +24,17 @@ def unnamed(term: Term) -> Unnamed:
 
 
 def named_in_term(owner: str, term: UserValue, declare: Declare) -> UserValue:
-    """A term, or a switch, whose arguments are no terms: the variables of these are declared, "owner.argument"."""
+    """The same without terms as arguments: the variables of these are declared, "owner.argument"."""
     if isinstance(term, Switch):
         selector = term.selector
         selector = declare(f"{owner}.selector", selector) if isinstance(selector, Term) else selector
         cases = (named_in_term(f"{owner}.{number}", case, declare) for number, case in enumerate(term.terms))
         return Switch(selector, tuple(cases))
+    if isinstance(term, Mixture):
+        weights = term.weights
+        weights = declare(f"{owner}.weights", weights) if isinstance(weights, Term) else weights
+        cases = (named_in_term(f"{owner}.{number}", case, declare) for number, case in enumerate(term.terms))
+        return Mixture(weights, tuple(cases))
     if not isinstance(term, Term):
         return term
     args = {name: _named(owner, name, arg, declare) for name, arg in term.args.items()}
