@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from .compiler.language.functions import (
+    abs,
     all,
     any,
     dot,
@@ -18,9 +19,12 @@ from .compiler.language.functions import (
     min,
     probit,
     softmax,
+    sqrt,
     stack,
     subvector,
     sum,
+    tanh,
+    where,
 )
 from .compiler.language.model import Model
 from .compiler.methods import ncvmp, power
@@ -67,15 +71,15 @@ __version__ = "0.6.0"
 
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
-    "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
+    "Posterior", "Program", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
+    "boolean", "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
     "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
     "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
     "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
     "negative_binomial", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power", "probit",
-    "real", "simplex", "softmax", "spike_and_slab", "stack", "student_t", "subvector", "sum", "switch",
-    "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull",
-    "wishart",
+    "real", "simplex", "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch",
+    "tanh", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises",
+    "weibull", "where", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

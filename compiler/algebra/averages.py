@@ -47,14 +47,18 @@ class KnownQuotient(Average):
 class Power(Average):
     """E x^n and E log x^n of a variable, whose family has them."""
 
-    exponent: int = 1
+    exponent: float = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quotient(Average):
     """E a x^n and E log a x^n, n < 0, of what is independent of the variable x."""
 
-    exponent: int = -1
+    exponent: float = -1
+
+
+class Chosen(Average):
+    """The moments of one of two parts, which data choose."""
 
 
 class VectorSum(Average):
@@ -107,7 +111,7 @@ class Polynomial(Average):
     """
 
     keys: tuple[tuple, ...] = ()
-    products: tuple[dict[tuple, int], ...] = ()
+    products: tuple[dict[tuple, float], ...] = ()
     factors: tuple[int, ...] = ()
 
 

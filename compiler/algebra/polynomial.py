@@ -6,6 +6,7 @@ import functools
 import operator
 from collections.abc import Iterable
 
+from ...factors import LINKS
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ..language import operations as op
@@ -28,7 +29,7 @@ def monomials(expr: Expr, known: IsData) -> list[Monomial]:
     return found
 
 
-def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
+def _check_power(expr: Expr, base: Expr, exponent: float, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
     if exponent == 1 or applies(base, op.EXP):
         return
@@ -122,7 +123,7 @@ def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
 
 
 def _is_positive(expr: Expr) -> bool:
-    return expr.domain.is_bounded and not isinstance(expr, Apply)
+    return expr.domain.is_bounded and not (isinstance(expr, Apply) and expr.op in LINKS)
 
 
 def _strip(expr: Expr) -> Expr:

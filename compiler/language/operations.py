@@ -181,8 +181,9 @@ def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 
 
 def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domain:
+    """That of a fractional power of what may be negative is no concern here: the builder refuses it."""
     _scalars(operands, refuse)
-    return domains.positive if operands[0].is_bounded else domains.real
+    return domains.positive if operands[0].is_bounded or exponent != int(exponent) else domains.real
 
 
 def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -223,6 +224,16 @@ def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     _scalars(operands, refuse)
     return domains.real
+
+
+def _where(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    condition, *chosen = operands
+    if not condition.is_boolean:
+        raise refuse("a truth value and two numbers", "Make truth values by comparing: `x > 0`, `z == 2`.")
+    _scalars(chosen, refuse, "Terms are chosen by cv.switch(condition, when_true, when_false).")
+    if chosen[0] == chosen[1]:
+        return chosen[0]
+    return domains.positive if all(operand.is_bounded for operand in chosen) else domains.real
 
 
 def _stack(operands: Sequence[Domain], refuse: Refuse, over: Plate | None = None) -> Domain:
@@ -293,9 +304,11 @@ MAX = Operation("max", _max, _called("max"), _of_curve, arithmetic=True)
 EXP = Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True)
 LOG = Operation("log", _log, _called("log"), _of_curve)
 LOGISTIC = Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True)
+TANH = Operation("tanh", _scalar_map(domains.real), _called("tanh"), _of_curve, arithmetic=True)
 PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True)
 DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
 MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
+WHERE = Operation("where", _where, _called("where"), _of_curve)
 SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)
 STACK = Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True)
 TOGETHER = Operation("together", _together, _called("together"), max, Reach.SEVERAL)

@@ -17,8 +17,9 @@ from ...factors import LINKS
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
-from ...factors.quadrature.derived import MOST_SCALARS, completed
+from ...factors.quadrature.derived import MOST_SCALARS, accuracy_over, completed
 from ...factors.roles import LinearGaussian, Process, ScalarGaussian, gaussian_arguments
+from ..algebra.composed import composition
 from ..algebra.degree import degree_in
 from ..algebra.has_moments import better_by_ep, no_moments, not_independent, random_elements
 from ..algebra.inner_products import in_turn
@@ -45,7 +46,7 @@ from ..language.nodes import (
     union_plates,
     unnamed,
 )
-from ..language.operations import GREATER, OVER_CLASSES
+from ..language.operations import GREATER, OVER_CLASSES, WHERE
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
 from ..rules.chain import chain_block
@@ -117,6 +118,8 @@ def compares(selector: Expr, known: IsData) -> bool:
 def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
     if isinstance(generated, Chain):
         return [chain_block(draft, node)]
+    if isinstance(generated, Term) and draft.method_of(node.name).name not in ("ep", "power"):
+        generated = _switched_by_data(generated, known_in(draft))
     if isinstance(generated, Term):
         return [_term_block(draft, node, generated, ())]
     cases = len(generated.terms)
@@ -135,6 +138,16 @@ def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain)
         blocks.append(dataclasses.replace(block, name=str(case), case=case))
     lacking = next((block.choice.reason for block in blocks if isinstance(block, SlotsBlock)), None)
     return blocks if lacking is None else [_switch_by_ep(draft, node, method, lacking)]
+
+
+def _switched_by_data(term: Term, known: IsData) -> Term | Switch:
+    """A term with a positive argument that data choose is one of two terms, each with an argument of its own."""
+    for edge, arg in term.args.items():
+        root = unnamed(arg)
+        if applies(root, WHERE) and root.domain.is_bounded and known(root.args[0]) and not known(root):
+            condition, *sides = root.args
+            return Switch(condition, tuple(dataclasses.replace(term, args={**term.args, edge: e}) for e in sides))
+    return term
 
 
 def _switch_by_ep(draft: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
@@ -200,9 +213,23 @@ def _slots(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> S
     try:
         return slots.term_block(draft, block, method, reason)
     except UnsupportedError as refusal:
-        if not lacking:
+        if not lacking or _composed(block, known) is not None:
             return None
         raise beside(refusal, lacking) from None
+
+
+def _composed(block: EnergyBlock, known: IsData) -> EnergyBlock | None:
+    """NCVMP over the numbers that the arguments are composed of, where no rule gives moments of the arguments."""
+    if _fixed(block, known) or block.gates or _no_moments(block, known) is None:
+        return None
+    composed = composition([block.out, *block.args.values()], known)
+    if composed is None:
+        return None
+    numbers = ", ".join(map(str, composed.numbers))
+    accuracy = accuracy_over([number.domain.kind for number in composed.numbers])
+    operator = f"{block.factor.name} expected log density over {numbers}"
+    reason = f"{_no_moments(block, known)} has no moments in closed form: its density is averaged over {numbers}"
+    return dataclasses.replace(block, composed=composed, choice=Choice(NCVMP, operator, accuracy, reason))
 
 
 def _no_average(block: EnergyBlock, known: IsData) -> str:
@@ -221,13 +248,22 @@ def _no_average(block: EnergyBlock, known: IsData) -> str:
 
 def _lacking(block: EnergyBlock, known: IsData) -> str:
     """Why VMP cannot serve a factor; nothing where it can."""
-    fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
-    if fixed:
+    if fixed := _fixed(block, known):
         return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
-    edges = {"out": block.out.domain.kind, **block.factor.edges}
-    exprs = {"out": block.out, **block.args}
-    found = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
+    found = _no_moments(block, known)
     return "" if found is None else f"VMP has no moments of {found}"
+
+
+def _fixed(block: EnergyBlock, known: IsData) -> list[str]:
+    """The random arguments that VMP refuses."""
+    return [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
+
+
+def _no_moments(block: EnergyBlock, known: IsData) -> Expr | None:
+    """The first expression of a factor of which no rule gives the moments."""
+    exprs = {"out": block.out, **block.args}
+    edges = {"out": block.out.domain.kind, **block.factor.edges}
+    return no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
 
 
 def index_gates(args: Iterable[Expr], known: IsData) -> list[Gate]:
@@ -331,6 +367,8 @@ def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlo
 
 def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
+    if (composed := _composed(block, known)) is not None:
+        return composed
     links = links_in(block.args.values(), known)
     own = block.name in draft.methods  # asked for by name
     if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in links):

@@ -14,7 +14,7 @@ from ...factors.arrays import Array
 from ...factors.moments import Real
 from ...factors.scalars import covariance, expectation
 
-Powers = dict[tuple, int]  # atoms by key, with their exponents
+Powers = dict[tuple, float]  # atoms by key, with their exponents
 
 
 def polynomial(rule: Polynomial, *found: PyTree) -> Real:
