@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .arrays import Array
+from .arrays import Array, Exponent
 from .families import Beta, Gamma
 from .moments import Boolean, Moments, Positive, Real, Sparse, Unit
 from .special import TINY, trigamma
@@ -92,12 +92,12 @@ def log_of(moments: Positive | Unit) -> Real:
     return Real(moments.log, trigamma(number.a) - trigamma(number.a + number.b))
 
 
-def power_of(moments: Positive, exponent: float) -> Positive:
+def power_of(moments: Positive, exponent: Exponent) -> Positive:
     """E x^n and E log x^n of a positive number."""
     return Positive(expectation(number_of(moments), exponent), exponent * moments.log)
 
 
-def expectation(number: Number, n: float) -> Array:
+def expectation(number: Number, n: Exponent) -> Array:
     """E x^n; infinite for powers that a Gamma does not have."""
     match number:
         case GammaNumber(shape, rate):
@@ -109,7 +109,7 @@ def expectation(number: Number, n: float) -> Array:
     return number.mean if n == 1 else number.mean**2 + number.variance
 
 
-def covariance(number: Number, n: float, k: float) -> Array:
+def covariance(number: Number, n: Exponent, k: Exponent) -> Array:
     """Cov(x^n, x^k)."""
     match number:
         case GammaNumber(shape, _):
@@ -124,14 +124,14 @@ def covariance(number: Number, n: float, k: float) -> Array:
     return expectation(number, n) * expectation(number, k) * jnp.expm1(excess)
 
 
-def _of_gaussian(number: Real | Sparse, n: float, k: float) -> Array:
+def _of_gaussian(number: Real | Sparse, n: Exponent, k: Exponent) -> Array:
     mean, variance = number.mean, number.variance
     if n + k == 2:
         return variance
     return 2.0 * mean * variance if n + k == 3 else 2.0 * variance**2 + 4.0 * mean**2 * variance
 
 
-def _rising(a: Array, n: float) -> Array:
+def _rising(a: Array, n: Exponent) -> Array:
     """log of gamma(a + n) / (gamma(a) a^n): small for large a, and infinite where a + n is not positive."""
     if n != int(n):
         return _between_rising(a, n)
@@ -146,7 +146,7 @@ def _rising(a: Array, n: float) -> Array:
 _SHIFT = 12  # from there on a series of three terms has the digits of a float
 
 
-def _between_rising(a: Array, n: float) -> Array:
+def _between_rising(a: Array, n: Exponent) -> Array:
     """The same of an exponent that is not whole: by Stirling's series at a + `_SHIFT`, and the quotients on the way."""
     exists = a + n > 0.0
     safe = jnp.where(exists, a, 1.0 + abs(n))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...factors.arrays import Exponent
 from ..language.nodes import Expr
 
 Read = tuple[Expr, str]  # an expression, and as which kind of domain its moments are read, or one of the next two
@@ -47,14 +48,14 @@ class KnownQuotient(Average):
 class Power(Average):
     """E x^n and E log x^n of a variable, whose family has them."""
 
-    exponent: float = 1
+    exponent: Exponent = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quotient(Average):
     """E a x^n and E log a x^n, n < 0, of what is independent of the variable x."""
 
-    exponent: float = -1
+    exponent: Exponent = -1
 
 
 class Chosen(Average):
@@ -111,7 +112,7 @@ class Polynomial(Average):
     """
 
     keys: tuple[tuple, ...] = ()
-    products: tuple[dict[tuple, float], ...] = ()
+    products: tuple[dict[tuple, Exponent], ...] = ()
     factors: tuple[int, ...] = ()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ...factors import LINKS
+from ...factors.arrays import Exponent
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
@@ -92,7 +93,7 @@ def _power(expr: Apply, known: IsData) -> Average:
     return rules.Power(expr, "positive", ((base, "positive"),), exponent=exponent)
 
 
-def _power_of(expr: Apply, base: Expr, exponent: float) -> tuple[Expr, float]:
+def _power_of(expr: Apply, base: Expr, exponent: Exponent) -> tuple[Expr, Exponent]:
     """Powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one power of a variable."""
     while isinstance(base, Let) or applies(base, op.POWER):
         if isinstance(base, Apply):

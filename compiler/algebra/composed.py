@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from ...factors.errors import UnsupportedError
 from ..blocks.energy import Composition
 from ..language.atoms import atom_key
-from ..language.nodes import Apply, Expr, IsData, Let
-from ..language.operations import Reach
+from ..language.nodes import Apply, Expr, IsData, Let, applies
+from ..language.operations import STACK, Reach
 from .has_moments import random_elements
 from .linear import element_of, linear_form
 
@@ -40,11 +40,16 @@ def _collected(exprs: tuple[Expr, ...], known: IsData, forms: bool) -> Compositi
             numbers.setdefault(atom_key(node), node)
         elif isinstance(node, Let):
             stack.append(node.expression)
-        elif isinstance(node, Apply) and node.operation.reach is Reach.ELEMENT:
+        elif isinstance(node, Apply) and (node.operation.reach is Reach.ELEMENT or _is_stack(node)):
             stack.extend(reversed(node.args))
         else:
             return None
     return Composition(tuple(numbers.values()), tuple(data.values()))
+
+
+def _is_stack(node: Apply) -> bool:
+    """Whether an operation makes a vector of numbers, which are those of one instance."""
+    return applies(node, STACK) and node.over is None
 
 
 def _is_number(node: Expr, known: IsData, forms: bool) -> bool:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterable
 
 from ...factors import LINKS
+from ...factors.arrays import Exponent
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ..language import operations as op
@@ -29,7 +30,7 @@ def monomials(expr: Expr, known: IsData) -> list[Monomial]:
     return found
 
 
-def _check_power(expr: Expr, base: Expr, exponent: float, known: IsData) -> None:
+def _check_power(expr: Expr, base: Expr, exponent: Exponent, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
     if exponent == 1 or applies(base, op.EXP):
         return

@@ -20,8 +20,8 @@ class Composition(NamedTuple):
 class EnergyBlock(Block):
     """A term whose log density is averaged over the beliefs, in force where its `gates` are open.
 
-    Where the arguments have no moments by rule, `composed` has the independent numbers and the data that the outcome and
-    the arguments are functions of: the average is over these.
+    Where the arguments have no moments by rule, `composed` has the independent numbers and the data that the outcome
+    and the arguments are functions of: the average is over these.
     """
 
     factor: Any

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ...factors.arrays import Exponent
 from ...factors.domains import real
 from .nodes import Apply, Constant, Expr, Gather, Let, Random, applies, parents, unnamed
 from .operations import DIVIDE, POWER
@@ -32,9 +33,9 @@ def atom_key(expr: Expr) -> tuple:
     return (id(expr),)
 
 
-def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, float]]:
+def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, Exponent]]:
     """The bases of a product of atoms by key, with their exponents; those that cancel are left out."""
-    found: dict[tuple, tuple[Expr, float]] = {}
+    found: dict[tuple, tuple[Expr, Exponent]] = {}
     for atom in atoms:
         base, sign = base_of(atom)
         key = atom_key(base)
@@ -42,7 +43,7 @@ def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, float]]:
     return {key: power for key, power in found.items() if power[1] != 0}
 
 
-def base_of(atom: Expr) -> tuple[Expr, float]:
+def base_of(atom: Expr) -> tuple[Expr, Exponent]:
     """An atom as a base and its exponent: a reciprocal is an atom, and so is a root of a variable."""
     if applies(atom, DIVIDE):
         base, exponent = base_of(atom.args[1])

@@ -10,10 +10,12 @@ from typing import Any
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
+from ...factors.vectors.ordered import Ordered, first_of, gap_above
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
+from .functions import stack
 from .nodes import Constant, Expr, Gather, Input, Let, Plate, Random, is_data, over_text, parents
 from .values import UserValue
 
@@ -72,17 +74,19 @@ class Model:
         return node
 
     @not_too_deep()
-    def random(self, name: str, term: Term | Switch, plates: Plates = ()) -> Random:
+    def random(self, name: str, term: Term | Switch | Ordered, plates: Plates = ()) -> Random | Let:
         """Declares a random variable x ~ term, one for each element of its plates, independent given the arguments.
 
         `name`: the key of its marginal, and of its data where it is observed. `term`: a factor applied to numbers,
-        arrays, inputs, variables or expressions, or a switch over such terms. `plates`: one plate or several; those of
+        arrays, inputs, variables or expressions, a switch over such terms, or cv.ordered(term, size). `plates`: one plate or several; those of
         the term's arguments follow in the model's order. A constant array has shape (*sizes of the plates, *axes of one
         value), or is one value for all. Returns the variable, an expression of the domain that the factor generates.
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
         """
         self._check_name(name, "random variable")
+        if isinstance(term, Ordered):
+            return self._ordered(name, term, plates)
         owner = Owner(name, self._own_plates(f"Random variable '{name}'", plates))
         self._check_own(f"Random variable '{name}'", _given_nodes(term))
         term, all_plates, domain = admit(term, owner)
@@ -90,6 +94,14 @@ class Model:
         self._fix_sizes(f"Random variable '{name}'", parents(node))
         self.randoms[name] = node
         return node
+
+    def _ordered(self, name: str, drawn: Ordered, plates: Plates) -> Let:
+        """An increasing vector: its first entry and the gaps are variables of their own."""
+        entries: list[Expr] = [self.random(f"{name}[0]", first_of(drawn), plates)]
+        for k in range(1, drawn.size):
+            term = gap_above(drawn, entries[-1], drawn.size - k)
+            entries.append(entries[-1] + self.random(f"{name}[{k}] - {name}[{k - 1}]", term, plates))
+        return self.let(name, stack(*entries))
 
     def chain(
         self, name: str, *, over: Plate, first: Term, then: Callable[[Expr], Term], plates: Plates = ()

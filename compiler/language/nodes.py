@@ -50,11 +50,6 @@ class Expr:
         """Those of whole arrays."""
         return BUILDERS["of_numpy_arrays"](function, args, options)
 
-    def __jax_array__(self) -> NoReturn:
-        raise ModelError(
-            f"'{self}' is no array while the model is declared: for jnp.exp(x) write cv.exp(x) or np.exp(x)."
-        )
-
     def __float__(self) -> NoReturn:
         raise ModelError(f"'{self}' is no number while the model is declared: for math.exp(x) write cv.exp(x).")
 

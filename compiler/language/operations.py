@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...factors import domains
+from ...factors.arrays import Exponent
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import VECTOR_LINKS
@@ -180,7 +181,7 @@ def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
-def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domain:
+def _power(operands: Sequence[Domain], refuse: Refuse, exponent: Exponent) -> Domain:
     """That of a fractional power of what may be negative is no concern here: the builder refuses it."""
     _scalars(operands, refuse)
     return domains.positive if operands[0].is_bounded or exponent != int(exponent) else domains.real
@@ -231,7 +232,7 @@ def _where(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     if not condition.is_boolean:
         raise refuse("a truth value and two numbers", "Make truth values by comparing: `x > 0`, `z == 2`.")
     _scalars(chosen, refuse, "Terms are chosen by cv.switch(condition, when_true, when_false).")
-    if chosen[0] == chosen[1]:
+    if chosen[0] == chosen[1] and not chosen[0].is_sparse:
         return chosen[0]
     return domains.positive if all(operand.is_bounded for operand in chosen) else domains.real
 

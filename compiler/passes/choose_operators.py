@@ -22,6 +22,7 @@ from ...factors.roles import LinearGaussian, Process, ScalarGaussian, gaussian_a
 from ..algebra.composed import composition
 from ..algebra.degree import degree_in
 from ..algebra.has_moments import better_by_ep, no_moments, not_independent, random_elements
+from ..algebra.increasing import is_increasing
 from ..algebra.inner_products import in_turn
 from ..algebra.known import known_in, latent_names, ungathered
 from ..algebra.linear import element_of, linear_form
@@ -163,7 +164,7 @@ def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
     method = draft.method_of(node.name)
     exprs = {"out": node, **term.args}
     for edge, reason in term.factor.unsupported.items():
-        if not known(exprs[edge]) and method.name in ("vmp", "ncvmp"):
+        if not known(exprs[edge]) and not is_increasing(exprs[edge]) and method.name in ("vmp", "ncvmp"):
             what = "the outcome" if edge == "out" else f"the argument {edge}='{exprs[edge]}'"
             raise UnsupportedError(f"'{node.name}': {what} of {term.factor.name} is random, and {reason}.")
     random = [edge for edge, expr in exprs.items() if not known(expr)]
@@ -220,7 +221,9 @@ def _slots(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> S
 
 def _composed(block: EnergyBlock, known: IsData) -> EnergyBlock | None:
     """NCVMP over the numbers that the arguments are composed of, where no rule gives moments of the arguments."""
-    if _fixed(block, known) or block.gates or _no_moments(block, known) is None:
+    if _fixed(block, known) or block.gates:
+        return None
+    if (lacking := _no_moments(block, known) or _kept_in_order(block, known)) is None:
         return None
     composed = composition([block.out, *block.args.values()], known)
     if composed is None:
@@ -228,8 +231,13 @@ def _composed(block: EnergyBlock, known: IsData) -> EnergyBlock | None:
     numbers = ", ".join(map(str, composed.numbers))
     accuracy = accuracy_over([number.domain.kind for number in composed.numbers])
     operator = f"{block.factor.name} expected log density over {numbers}"
-    reason = f"{_no_moments(block, known)} has no moments in closed form: its density is averaged over {numbers}"
+    reason = f"{lacking} has no moments in closed form: its density is averaged over {numbers}"
     return dataclasses.replace(block, composed=composed, choice=Choice(NCVMP, operator, accuracy, reason))
+
+
+def _kept_in_order(block: EnergyBlock, known: IsData) -> Expr | None:
+    """The random cutpoints of a factor, whose moments as a vector would not keep their order."""
+    return next((block.args[e] for e in block.factor.unsupported if e in block.args and not known(block.args[e])), None)
 
 
 def _no_average(block: EnergyBlock, known: IsData) -> str:
@@ -249,14 +257,16 @@ def _no_average(block: EnergyBlock, known: IsData) -> str:
 def _lacking(block: EnergyBlock, known: IsData) -> str:
     """Why VMP cannot serve a factor; nothing where it can."""
     if fixed := _fixed(block, known):
-        return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
+        reasons = "; ".join(block.factor.unsupported[edge] for edge in fixed)
+        return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}: {reasons}"
     found = _no_moments(block, known)
     return "" if found is None else f"VMP has no moments of {found}"
 
 
 def _fixed(block: EnergyBlock, known: IsData) -> list[str]:
-    """The random arguments that VMP refuses."""
-    return [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
+    """The random arguments that VMP refuses: cutpoints are not, that keep their order by their form."""
+    exprs = {"out": block.out, **block.args}
+    return [edge for edge in block.factor.unsupported if not known(exprs[edge]) and not is_increasing(exprs[edge])]
 
 
 def _no_moments(block: EnergyBlock, known: IsData) -> Expr | None:

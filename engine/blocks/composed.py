@@ -23,8 +23,8 @@ def composed_density(block: EnergyBlock, composed: Composition, scope: Scope) ->
     keys = [atom_key(expr) for expr in (*composed.numbers, *composed.data)]
     own = {name: number.domain.kind for name, number in zip(names, composed.numbers, strict=True)}
 
-    def log_density(points: Mapping[str, Array], known: list[Array]) -> Array:
-        at = dict(zip(keys, [*(points[name] for name in names), *known], strict=True))
+    def log_density(points: Mapping[str, Array], known: Mapping[str, Array]) -> Array:
+        at = dict(zip(keys, [*(points[name] for name in names), *known.values()], strict=True))
         args = {edge: _value_at(arg, at) for edge, arg in block.args.items()}
         return block.factor.log_density(_value_at(block.out, at), **args)
 
@@ -32,7 +32,8 @@ def composed_density(block: EnergyBlock, composed: Composition, scope: Scope) ->
 
     def each(*found: Moments | Array) -> Array:
         count = len(names)
-        return expectation(dict(zip(names, found[:count], strict=True)), list(found[count:]))
+        data = {f"{i:06}": array for i, array in enumerate(found[count:])}  # in this order when they are flattened
+        return expectation(dict(zip(names, found[:count], strict=True)), data)
 
     beliefs = [moments(number, scope) for number in composed.numbers]
     return mapped(each, *beliefs, *(value(expr, scope) for expr in composed.data), order=block.plates)

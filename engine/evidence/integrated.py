@@ -93,7 +93,7 @@ class Integrated(AnyPosterior):
         """The marginals of what is called `name`, a variable or an expression, at all points, and their weights."""
         if name not in self._mixtures:
             belief = self._is_belief(name)
-            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].family)
+            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].distribution)
             self._mixtures[name] = GridMixture(stacked, self.weights)
         return self._mixtures[name]
 

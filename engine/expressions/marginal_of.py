@@ -25,6 +25,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Random, inside, parents
 from ...compiler.language.operations import Reach
+from ...factors import domains
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Family
@@ -63,6 +64,7 @@ Shape: TypeAlias = Callable[[Family | None], Tabulated | None]
 Image = TypeVar("Image", Array, Statistics)
 OfCloud: TypeAlias = Callable[[Cloud, dict[int, Array]], Image]  # from the values of parts that are data, by identity
 OF_A_CLASS = "mean probabilities; sd and draws are those of a class that has them"
+SURELY_NOT_ZERO = 6.0  # sds from zero
 BEFORE = "from a run that has not converged"
 
 
@@ -71,7 +73,7 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
 
     Raises UnsupportedError for a difference of classes that may be negative.
     """
-    reader, found, shape, but = Reader(node, run), None, None, ""
+    reader, found, shape, but, without = Reader(node, run), None, None, "", ""
     groups = _apart(run.graph, node)
     exact = _stays(node, run)
     try:
@@ -83,11 +85,10 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
         if not (exact and elsewhere) and meetings and node.domain.is_numeric and not node.domain.is_sparse:
             shape = functools.partial(_shape, reader, parts, meetings)
         if meetings and not elsewhere:
-            reader.check_divisors(meetings)
             built = [meeting.build() for meeting in meetings]
             line = _alone(reader, parts, meetings) is not None and not any(map(reader.by_moments, parts.atoms.values()))
             rule = functools.partial(statistics, node, is_known=reader.known, line=line)
-            found = _by_meeting(reader, parts, built, rule)
+            found, without = _but_for_zero(reader, parts, built, meetings, _by_meeting(reader, parts, built, rule))
             exact = node.domain.is_discrete or (exact and _layout(built).cases == 1)
             shape = None if exact else shape
         if found is not None or elsewhere:
@@ -95,12 +96,31 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
     except (NoCloud, UnsupportedError):  # the rules of moments answer, or say why they cannot
         pass
     of_a_class = OF_A_CLASS if node.domain.is_simplex else ""
-    remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but]))
+    remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but, without]))
     if found is None:
         _check_classes(node, run)
         return ExpressionMarginal(None, remark, exact or node.domain.is_simplex, shape)
     family = family_with(node.domain, jax.tree.map(functools.partial(_placed, reader), found))
     return ExpressionMarginal(family, remark, exact, shape)
+
+
+def _but_for_zero(
+    reader: Reader, parts: Parts, built: list[Built], meetings: list[Meeting], found: Statistics
+) -> tuple[Statistics, str]:
+    """The statistics, none where the expression divides by what may be zero; and a remark on that.
+
+    A divisor so many sds from zero is zero with a probability that no answer shows.
+    """
+    remarks = []
+    for below in reader.divisors(meetings):
+        divisor = Let("divisor", below, reader.node.plates, domains.real)
+        rule = functools.partial(statistics, divisor, is_known=reader.known)
+        mean, variance = _by_meeting(reader, parts, built, rule)
+        near = jnp.abs(mean) < SURELY_NOT_ZERO * jnp.sqrt(variance)
+        found = jax.tree.map(functools.partial(jnp.where, near, jnp.nan), found)
+        if not is_traced(near) and bool(jnp.any(near)):
+            remarks.append(f"without mean and sd: {below} may be zero")
+    return found, "; ".join(remarks)
 
 
 def _placed(reader: Reader, array: Array) -> Array:
@@ -135,7 +155,8 @@ def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Fa
                 values = _by_meeting(reader, parts, built, rule, clouds.SCATTERED)
         except (NoCloud, UnsupportedError):
             return None
-        return Tabulated(np.asarray(_placed(reader, values)), projection, origin)
+        table = _placed(reader, values)
+        return Tabulated(table if is_traced(table) else np.asarray(table), projection, origin)
 
 
 def _belief(atom: Expr, reader: Reader) -> Family | None:

@@ -244,8 +244,9 @@ class Reader:
             return False
         return not any(meeting.jointly for meeting in meetings) and self._plain(expr)
 
-    def check_divisors(self, meetings: list[Meeting]) -> None:
-        """Raises NoCloud where the expression divides by what may be zero, unless a factor has seen what it makes."""
+    def divisors(self, meetings: list[Meeting]) -> list[Expr]:
+        """What the expression divides by and may be zero, unless a factor has seen what it makes."""
+        found = []
         seen = {key for meeting in meetings if meeting.in_block for key in meeting.keys}
         for node in inside([self.node.expression]):
             if not isinstance(node, Apply) or node.op not in ("divide", "power"):
@@ -256,7 +257,8 @@ class Reader:
             if (below.domain.is_real or below.domain.is_count) and not self.known(below):
                 divisors = parts_of(below, self.run.scope, self.run.families).atoms
                 if not set(divisors) <= seen:
-                    raise NoCloud
+                    found.append(below)
+        return found
 
     def _plain(self, expr: Expr) -> bool:
         """A polynomial of independent numbers whose moments are in closed form."""
