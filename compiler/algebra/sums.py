@@ -12,7 +12,9 @@ from ..language.atoms import Monomial, variables
 from ..language.nodes import Apply, Constant, Expr, Gather, Plate, applies
 from ..language.operations import MULTIPLY, SUM
 
-LARGEST = 32  # terms of a linear form that a sum becomes: each instance of its factor keeps a message for all of them
+# Terms of a linear form that a sum becomes, of each of which every instance of its factor keeps a message; what is
+# longer is one term, along a direction of a joint belief.
+LARGEST = 32
 
 
 def unrolled(monomial: Monomial, sizes: Mapping[str, int]) -> list[Monomial]:
@@ -27,6 +29,14 @@ def unrolled(monomial: Monomial, sizes: Mapping[str, int]) -> list[Monomial]:
         return [monomial]
     positions = [Constant(np.array(i, np.int32), (), index(over)) for i in range(size)]
     return [((*coefficients, *(at(c, over, i) for c in data)), (at(inner, over, i),)) for i in positions]
+
+
+def summed(expr: Expr) -> tuple[Plate, tuple[Expr, ...], Expr] | None:
+    """A sum of data times single elements as its plate, the data and the element; None for any other expression."""
+    if not applies(expr, SUM):
+        return None
+    data, inner = _split(expr.args[0])
+    return None if inner is None else (expr.option("over"), data, inner)
 
 
 def _split(product: Expr) -> tuple[tuple[Expr, ...], Expr | None]:

@@ -299,7 +299,8 @@ def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known: IsData) 
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.is_real else None
-        if (form is None or len(form.terms) != 1) and not _linear_vector(draft, argument):
+        alone = form is not None and len(form.terms) == 1 and form.terms[0].over is None
+        if not alone and not _linear_vector(draft, argument):
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
