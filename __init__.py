@@ -101,7 +101,10 @@ else:
         if name == "models":
             return importlib.import_module(".models", __name__)
         if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from .names_elsewhere import advice
+
+            told = "" if name.startswith("_") else f". {advice(name, (f'cv.{own}' for own in __all__))}"
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{told}")
         found = getattr(importlib.import_module(_LATER[name], __name__), name)
         globals()[name] = found  # from now on an attribute like any other
         return found

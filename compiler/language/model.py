@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
@@ -41,6 +41,15 @@ class Model:
         self.constraints: dict[str, Expr] = {}
         self.sizes: dict[str, tuple[int, str]] = {}
         self.compiled: dict[str, Any] = {}  # what the engine keeps with the model, so that both are freed together
+
+    if not TYPE_CHECKING:  # type checkers know what a model has
+
+        def __getattr__(self, name):
+            """What other systems call so, for who asks a model for it."""
+            from ...names_elsewhere import advice
+
+            told = "" if name.startswith("_") else f". {advice(name, (f'm.{own}' for own in dir(type(self))))}"
+            raise AttributeError(f"A model has no {name!r}{told}")
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies have nothing compiled: it stays with the model that it was compiled for."""

@@ -24,6 +24,7 @@ Places: TypeAlias = Float[np.ndarray, "... d"]  # one or several
 ON_GRID = max(STEPS[False])  # continuous scalars that a grid can hold
 MOST = rules.MOST  # that any design can
 SPREADS = (1024, 512, 256)  # points
+WIDE = 4  # times as many as there are of each wider normal
 NEGLIGIBLE = 1e-7
 
 
@@ -105,12 +106,13 @@ class Weighted:
 
     def inferences(self, d: int, direct: bool) -> int:
         search = 6 * (1 + d + d**2) + 4 * d + (256 if direct else 32)
-        return search + (self.number or len(rules.composite(d).points))
+        return search + (self.number + 2 * (self.number // WIDE) or len(rules.composite(d).points))
 
     def found(self, log_density: LogDensity, starts: Places, scales: Places, first: int | None = None) -> Grid | None:
         d = np.shape(starts)[-1]
         rule = rules.spread(d, self.number) if self.number else rules.composite(d)
-        return weighted_points(log_density, starts, scales, rule)
+        wide = rules.spread(d, self.number // WIDE) if self.number else None
+        return weighted_points(log_density, starts, scales, rule, wide)
 
 
 def affordable(d: int) -> Iterator[Design]:

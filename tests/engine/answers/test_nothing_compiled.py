@@ -4,6 +4,7 @@ An operation of JAX outside a traced function compiles too, twenty milliseconds 
 """
 
 import contextlib
+import traceback
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +21,12 @@ X = RNG.normal(size=(18, 2))
 
 @pytest.fixture
 def count():
-    """The names of what was compiled since the test began."""
+    """What was compiled since the test began: its name, and the calls that led there."""
     found = []
 
     def listen(event, seconds, **more):
         if event.endswith("backend_compile_duration"):
-            found.append(more.get("fun_name"))
+            found.append((more.get("fun_name"), "".join(traceback.format_stack(limit=30))))
 
     compiled.KEPT.clear()
     jax.clear_caches()  # what other tests have compiled would not be counted

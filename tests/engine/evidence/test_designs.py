@@ -109,6 +109,28 @@ def test_weighted_points_of_skewed_densities(d, number, off):
     assert 0.0 < grid.error < 0.2
 
 
+@pytest.mark.parametrize("share", [0.03, 0.1])
+@pytest.mark.parametrize(("away", "wide"), [(7.0, 3.0), (9.0, 5.0)])
+def test_mass_away_from_the_peak_is_found_and_told(share, away, wide):
+    """A wider normal beside a narrow one: mostly its own variance, and nothing that the curvature at the peak knows."""
+    d = 4
+    beside = np.full(d, away / np.sqrt(d))
+    near = scipy.stats.multivariate_normal(np.zeros(d), np.eye(d))
+    far = scipy.stats.multivariate_normal(beside, wide**2 * np.eye(d))
+    parts = [np.log1p(-share), np.log(share)]
+
+    def log_density(points):
+        return np.logaddexp(parts[0] + near.logpdf(points), parts[1] + far.logpdf(points))
+
+    grid = Weighted(1024).found(log_density, np.full(d, 0.5), np.ones(d))
+    mean, variance = grid.moments()
+    sds = np.sqrt(1.0 - share + share * (wide**2 + (1.0 - share) * beside**2))
+    assert abs(grid.log_total()) < 0.02
+    assert np.all(np.abs(mean - share * beside) < 0.1 * sds)
+    np.testing.assert_allclose(np.sqrt(variance), sds, rtol=0.1)
+    assert share / 2.0 < grid.error < 2.0 * share
+
+
 @pytest.mark.parametrize("design", [OnGrid(COARSE), Weighted(256), Weighted(0)])
 def test_units_do_not_matter(design):
     """Scaled and moved coordinates give the same evidence and moments of the same shape."""

@@ -1,0 +1,168 @@
+"""What the vocabulary is called in other systems: names that people bring with them, and ours beside them.
+
+One table, read by the error of whoever asks for such a name and by `docs/what-is-it-called.md`, which is made of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+SYSTEMS = ("PyMC", "Stan", "NumPyro", "Infer.NET", "RxInfer", "BUGS")
+
+
+class Row(NamedTuple):
+    """Our way to say something, and its names in each of `SYSTEMS`: several with commas between them, or none."""
+
+    ours: str
+    note: str
+    pymc: str = ""
+    stan: str = ""
+    numpyro: str = ""
+    infernet: str = ""
+    rxinfer: str = ""
+    bugs: str = ""
+
+    def names(self) -> list[tuple[str, str]]:
+        """Pairs of a system and one name there."""
+        cells = zip(SYSTEMS, self[2:], strict=True)
+        return [(system, name.strip()) for system, cell in cells for name in cell.split(",") if name.strip()]
+
+
+# fmt: off
+TERMS = (
+    Row("cv.gaussian(mean, sd=)", "or `variance=`, `precision=`; an sd in PyMC, Stan and NumPyro, a precision in BUGS",
+        "Normal", "normal, std_normal", "Normal", "Gaussian", "Normal, NormalMeanVariance, NormalMeanPrecision",
+        "dnorm"),
+    Row("cv.vector_gaussian(mean, covariance=)", "or `precision=`",
+        "MvNormal", "multi_normal, multi_normal_prec", "MultivariateNormal", "VectorGaussian",
+        "MvNormal, MvNormalMeanCovariance, MvNormalMeanPrecision", "dmnorm"),
+    Row("cv.student_t(dof, mean, scale)", "", "StudentT", "student_t", "StudentT", "", "TDist", "dt"),
+    Row("cv.laplace(mean, scale)", "", "Laplace", "double_exponential", "Laplace", "", "Laplace", "ddexp"),
+    Row("cv.log_normal(mean, variance=)", "of the logarithm",
+        "LogNormal, Lognormal", "lognormal", "LogNormal", "", "LogNormal", "dlnorm"),
+    Row("cv.half_normal(scale)", "", "HalfNormal", "", "HalfNormal", "", "", ""),
+    Row("cv.half_cauchy(scale)", "", "HalfCauchy", "", "HalfCauchy", "", "", ""),
+    Row("cv.uniform(low, high)", "", "Uniform", "uniform", "Uniform", "", "Uniform", "dunif"),
+    Row("cv.truncated_gaussian(mean, variance, low, high)", "",
+        "TruncatedNormal", "", "TruncatedNormal", "TruncatedGaussian", "", "dnorm_T"),
+    Row("cv.truncated_gamma(shape, rate, low, high)", "", "", "", "", "TruncatedGamma", "", ""),
+    Row("cv.gamma(shape, rate)", "Infer.NET's second argument is a scale",
+        "Gamma", "gamma", "Gamma", "Gamma, GammaFromShapeAndRate, GammaFromMeanAndVariance", "GammaShapeRate",
+        "dgamma"),
+    Row("cv.beta(a, b)", "", "Beta", "beta", "Beta", "Beta", "Beta", "dbeta"),
+    Row("cv.weibull(shape, scale)", "BUGS has a rate", "Weibull", "weibull", "Weibull", "", "Weibull", "dweib"),
+    Row("cv.von_mises(mean, concentration)", "", "VonMises", "von_mises", "VonMises", "", "", ""),
+    Row("cv.dirichlet(concentration)", "", "Dirichlet", "dirichlet", "Dirichlet", "Dirichlet", "Dirichlet", "ddirch"),
+    Row("cv.wishart(dof, scale)", "its mean is dof * scale",
+        "Wishart", "wishart", "Wishart", "Wishart", "Wishart", "dwish"),
+    Row("cv.bernoulli(p)", "", "Bernoulli", "bernoulli", "Bernoulli, BernoulliProbs", "Bernoulli", "Bernoulli",
+        "dbern"),
+    Row("cv.bernoulli(cv.logistic(score))", "",
+        "", "bernoulli_logit", "BernoulliLogits", "BernoulliFromLogOdds", "BernoulliLogit", ""),
+    Row("cv.categorical(p)", "the first class is 0 (1 in Stan, RxInfer and BUGS)",
+        "Categorical", "categorical", "Categorical, CategoricalProbs", "Discrete", "Categorical", "dcat"),
+    Row("cv.categorical(cv.softmax(score, over=plate))", "",
+        "", "categorical_logit", "CategoricalLogits", "DiscreteFromLogProbs", "", ""),
+    Row("cv.binomial(n, p)", "", "Binomial", "binomial", "Binomial, BinomialProbs", "Binomial", "Binomial", "dbin"),
+    Row("cv.binomial(n, cv.logistic(score))", "", "", "binomial_logit", "BinomialLogits", "", "", ""),
+    Row("cv.multinomial(n, p)", "", "Multinomial", "multinomial", "Multinomial, MultinomialProbs", "Multinomial",
+        "Multinomial", "dmulti"),
+    Row("cv.dirichlet_multinomial(concentration, n)", "",
+        "DirichletMultinomial", "dirichlet_multinomial", "DirichletMultinomial", "", "", ""),
+    Row("cv.poisson(rate)", "", "Poisson", "poisson", "Poisson", "Poisson", "Poisson", "dpois"),
+    Row("cv.poisson(cv.exp(score))", "", "", "poisson_log", "", "", "", ""),
+    Row("cv.negative_binomial(mean=, dispersion=)", "or a size and a probability; the dispersion is Stan's phi",
+        "NegativeBinomial", "neg_binomial_2, neg_binomial", "NegativeBinomial2, NegativeBinomialProbs", "", "",
+        "dnegbin"),
+    Row("cv.discrete_uniform(size)", "", "DiscreteUniform", "", "DiscreteUniform", "DiscreteUniform", "", ""),
+    Row("cv.ordered_logistic(score, cutpoints)", "",
+        "OrderedLogistic", "ordered_logistic", "OrderedLogistic", "", "", ""),
+    Row("cv.ordered_probit(score, cutpoints)", "", "OrderedProbit", "ordered_probit", "", "", "", ""),
+    Row("cv.gaussian_process(inputs, kernel)", "",
+        "gp.Latent, gp.Marginal", "gp_exp_quad_cov", "", "SparseGP", "", ""),
+    Row("cv.spike_and_slab(...)", "", "", "", "", "", "", ""),
+    Row("cv.factor(name, ..., log_density=)", "a density of one's own",
+        "CustomDist, DensityDist, Potential", "target", "factor", "", "@node", "dloglik"),
+    Row("cv.switch(selector, *terms)", "a gate: the case decides which term generates",
+        "", "", "MixtureGeneral", "Variable.Case, Variable.If, Variable.Switch", "NormalMixture, GammaMixture", ""),
+)
+EXPRESSIONS = (
+    Row("a + b, a * b, a @ b, cv.dot(a, b)", "", "math.dot, pm.math.dot", "dot_product", "", "InnerProduct",
+        "SoftDot", "inprod"),
+    Row("cv.exp(x)", "", "math.exp", "exp", "", "Exp", "", "exp"),
+    Row("cv.log(x)", "", "math.log", "log", "", "Log", "", "log"),
+    Row("cv.logistic(x)", "", "math.invlogit, math.sigmoid", "inv_logit", "expit", "Logistic", "", "ilogit"),
+    Row("cv.probit(x)", "the normal cdf", "math.invprobit", "Phi, Phi_approx", "ndtr", "", "Probit", "phi"),
+    Row("cv.softmax(x, over=plate)", "", "math.softmax", "softmax", "", "Softmax", "", ""),
+    Row("cv.sum(x, over=plate)", "", "math.sum", "sum", "", "Sum", "", "sum"),
+    Row("cv.max(a, b), cv.min(a, b)", "", "math.maximum", "fmax, fmin", "maximum, minimum", "Max", "", "max, min"),
+    Row("cv.stack([a, b])", "several numbers as one vector", "math.stack", "to_vector", "", "Vector.FromArray", "", ""),
+    Row("cv.subvector(x, start, size)", "", "", "segment", "", "Subvector", "", ""),
+    Row("cv.all(b, over=plate), a & b", "", "math.and_", "", "", "AllTrue, And", "AND", ""),
+    Row("cv.any(b, over=plate), a | b", "", "math.or_", "", "", "AnyTrue, Or", "OR", ""),
+    Row("~a", "", "", "", "", "Not", "NOT", ""),
+    Row("cv.between(x, low, high)", "", "", "", "", "IsBetween", "", ""),
+    Row("x[index]", "a gather where the index is data, a gate where it is random",
+        "", "", "", "Variable.GetItem, Subarray, JaggedSubarray", "", ""),
+)
+VERBS = (
+    Row("cv.Model(name)", "no context is needed; the model is a value", "Model", "model", "model", "", "@model",
+        "model"),
+    Row("m.random(name, term, plates=)", "a variable; observed where data of its name are given",
+        "", "parameters", "sample", "Variable.Random", "randomvar", ""),
+    Row("m.input(name, domain, plates=)", "data that are always given", "Data, MutableData, ConstantData", "data", "",
+        "Variable.Observed", "datavar", ""),
+    Row("m.let(name, expression)", "", "Deterministic", "generated_quantities, transformed_parameters", "deterministic",
+        "", "", "logical"),
+    Row("m.plate(name, size)", "", "Dim", "", "plate", "Range", "", "for"),
+    Row("m.constrain(expression)", "", "", "", "", "Variable.ConstrainTrue, ConstrainTrue, ConstrainPositive", "", ""),
+    Row("m.chain(name, over=, first=, then=)", "", "AR, GaussianRandomWalk, RandomWalk", "", "scan, GaussianRandomWalk",
+        "", "", ""),
+    Row("cv.infer(model, data)", "the posterior; cv.infer(model, {}) is the prior",
+        "sample, fit, find_MAP, sample_prior_predictive", "sampling, optimizing, variational, pathfinder",
+        "MCMC, NUTS, SVI, Predictive", "InferenceEngine, Infer", "inference", "jags, bugs"),
+    Row("posterior.predict(data)", "", "sample_posterior_predictive", "", "", "", "", ""),
+    Row("posterior.check()", "NUTS beside the posterior", "NUTS", "nuts", "HMC", "", "", ""),
+    Row("posterior.log_evidence", "", "sample_smc, log_marginal_likelihood", "bridge_sampler", "log_evidence", "",
+        "", ""),
+    Row("cv.log_density(model, data)", "the joint log density, for a sampler of one's own",
+        "compile_logp, model.logp", "log_prob", "log_density, potential_energy", "", "", ""),
+)
+# fmt: on
+ROWS = (*TERMS, *EXPRESSIONS, *VERBS)
+
+
+def ours(name: str) -> list[tuple[Row, list[str]]]:
+    """The rows where other systems have this name, each with those systems; small letters and underscores aside."""
+    asked, found = _plain(name), []
+    for row in ROWS:
+        systems = [system for system, theirs in row.names() if _plain(theirs) == asked]
+        if systems:
+            found.append((row, list(dict.fromkeys(systems))))
+    return found
+
+
+def advice(name: str, known: Iterable[str]) -> str:
+    """What to write instead of a name that is not known: by other systems' names, else by the spelling."""
+    if rows := ours(name):
+        told = [f"that of {_joined(systems)} is `{row.ours}` here" for row, systems in rows]
+        note = f" ({rows[0][0].note})" if len(rows) == 1 and rows[0][0].note else ""
+        return f"{_capital('; '.join(told))}{note}. All names: docs/what-is-it-called.md."
+    plain = {_plain(own): own for own in known}
+    close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
+    return f"Did you mean `{plain[close[0]]}`?" if close else "docs/language.md has the vocabulary."
+
+
+def _joined(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.split(".")[-1].lower())
