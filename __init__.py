@@ -62,7 +62,6 @@ from .factors.real.uniform import discrete_uniform, uniform
 from .factors.real.von_mises import von_mises
 from .factors.vectors.dirichlet import dirichlet
 from .factors.vectors.dirichlet_multinomial import dirichlet_multinomial
-from .factors.vectors.ordered import first_of, gap_above
 from .factors.vectors.vector_gaussian import vector_gaussian
 from .factors.vectors.wishart import wishart
 
@@ -75,13 +74,13 @@ __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
     "boolean", "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "first_of", "gamma",
-    "gap_above", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels",
-    "laplace", "learn", "load", "log", "log_density", "log_normal", "logistic", "matrix", "max", "min",
-    "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "poisson",
-    "posdef", "positive", "power", "probit", "real", "simplex", "softmax", "spike_and_slab", "sqrt", "stack",
-    "student_t", "subvector", "sum", "switch", "tanh", "truncated_gamma", "truncated_gaussian", "uniform", "unit",
-    "vector", "vector_gaussian", "von_mises", "weibull", "where", "wishart",
+    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
+    "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
+    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
+    "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power",
+    "probit", "real", "simplex", "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum",
+    "switch", "tanh", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
+    "von_mises", "weibull", "where", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

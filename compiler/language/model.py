@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
-from ...factors.vectors.ordered import Ordered, first_of, gap_above
+from ...factors.vectors.ordered import Ordered
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
@@ -87,9 +87,10 @@ class Model:
         """Declares a random variable x ~ term, one for each element of its plates, independent given the arguments.
 
         `name`: the key of its marginal, and of its data where it is observed. `term`: a factor applied to numbers,
-        arrays, inputs, variables or expressions, a switch over such terms, or cv.ordered(term, size). `plates`: one plate or several; those of
-        the term's arguments follow in the model's order. A constant array has shape (*sizes of the plates, *axes of one
-        value), or is one value for all. Returns the variable, an expression of the domain that the factor generates.
+        arrays, inputs, variables or expressions, a switch over such terms, or cv.ordered(term, size). `plates`: one
+        plate or several; those of the term's arguments follow in the model's order. A constant array has shape (*sizes
+        of the plates, *axes of one value), or is one value for all. Returns the variable, an expression of the domain
+        that the factor generates.
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
         """
@@ -106,9 +107,9 @@ class Model:
 
     def _ordered(self, name: str, drawn: Ordered, plates: Plates) -> Let:
         """An increasing vector: its first entry and the gaps are variables of their own."""
-        entries: list[Expr] = [self.random(f"{name}[0]", first_of(drawn), plates)]
+        entries: list[Expr] = [self.random(f"{name}[0]", drawn.first(), plates)]
         for k in range(1, drawn.size):
-            term = gap_above(drawn, entries[-1], drawn.size - k)
+            term = drawn.gap(entries[-1], drawn.size - k)
             entries.append(entries[-1] + self.random(f"{name}[{k}] - {name}[{k - 1}]", term, plates))
         return self.let(name, stack(*entries))
 

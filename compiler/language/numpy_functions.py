@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -39,8 +38,8 @@ UFUNCS: Mapping[np.ufunc, Callable[..., Expr]] = {
     np.matmul: _reflected("matmul"),
     np.power: _power,
     np.float_power: _power,
-    np.negative: operator.neg,
-    np.positive: operator.pos,
+    np.negative: _reflected("negate"),
+    np.positive: lambda x: x,
     np.absolute: functions.abs,
     np.fabs: functions.abs,
     np.sqrt: functions.sqrt,
@@ -68,8 +67,8 @@ UFUNCS: Mapping[np.ufunc, Callable[..., Expr]] = {
     np.bitwise_or: _reflected("or"),
     np.logical_xor: _reflected("xor"),
     np.bitwise_xor: _reflected("xor"),
-    np.logical_not: operator.invert,
-    np.invert: operator.invert,
+    np.logical_not: _reflected("invert"),
+    np.invert: _reflected("invert"),
 }
 """Of one element of each operand."""
 ARRAY_FUNCTIONS: Mapping[Callable, Callable[..., Expr]] = {

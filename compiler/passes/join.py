@@ -81,7 +81,7 @@ def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[Line
 
 
 def _term(coefficients: tuple[Expr, ...], atoms: tuple[Expr, ...], known: IsData) -> LinearTerm | None:
-    """A monomial as a term of a joint belief, a sum over a plate as one; None for what is linear in no such variable."""
+    """A monomial as a term of a joint belief, a sum over a plate as one; None for what is not linear."""
     if len(atoms) != 1:
         return None
     return linear_term(atoms[0], coefficients, known) or summed_term(atoms[0], coefficients, known)

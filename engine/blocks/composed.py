@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from ...compiler.blocks.energy import Composition, EnergyBlock
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Let
 from ...factors.arrays import Array
-from ...factors.families.base import Moments
 from ...factors.quadrature.derived import expectation_of
 from ..values.evaluate import value
 from ..values.moments import moments
@@ -30,7 +30,7 @@ def composed_density(block: EnergyBlock, composed: Composition, scope: Scope) ->
 
     expectation = expectation_of(log_density, own)
 
-    def each(*found: Moments | Array) -> Array:
+    def each(*found: Any) -> Array:
         count = len(names)
         data = {f"{i:06}": array for i, array in enumerate(found[count:])}  # in this order when they are flattened
         return expectation(dict(zip(names, found[:count], strict=True)), data)

@@ -18,7 +18,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
-    """The values of the named expressions that are numbers or vectors, of the variables of `density`, at draws of these.
+    """The values of the named expressions that are numbers or vectors, at draws of the variables of `density`.
 
     An expression may be wrong where its variables are right: their beliefs are apart, the variables need not be.
     """

@@ -112,8 +112,8 @@ def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: Phi(c_k - score) - Phi(c_(k-1) - score) for class k, c_(-1) = -inf, c_K = inf.
 
     `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), an input, or random as
-    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
-    mccullagh1980ordinal.
+    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for
+    `Model.random`. Source: mccullagh1980ordinal.
     """
     return Term(probit, {"score": score, "cutpoints": cutpoints})
 
@@ -122,7 +122,7 @@ def ordered_logistic(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: sigma(c_k - score) - sigma(c_(k-1) - score) for class k, sigma(x) = 1 / (1 + e^-x).
 
     `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), an input, or random as
-    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
-    mccullagh1980ordinal.
+    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for
+    `Model.random`. Source: mccullagh1980ordinal.
     """
     return Term(logistic, {"score": score, "cutpoints": cutpoints})

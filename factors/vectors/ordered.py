@@ -43,44 +43,41 @@ class Ordered:
     term: Term
     size: int
 
+    def first(self) -> Term:
+        """The smallest of all draws."""
+        base = self.term.factor
+        density = functools.partial(_log_first, base, self.size)
+        name = f"smallest of {self.size} {base.name} draws"
+        made = Factor(name, base.edges, lambda _: real, density, rules=base.rules, source=base.source)
+        return Term(made, self.term.args)
+
+    def gap(self, previous: Argument, left: int) -> Term:
+        """The distance from the entry `previous` to the next one, the smallest of the `left` draws above it."""
+        base = self.term.factor
+        edges = {"previous": "real", **base.edges}
+        density = functools.partial(_log_gap, base, left)
+        name = f"gap to the smallest of {left} {base.name} draws"
+        made = Factor(name, edges, lambda _: positive, density, rules=base.rules, source=base.source)
+        return Term(made, {"previous": previous, **self.term.args})
+
 
 def ordered(term: Argument, size: int) -> Ordered:
     """An increasing vector: `size` independent draws of a real term in order, with the density size! prod_k p(x_k).
 
-    `term`: cv.gaussian(...) or cv.student_t(...); `size`: a positive integer. Returns what `Model.random` declares as an
-    expression of domain vector(size), such as random cutpoints: its first entry is the variable "name[0]", the gaps are
-    the positive variables "name[1] - name[0]" and so on. ModelError for another term, or a size that is no positive
+    `term`: cv.gaussian(...) or cv.student_t(...); `size`: a positive integer. Returns what `Model.random` declares as
+    an expression of domain vector(size), such as random cutpoints: its first entry is the variable "name[0]", the gaps
+    are the positive variables "name[1] - name[0]" and so on. ModelError for another term, or a size that is no positive
     integer. Source: mccullagh1980ordinal.
     """
     if not isinstance(term, Term) or term.factor not in SURVIVAL:
         found = term.factor.name if isinstance(term, Term) else repr(term)
         raise ModelError(
-            f"ordered() takes a term whose draws it can order; found {found}. Write cv.ordered(cv.gaussian(0.0, sd=5.0), "
-            "size=4), or with cv.student_t(dof, mean, scale)."
+            f"ordered() takes a term whose draws it can order; found {found}. Write cv.ordered(cv.gaussian(0.0, "
+            "sd=5.0), size=4), or with cv.student_t(dof, mean, scale)."
         )
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise ModelError(f"ordered(): size={size!r} is no positive integer. Give the number of entries: size=4.")
     return Ordered(term, size)
-
-
-def first_of(drawn: Ordered) -> Term:
-    """The smallest of all draws."""
-    base = drawn.term.factor
-    density = functools.partial(_log_first, base, drawn.size)
-    name = f"smallest of {drawn.size} {base.name} draws"
-    return Term(
-        Factor(name, base.edges, lambda _: real, density, rules=base.rules, source=base.source), drawn.term.args
-    )
-
-
-def gap_above(drawn: Ordered, previous: Argument, left: int) -> Term:
-    """The distance from the entry `previous` to the next one, the smallest of the `left` draws above it."""
-    base = drawn.term.factor
-    edges = {"previous": "real", **base.edges}
-    density = functools.partial(_log_gap, base, left)
-    name = f"gap to the smallest of {left} {base.name} draws"
-    args = {"previous": previous, **drawn.term.args}
-    return Term(Factor(name, edges, lambda _: positive, density, rules=base.rules, source=base.source), args)
 
 
 def _log_first(base: Factor, count: int, out: Array, **arguments: Array) -> Array:

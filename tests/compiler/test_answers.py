@@ -130,7 +130,7 @@ def test_a_message_is_not_an_answer():
 
 
 def three(m):
-    """Three numbers that no method joins: VMP has no moments of the logistic of a sum of products, nor points of counts."""
+    """Three numbers that no method joins: VMP has no moments of the logistic of a product, nor points of a count."""
     a, b = gaussians(m)
     c = m.random("c", cv.poisson(2.0))
     m.random("y", cv.gaussian(cv.logistic(a * b) - cv.logistic(b * c), variance=1.0))
