@@ -223,7 +223,9 @@ def _composed(block: EnergyBlock, known: IsData) -> EnergyBlock | None:
     """NCVMP over the numbers that the arguments are composed of, where no rule gives moments of the arguments."""
     if _fixed(block, known) or block.gates:
         return None
-    if (lacking := _no_moments(block, known) or _kept_in_order(block, known)) is None:
+    lacking = _no_moments(block, known)
+    lacking = _kept_in_order(block, known) if lacking is None else lacking
+    if lacking is None:
         return None
     composed = composition([block.out, *block.args.values()], known)
     if composed is None:
@@ -378,7 +380,7 @@ def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlo
 
 def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
-    if (composed := _composed(block, known)) is not None:
+    if method.name != "vmp" and (composed := _composed(block, known)) is not None:
         return composed
     links = links_in(block.args.values(), known)
     own = block.name in draft.methods  # asked for by name

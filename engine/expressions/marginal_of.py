@@ -29,6 +29,7 @@ from ...factors import domains
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Family
+from ...factors.special import ndtr
 from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
@@ -64,7 +65,7 @@ Shape: TypeAlias = Callable[[Family | None], Tabulated | None]
 Image = TypeVar("Image", Array, Statistics)
 OfCloud: TypeAlias = Callable[[Cloud, dict[int, Array]], Image]  # from the values of parts that are data, by identity
 OF_A_CLASS = "mean probabilities; sd and draws are those of a class that has them"
-SURELY_NOT_ZERO = 6.0  # sds from zero
+MAYBE_ZERO, SURELY_NOT_ZERO = 3.0, 6.0  # sds of a divisor from zero
 BEFORE = "from a run that has not converged"
 
 
@@ -107,20 +108,42 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
 def _but_for_zero(
     reader: Reader, parts: Parts, built: list[Built], meetings: list[Meeting], found: Statistics
 ) -> tuple[Statistics, str]:
-    """The statistics, none where the expression divides by what may be zero; and a remark on that.
+    """The statistics, none where the expression divides by what may well be zero; and a remark on that.
 
-    A divisor so many sds from zero is zero with a probability that no answer shows.
+    A quotient by a Gaussian number has no mean. Where the number is some sds from zero, those of its middle are given;
+    where it is many, zero has a probability that no answer shows.
     """
     remarks = []
     for below in reader.divisors(meetings):
         divisor = Let("divisor", below, reader.node.plates, domains.real)
         rule = functools.partial(statistics, divisor, is_known=reader.known)
         mean, variance = _by_meeting(reader, parts, built, rule)
-        near = jnp.abs(mean) < SURELY_NOT_ZERO * jnp.sqrt(variance)
-        found = jax.tree.map(functools.partial(jnp.where, near, jnp.nan), found)
-        if not is_traced(near) and bool(jnp.any(near)):
-            remarks.append(f"without mean and sd: {below} may be zero")
+        away = jnp.abs(mean) / jnp.sqrt(variance)
+        values = _by_meeting(reader, parts, built, _table_rule(reader), clouds.SCATTERED)
+        middle = [
+            jnp.where(away < SURELY_NOT_ZERO, own, all_) for own, all_ in zip(_middle(values), found, strict=True)
+        ]
+        if is_traced(away):  # one of many points: few of them may be where the divisor is zero
+            found = tuple(middle)
+            continue
+        found = tuple(jnp.where(away < MAYBE_ZERO, jnp.nan, own) for own in middle)
+        if bool(jnp.any(away < SURELY_NOT_ZERO)):
+            nowhere = bool(jnp.any(away < MAYBE_ZERO))
+            what = "without mean and sd" if nowhere else f"mean and sd of the middle {2 * ndtr(MAYBE_ZERO) - 1:.1%}"
+            remarks.append(f"{what}: {below} may be zero")
     return found, "; ".join(remarks)
+
+
+def _middle(values: Array) -> tuple[Array, Array]:
+    """Mean and variance between the quantiles at some sds of a normal number, of tables at the `SCORES`."""
+    weights = np.where(np.abs(SCORES) <= MAYBE_ZERO, np.exp(-0.5 * SCORES**2), 0.0)
+    weights = weights / weights.sum()
+    mean = values @ weights
+    return mean, (values - mean[:, None]) ** 2 @ weights
+
+
+def _table_rule(reader: Reader) -> OfCloud[Array]:
+    return functools.partial(of_cloud, reader.node.expression, is_known=reader.known)
 
 
 def _placed(reader: Reader, array: Array) -> Array:
@@ -151,8 +174,7 @@ def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Fa
                 reader = dataclasses.replace(reader, levels=FOR_SHAPES)
                 built = [meeting.build() for meeting in reader.meetings(parts.atoms)]
                 origin = origin_of(expr, _layout(built), reader.known)
-                rule = functools.partial(of_cloud, expr, is_known=reader.known)
-                values = _by_meeting(reader, parts, built, rule, clouds.SCATTERED)
+                values = _by_meeting(reader, parts, built, _table_rule(reader), clouds.SCATTERED)
         except (NoCloud, UnsupportedError):
             return None
         table = _placed(reader, values)

@@ -249,7 +249,10 @@ class Reader:
         return not any(meeting.jointly for meeting in meetings) and self._plain(expr)
 
     def divisors(self, meetings: list[Meeting]) -> list[Expr]:
-        """What the expression divides by and may be zero, unless a factor has seen what it makes."""
+        """What the expression divides by and may be near zero, unless a factor has seen what it makes.
+
+        Raises NoCloud for a count.
+        """
         found = []
         seen = {key for meeting in meetings if meeting.in_block for key in meeting.keys}
         for node in inside([self.node.expression]):
@@ -261,6 +264,8 @@ class Reader:
             if (below.domain.is_real or below.domain.is_count) and not self.known(below):
                 divisors = parts_of(below, self.run.scope, self.run.families).atoms
                 if not set(divisors) <= seen:
+                    if below.domain.is_count:
+                        raise NoCloud  # which is zero with some probability
                     found.append(below)
         return found
 
