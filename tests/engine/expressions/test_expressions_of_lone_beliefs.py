@@ -74,5 +74,5 @@ def test_a_function_that_has_no_mean_has_quantiles():
     found = cv.infer(m, {})
     assert not np.isfinite(found["square"].mean)
     levels = np.array([0.1, 0.5, 0.9])
-    np.testing.assert_allclose(found["square"].quantile(levels), np.tan(np.pi / 2 * levels) ** 2, rtol=1e-3)
+    np.testing.assert_allclose(found["square"].quantile(levels), np.tan(np.pi / 2 * levels) ** 2, rtol=1e-2)
     assert np.isclose(found["log"].sd, np.pi / 2, rtol=1e-4)
