@@ -10,6 +10,7 @@ from .compiler.language.functions import (
     abs,
     all,
     any,
+    covariance,
     dot,
     element,
     exp,
@@ -45,16 +46,26 @@ from .factors.discrete.negative_binomial import negative_binomial
 from .factors.discrete.ordered import ordered_logistic, ordered_probit
 from .factors.discrete.poisson import poisson
 from .factors.positive.beta import beta
+from .factors.positive.exponential import exponential
 from .factors.positive.gamma import gamma
 from .factors.positive.half_cauchy import half_cauchy
 from .factors.positive.half_normal import half_normal
+from .factors.positive.half_student_t import half_student_t
+from .factors.positive.inverse_gamma import inverse_gamma
+from .factors.positive.inverse_gaussian import inverse_gaussian
 from .factors.positive.log_normal import log_normal
+from .factors.positive.logit_normal import logit_normal
+from .factors.positive.pareto import pareto
 from .factors.positive.truncated_gamma import truncated_gamma
 from .factors.positive.weibull import weibull
+from .factors.real.cauchy import cauchy
+from .factors.real.flat import flat
 from .factors.real.gaussian import gaussian
 from .factors.real.gaussian_process import gaussian_process
 from .factors.real.interval import between
 from .factors.real.laplace import laplace
+from .factors.real.lkj import lkj
+from .factors.real.skew_normal import skew_normal
 from .factors.real.spike_and_slab import spike_and_slab
 from .factors.real.student_t import student_t
 from .factors.real.truncated_gaussian import truncated_gaussian
@@ -73,14 +84,15 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
-    "boolean", "cache", "categorical", "category", "compile", "count", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain", "factor", "gamma", "gaussian",
-    "gaussian_process", "half_cauchy", "half_normal", "index", "infer", "kernels", "laplace", "learn", "load",
-    "log", "log_density", "log_normal", "logistic", "matrix", "max", "min", "multinomial", "ncvmp",
-    "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "poisson", "posdef", "positive", "power",
-    "probit", "real", "simplex", "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum",
-    "switch", "tanh", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
-    "von_mises", "weibull", "where", "wishart",
+    "boolean", "cache", "categorical", "category", "cauchy", "compile", "count", "covariance", "dirichlet",
+    "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
+    "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal",
+    "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "lkj",
+    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "multinomial",
+    "ncvmp", "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef",
+    "positive", "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
+    "student_t", "subvector", "sum", "switch", "tanh", "truncated_gamma", "truncated_gaussian", "uniform", "unit",
+    "vector", "vector_gaussian", "von_mises", "weibull", "where", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

@@ -11,6 +11,7 @@ from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from .answers.verdict import is_serious
+from .checks.flat_priors import of_flat_priors
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
@@ -75,20 +76,21 @@ def infer(
     options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
     effort = checked_effort(effort)
     program = _program(model, data, method, sizes, options)
-    if integrate:
-        return integrate_over(program, data, integrate, seed)  # type: ignore[return-value]
-    if prior is not None or not _integrates(accuracy, method):
-        posterior: Any = program.run(data, seed=seed, prior=prior)
-    else:
-        posterior = _right_by_default(program, data, seed, accuracy, effort)
+    with of_flat_priors(model, program.observed, prior) as proper:
+        if integrate:
+            return proper(integrate_over(program, data, integrate, seed))  # type: ignore[return-value]
+        if prior is not None or not _integrates(accuracy, method):
+            posterior: Any = proper(program.run(data, seed=seed, prior=prior))
+        else:
+            within_effort = proper(within(program, data, seed, effort))
+            posterior = _right_by_default(within_effort, seed, accuracy, effort)
     if not posterior.converged:
         warn(posterior.diagnosis)
     return posterior
 
 
-def _right_by_default(program: Program, data: Mapping[str, Any], seed: int, accuracy: str, effort: float) -> Any:
-    """Scalars integrated, and where that leaves beliefs that are off, weighted draws."""
-    posterior = within(program, data, seed, effort)
+def _right_by_default(posterior: Any, seed: int, accuracy: str, effort: float) -> Any:
+    """What has its scalars integrated; where that leaves beliefs that are off, weighted draws."""
     of_draws = max(effort, OF_BEST) if accuracy == "best" else effort
     if not of_draws or not is_serious(posterior):
         return posterior

@@ -31,6 +31,7 @@ from ..factors.errors import DataError
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
 from .blocks.site.site_data import all_apart
+from .checks.flat_priors import of_flat_priors
 from .data.centred import Form, check_centred, linear_forms
 from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
@@ -139,7 +140,8 @@ class Program:
         that met no sound state. Warns (`CavityWarning`) of a run that did not converge. The same seed gives the same
         result.
         """
-        posterior = self.run(data, seed=seed, prior=prior)
+        with of_flat_priors(self.model, self.observed, prior) as proper:
+            posterior = proper(self.run(data, seed=seed, prior=prior))
         if not posterior.converged:
             warn(posterior.diagnosis)
         return posterior
@@ -339,8 +341,9 @@ class Batch(Posteriors):
     def _one(self, k: int) -> Posterior:
         arrays = {name: array[k] for name, array in self._arrays.items()}
         result = Result(jax.tree.map(lambda leaf: leaf[k], self._outputs), self._settings)
-        result.demand_sound(self._program.model.name)
-        return self._program.posterior(self._machine, arrays, self._bindings.one(k), result)
+        with of_flat_priors(self._program.model, self._program.observed) as proper:
+            result.demand_sound(self._program.model.name)
+            return proper(self._program.posterior(self._machine, arrays, self._bindings.one(k), result))
 
     @property
     def log_evidence(self) -> Float[np.ndarray, " batch"]:

@@ -72,11 +72,12 @@ class Factor:
     those that are left out, for outcomes that are numbers.
 
     `role` tells operators of one form of density which argument is which (see `roles.py`). `divides` maps the positive
-    arguments whose power 1 / x^n the expected log density averages to n: their beliefs start where that has a mean.
-    `support` are the ends of the interval outside of which the density of a real outcome is zero: numbers, or names of
-    arguments. `bounds` names the real arguments that may be infinite, since a bound there is none. `derived` tells that
-    the expected log density is not declared but was derived (`completed`). `joined` is the version that brought the
-    factor, where users may have written one of their own under its name before: theirs keeps it.
+    arguments (and `out`) whose power 1 / x^n the expected log density averages to n: their beliefs start where that has
+    a mean. `support` are the ends of the interval outside of which the density of a real outcome is zero: numbers, or
+    names of arguments. `bounds` names the real arguments that may be infinite, since a bound there is none. `improper`
+    tells that the density has no finite integral over the outcome, so that data have to make the posterior proper.
+    `derived` tells that the expected log density is not declared but was derived (`completed`). `joined` is the version
+    that brought the factor, where users may have written one of their own under its name before: theirs keeps it.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Factor:
     divides: Mapping[str, int] = dataclasses.field(default_factory=dict)
     support: Support | None = None
     bounds: frozenset[str] = frozenset()
+    improper: bool = False
     derived: bool = False
     joined: str = ""
     source: str = ""

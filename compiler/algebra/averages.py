@@ -28,6 +28,10 @@ class Average:
     data: tuple[Expr, ...] = ()
 
 
+class InverseCovariance(Average):
+    """The inverse of a covariance matrix of independent scales and partial correlations, which are the parts."""
+
+
 class Linked(Average):
     """A link of a Gaussian number, or of all those along a plate."""
 

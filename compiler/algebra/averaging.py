@@ -10,14 +10,27 @@ import operator
 from collections.abc import Callable
 from typing import NoReturn
 
-from ...factors import LINKS
+from ...factors import LINKS, domains
 from ...factors.arrays import Exponent
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
 from ..language import operations as op
 from ..language.atoms import Monomial, atom_key, powers, variables
-from ..language.nodes import Apply, Expr, Gather, IsData, Let, Previous, Random, applies, parents, source_of
+from ..language.nodes import (
+    Apply,
+    Constant,
+    Expr,
+    Gather,
+    IsData,
+    Let,
+    Previous,
+    Random,
+    applies,
+    parents,
+    source_of,
+    unnamed,
+)
 from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
@@ -52,6 +65,8 @@ def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None
         return POSITIVES.get(expr.operation, _no_logarithm)(expr, known)
     if kind == "vector":
         return VECTORS.get(expr.operation, _no_vector)(expr, known)
+    if kind == "posdef":
+        return _inverse_covariance(expr)
     return _polynomial(expr, known, rewrite)
 
 
@@ -211,6 +226,25 @@ VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
     op.STACK: _stacked,
     op.TOGETHER: _together,
 }
+
+
+def _inverse_covariance(expr: Apply) -> Average:
+    covariance = unnamed(expr.args[0])
+    if applies(expr, op.INVERSE) and applies(covariance, op.COVARIANCE):
+        scales, correlations = map(unnamed, covariance.args)
+        if all(isinstance(v, Constant) or (applies(v, op.STACK) and v.over is None) for v in (scales, correlations)):
+            parts = [(part, kind) for v, kind in ((scales, "positive"), (correlations, "real")) for part in _parts(v)]
+            return rules.InverseCovariance(expr, "posdef", tuple(parts))
+    raise UnsupportedError(
+        f"The matrix '{expr}' ({expr.op}) has no rule; the inverse of cv.covariance(scales, correlations) of lists of "
+        "numbers and variables does."
+    )
+
+
+def _parts(vector: Expr) -> tuple[Expr, ...]:
+    if isinstance(vector, Constant):
+        return tuple(Constant(number, (), domains.real) for number in vector.value)
+    return parents(vector)
 
 
 def _check_apart(expr: Apply, known: IsData) -> None:

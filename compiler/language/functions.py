@@ -10,7 +10,7 @@ import numpy as np
 from ...factors import domains
 from ...factors.errors import ModelError
 from . import operations as op
-from .nodes import Apply, Expr, Plate, is_data
+from .nodes import Apply, Constant, Expr, Plate, is_data
 from .operations import Operation, classes
 from .operators import absolute, apply, coordinate, matmul, power
 from .values import UserValue
@@ -166,6 +166,31 @@ def stack(*values: UserValue, over: Plate | None = None) -> Expr:
             f"m.plate('{over.name}', 8)."
         )
     return apply(op.STACK, *values, over=over)
+
+
+def covariance(scales: UserValue, correlations: UserValue) -> Expr:
+    """The covariance matrix of effects with these standard deviations and correlations.
+
+    `scales`: d positive numbers or expressions, as a list, an array or a vector expression such as
+    `cv.stack(sd, over=effect)`. `correlations`: of two effects one number or variable in (-1, 1), as of `cv.lkj(1.0)`;
+    of more d (d - 1) / 2 partial correlations in the order (1, 0), (2, 0), (2, 1), (3, 0), ..., those of `cv.lkj`, as a
+    list or a vector expression. Returns an expression of domain posdef(d) for `cv.vector_gaussian(mean,
+    covariance=...)`. ModelError where the numbers of both do not belong together, or none is an expression. Source:
+    lewandowski2009generating.
+    """
+    return apply(op.COVARIANCE, *_with_node("covariance", _vector_of(scales), _vector_of(correlations)))
+
+
+def _vector_of(value: UserValue) -> UserValue:
+    """A vector of what may be a list of numbers, or one number."""
+    if isinstance(value, (list, tuple)):
+        value = value if builtins.any(isinstance(part, Expr) for part in value) else np.asarray(value, float)
+    if isinstance(value, Expr):
+        return value if value.domain.is_vector else apply(op.STACK, value)
+    if isinstance(value, (list, tuple)):
+        return apply(op.STACK, *value)
+    array = np.atleast_1d(np.asarray(value, float))
+    return Constant(array, (), domains.vector(array.shape[-1]))
 
 
 def element(vector: UserValue, position: int) -> Expr:

@@ -205,6 +205,20 @@ def _matvec(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.vector(rows)
 
 
+def _covariance(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    scales, correlations = operands
+    vectors = scales.is_vector and correlations.is_vector
+    if not vectors or 2 * correlations.size != scales.size * (scales.size - 1):
+        raise refuse("d scales and d (d - 1) / 2 correlations", "Two scales have one correlation, three have three.")
+    return domains.posdef(scales.size)
+
+
+def _inverse(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    if not operands[0].is_posdef:
+        raise refuse("a positive definite matrix")
+    return operands[0]
+
+
 def _sum(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
     if operands[0].is_vector:
         return operands[0]
@@ -310,6 +324,8 @@ PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_c
 DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
 MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
 WHERE = Operation("where", _where, _called("where"), _of_curve)
+COVARIANCE = Operation("covariance", _covariance, _called("covariance"), _of_curve, Reach.VECTOR)
+INVERSE = Operation("inverse", _inverse, _called("inverse"), _of_curve, Reach.VECTOR)
 SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)
 STACK = Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True)
 TOGETHER = Operation("together", _together, _called("together"), max, Reach.SEVERAL)

@@ -222,6 +222,8 @@ def power(base: Expr, exponent: UserValue) -> Expr:
 
     `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x, and a random exponent that of exp(exponent * log(base)).
     """
+    if base.domain.is_posdef and is_number(exponent, -1):
+        return apply(op.INVERSE, base)
     if not is_number(exponent):
         if not _is_numeric_node(exponent) or not base.domain.is_bounded:
             raise ModelError(

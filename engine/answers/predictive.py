@@ -174,6 +174,8 @@ def _term(term: Term, scope: Scope, families: Families) -> Placed:
     out = term.factor.out({edge: arg.domain for edge, arg in args.items()})
     factor = completed(term.factor, [edge for edge in edges if not known(args[edge], scope)], out.kind)
     predict: Any = factor.predict
+    if not edges:
+        return Placed(predict(), ())
     return mapped(lambda *a: predict(**dict(zip(edges, a, strict=True))), *operands)
 
 

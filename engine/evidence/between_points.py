@@ -31,7 +31,7 @@ WIDEST = 0.5  # share of the covariance of all points that one stands for
 
 
 def table_between(
-    node: Let, mixture: Mixture, arrays: Arrays, sizes: Mapping[str, int], family: Family
+    node: Let, mixture: Mixture, arrays: Arrays, sizes: dict[str, int], family: Family
 ) -> Tabulated | None:
     """The distribution of an expression over all that the points stand for; None where it reads other variables.
 
@@ -44,7 +44,7 @@ def table_between(
     each = max(1, min(DRAWS, CELLS // size) // len(mixture.weights))
     drawn = _around(mixture, each)
 
-    def one(scalars: dict[str, Array]) -> Array:
+    def one(scalars: Mapping[str, Array]) -> Array:
         return spread(value(node, Scope(sizes, {**arrays, **scalars}, {})), node.plates, sizes)
 
     with jax.enable_x64(True):

@@ -124,9 +124,10 @@ def _but_for_zero(
             jnp.where(away < SURELY_NOT_ZERO, own, all_) for own, all_ in zip(_middle(values), found, strict=True)
         ]
         if is_traced(away):  # one of many points: few of them may be where the divisor is zero
-            found = tuple(middle)
+            found = (middle[0], middle[1])
             continue
-        found = tuple(jnp.where(away < MAYBE_ZERO, jnp.nan, own) for own in middle)
+        mean, variance = (jnp.where(away < MAYBE_ZERO, jnp.nan, own) for own in middle)
+        found = mean, variance
         if bool(jnp.any(away < SURELY_NOT_ZERO)):
             nowhere = bool(jnp.any(away < MAYBE_ZERO))
             what = "without mean and sd" if nowhere else f"mean and sd of the middle {2 * ndtr(MAYBE_ZERO) - 1:.1%}"

@@ -16,6 +16,10 @@ from .control.carry import Counts, Parts, Settings
 from .progress import Timing
 
 
+class NoSoundState(UnsupportedError):
+    """A run met no sound state."""
+
+
 class Ended(TypedDict):
     """What a run from one start leaves."""
 
@@ -57,9 +61,9 @@ class Result:
         return np.asarray(self.outputs[name]).item()
 
     def demand_sound(self, model: str) -> None:
-        """UnsupportedError where the run met no sound state: there is nothing that could be returned."""
+        """NoSoundState where the run met none: there is nothing that could be returned."""
         if not self.number("found"):
-            raise UnsupportedError(
+            raise NoSoundState(
                 f"The inference of {model!r} found no sound state in {int(self.number('iteration'))} sweeps: from "
                 "every start, also from narrow ones, a belief stays improper, or a factor's energy is infinite or not "
                 "a number. So there are no beliefs to return. Give variables whose priors are very vague a scale near "

@@ -46,11 +46,11 @@ def anchor(variable: Random | Let, scope: Scope) -> Parts:
 
 
 def proper(variable: Random | Let, naturals: Parts, scope: Scope) -> Parts:
-    """A start for a scalar: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
+    """A start for a number: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
 
     Without a start that has moments no sweep has any.
     """
-    if variable.domain.kind not in ("real", "sparse", "positive"):
+    if variable.domain.kind not in ("real", "sparse", "positive", "unit"):
         return naturals
     sound = family_of(variable).from_naturals(naturals).is_proper()
     return tuple(jnp.where(sound, a, b) for a, b in zip(naturals, anchor(variable, scope), strict=True))
@@ -101,6 +101,8 @@ def divisors(graph: Plan) -> dict[str, int]:
                 stack += [(node.args[0], n), (node.args[1], -n)]
             elif isinstance(node, Apply) and node.op == "power":
                 stack.append((node.args[0], n * node.option("exponent")))
+            elif isinstance(node, Apply) and node.op == "inverse":
+                stack += [(child, -2 * n) for child in parents(node)]
             else:
                 stack += [(child, n) for child in parents(node)]
     return found

@@ -17,8 +17,8 @@ from ...compiler.algebra import averages as rules
 from ...compiler.language.nodes import Apply
 from ...factors import LINKS
 from ...factors.factor import VECTOR_LINKS
-from ...factors.families.matrices import outer
-from ...factors.moments import Boolean, Positive, Real, Vector
+from ...factors.families.matrices import covariance_of, outer, regular_inverse
+from ...factors.moments import Boolean, PosDef, Positive, Real, Vector
 from ...factors.scalars import LogNormalNumber, larger, log_of, number_of, power_of
 from .joint_beliefs import together
 from .plated import Placed, mapped, to_event
@@ -41,6 +41,8 @@ VALUES: dict[str, Callable[..., PyTree]] = {
     "dot": jnp.dot,
     "matvec": jnp.matmul,
     "stack": lambda *numbers: jnp.stack(numbers),
+    "covariance": covariance_of,
+    "inverse": regular_inverse,
     "and": jnp.logical_and,
     "or": jnp.logical_or,
     "xor": jnp.logical_xor,
@@ -140,6 +142,25 @@ def _stacked(rule: rules.Stacked, *found: Real) -> Vector:
     return Vector(jnp.stack([number.mean for number in numbers]), covariance)
 
 
+_FAR = 0.99  # a correlation that is looked at
+
+
+def _inverse_covariance(rule: rules.InverseCovariance, *found: Positive | Real) -> PosDef:
+    """Powers of the scales in closed form; the correlations at two points each, one sd of all of them away."""
+    scales = [part for part in found if isinstance(part, Positive)]
+    r = [part for part in found if isinstance(part, Real)]
+    means = jnp.stack([part.mean for part in r])
+    reach = jnp.sqrt(len(r) * jnp.maximum(jnp.stack([part.variance for part in r]), 1e-12))
+    steps = jnp.concatenate([jnp.diag(reach), -jnp.diag(reach)])
+    points = jnp.clip(means + steps, -_FAR, _FAR)
+    inverse = jax.vmap(lambda p: regular_inverse(covariance_of(jnp.ones(len(scales)), p)))(points).mean(0)
+    one, two = (jnp.stack([power_of(s, n).mean for s in scales]) for n in (-1, -2))
+    across = outer(one, one)
+    across = across - jnp.diag(jnp.diag(across)) + jnp.diag(two)
+    level = jnp.log1p(-(points**2)).sum(-1).mean() + 2.0 * sum(s.log for s in scales)
+    return PosDef(across * inverse, -level)
+
+
 def _inner_product(rule: rules.InnerProduct, a: Vector, b: Vector) -> Real:
     # One inner product of concatenated parts: over plates a single matrix product.
     left = jnp.concatenate([(a.covariance + outer(a.mean, a.mean)).ravel(), a.covariance.ravel()])
@@ -170,6 +191,7 @@ EACH: dict[type[rules.Average], Callable[..., PyTree]] = {
     rules.Opposite: lambda rule, a: Vector(-a.mean, a.covariance),
     rules.MatrixProduct: lambda rule, a, v: Vector(a @ v.mean, a @ v.covariance @ a.T),
     rules.Scaled: _scaled,
+    rules.InverseCovariance: _inverse_covariance,
     rules.Stacked: _stacked,
     rules.Polynomial: polynomial,
     rules.Number: lambda rule, x: number_of(x),

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from ..arrays import Array
 
@@ -185,6 +186,24 @@ def regular_inverse(matrix: Array) -> Array:
 
 
 @jax.jit
+def covariance_of(scales: Float[Array, " d"], partial: Float[Array, " pair"]) -> Float[Array, "d d"]:
+    """The covariance of these standard deviations and partial correlations, of one instance.
+
+    Pairs are in the order (1, 0), (2, 0), (2, 1), (3, 0), ..., each given all before its second; a row of the Cholesky
+    root spends on each column a share of what the columns before have left of its unit length. Source
+    lewandowski2009generating.
+    """
+    rows, pair = [jnp.zeros_like(scales).at[0].set(1.0)], 0
+    for i in range(1, len(scales)):
+        row, left = jnp.zeros_like(scales), jnp.ones(())
+        for j in range(i):
+            row, left = row.at[j].set(partial[pair] * jnp.sqrt(left)), left * (1.0 - partial[pair] ** 2)
+            pair += 1
+        rows.append(row.at[i].set(jnp.sqrt(left)))
+    root = scales[:, None] * jnp.stack(rows)
+    return root @ root.T
+
+
 def is_positive_definite(matrix: Array) -> Array:
     """Whether M is positive definite."""
     return jnp.all(jnp.isfinite(cholesky(matrix)), axis=(-2, -1))

@@ -126,6 +126,11 @@ def _stretched(
     return lambda t: (centre + scale * jnp.sinh(reach * t), jnp.cosh(reach * t))
 
 
+def _inside(p: Values) -> Values:
+    """Within (0, 1) by as much as the precision shows, in which both logarithms are finite."""
+    return jnp.clip(p, max(TINY, float(jnp.finfo(p.dtype).tiny)), 1.0 - float(jnp.finfo(p.dtype).epsneg))
+
+
 LINES: dict[str, tuple[Callable, Callable, Callable]] = {
     "real": (lambda u: u, jnp.zeros_like, Gaussian.from_stats),
     "positive": (
@@ -134,7 +139,7 @@ LINES: dict[str, tuple[Callable, Callable, Callable]] = {
         Gamma.from_stats,
     ),
     "unit": (
-        lambda u: jnp.clip(jax.nn.sigmoid(u), TINY, 1.0 - 1e-16),
+        lambda u: _inside(jax.nn.sigmoid(u)),
         lambda u: jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u),
         Beta.from_stats,
     ),

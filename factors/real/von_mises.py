@@ -49,14 +49,19 @@ def _cosine(out: Real, mean: Real):
     return jnp.exp(-0.5 * (out.variance + mean.variance)) * jnp.cos(out.mean - mean.mean)
 
 
+def _on_the_circle(out: Real, inside):
+    """Nothing is beyond it; the outcome is a point."""
+    return jnp.where(jnp.abs(out.mean) <= math.pi, inside, -jnp.inf)
+
+
 def _expected_log(out: Real, mean: Real, concentration: Positive):
     level = _log_bessel(concentration.mean)
-    return concentration.mean * _cosine(out, mean) - math.log(2.0 * math.pi) - level
+    return _on_the_circle(out, concentration.mean * _cosine(out, mean) - math.log(2.0 * math.pi) - level)
 
 
 def _with_random_concentration(out: Real, mean: Real, concentration: Positive):
     level = positive_expectation(lambda x, log_x: _log_bessel(x), concentration)
-    return concentration.mean * _cosine(out, mean) - math.log(2.0 * math.pi) - level
+    return _on_the_circle(out, concentration.mean * _cosine(out, mean) - math.log(2.0 * math.pi) - level)
 
 
 def _widened(concentration, variance):

@@ -142,8 +142,8 @@ isotropic = register(
 def vector_gaussian(mean: Argument, *, covariance: Argument = None, precision: Argument = None) -> Term:
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
-    `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers only) and `precision` (D, D), its inverse
-    (numbers or a `wishart` variable). A positive number, variable or input as `precision`, such as a `gamma` one,
+    `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers, an input, or `cv.covariance(scales,
+    correlations)`) and `precision` (D, D), its inverse (numbers, an input or a `wishart` variable). A positive number, variable or input as `precision`, such as a `gamma` one,
     stands for that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which
     raises ModelError when none or both were given, or for a matrix that is not symmetric positive definite. Source:
     winn2005vmp.
@@ -162,10 +162,13 @@ def vector_gaussian(mean: Argument, *, covariance: Argument = None, precision: A
             return Term(isotropic, {"mean": mean, "precision": precision})
         return Term(factor, {"mean": mean, "precision": precision})
     if hasattr(covariance, "domain"):
-        raise ModelError(
-            "vector_gaussian(): covariance= takes numbers; a random or input matrix enters as precision= (a cv.wishart "
-            "variable, or the inverse computed in the data)."
-        )
+        if covariance.domain.kind != "posdef":
+            raise ModelError(
+                f"vector_gaussian(): covariance= is '{covariance}', which is {covariance.domain}. Give numbers, an "
+                "input of domain cv.posdef(d), or cv.covariance(scales, correlations). A cv.wishart variable is a "
+                "precision."
+            )
+        return Term(factor, {"mean": mean, "precision": covariance**-1})
     return Term(factor, {"mean": mean, "precision": inverse_posdef(covariance, "vector_gaussian", "covariance")})
 
 

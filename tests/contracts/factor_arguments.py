@@ -68,9 +68,14 @@ SPECIAL = {
     "beta_of_mean": {"mean": lambda r: r.uniform(0.2, 0.8), "total": lambda r: 1 + positive(r)},
     "between": {"out": lambda r: 1.0, "value": lambda r: r.uniform(-0.9, 0.9)} | BOUNDS(-1.0, 1.0),
     "dirichlet_of_mean": {"total": lambda r: 3 + positive(r)},
+    # Of which the mean and the variance are finite.
+    "half_student_t": {"dof": lambda r: 3 + positive(r)},
+    "inverse_gamma": {"shape": lambda r: 3 + positive(r)},
+    "pareto": {"shape": lambda r: 3 + positive(r), "scale": lambda r: r.uniform(0.1, 0.5)},
     "ordered_logistic": {"cutpoints": lambda r: CUTPOINTS},
     "ordered_probit": {"cutpoints": lambda r: CUTPOINTS},
     # Of which the variance is finite, and no spike that is narrow against a belief of its mean.
+    "skew_normal": {"scale": lambda r: 0.5 + positive(r)},
     "student_t": {"dof": lambda r: 3 + positive(r), "scale": lambda r: 0.5 + positive(r)},
     "truncated_gamma": {"out": lambda r: r.uniform(0.6, 2.9)} | BOUNDS(0.5, 3.0),
     "truncated_gaussian": {"out": lambda r: r.uniform(-0.9, 1.9)} | BOUNDS(-1.0, 2.0),

@@ -9,18 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats as st
 from factor_arguments import moments_of_point, points_of, whole
 
 from cavity.factors import REGISTRY
 from cavity.factors.conditional import from_density, inverted
 from cavity.factors.conditionals import conditional_named, conditional_of
+from cavity.factors.errors import UnsupportedError
 from cavity.factors.moments import Real
 
 close = np.testing.assert_allclose
 NUMBERS = ("real", "positive", "unit", "count")
 AVERAGED = ("boolean", "category")  # their masses are averaged
-KINDS = {name: factor.kind for name, factor in REGISTRY.items() if factor.kind not in AVERAGED}
+KINDS = {name: f.kind for name, f in REGISTRY.items() if f.kind not in AVERAGED and not f.improper}
 
 
 def cut(own, low, high):
@@ -42,19 +44,59 @@ def truncated_gaussian(mean, precision, low, high):
     return st.truncnorm((low - mean) / sd, (high - mean) / sd, mean, sd)
 
 
+def logit_normal(mean, sd):
+    own = st.norm(mean, sd)
+
+    class LogitNormal(st.rv_continuous):
+        def _pdf(self, x):
+            return own.pdf(scipy.special.logit(x)) / (x * (1.0 - x))
+
+        def _cdf(self, x):
+            return own.cdf(scipy.special.logit(x))
+
+        def _ppf(self, q):
+            return scipy.special.expit(own.ppf(q))
+
+    return LogitNormal(a=0.0, b=1.0)()
+
+
+def half_student(dof, scale):
+    """Half of SciPy's, whose mean and variance are infinite where it has none."""
+    own = st.t(dof, scale=scale)
+
+    class Half(st.rv_continuous):
+        def _pdf(self, x):
+            return 2.0 * own.pdf(x)
+
+        def _cdf(self, x):
+            return 2.0 * own.cdf(x) - 1.0
+
+        def _ppf(self, q):
+            return own.ppf(0.5 + 0.5 * q)
+
+    return Half(a=0.0)()
+
+
 SCALARS = {
     "beta": lambda a, b: st.beta(a, b),
     "beta_of_mean": lambda mean, total: st.beta(mean * total, (1 - mean) * total),
     "binomial": lambda n, probability: st.binom(n, probability),
+    "exponential": lambda rate: st.expon(scale=1 / rate),
     "gamma": lambda shape, rate: st.gamma(shape, scale=1 / rate),
     "gaussian": lambda mean, precision: st.norm(mean, 1 / np.sqrt(precision)),
     "half_cauchy": lambda scale: st.halfcauchy(scale=scale),
     "half_normal": lambda scale: st.halfnorm(scale=scale),
+    "half_student_t": half_student,
+    "inverse_gaussian": lambda mean, shape: st.invgauss(mean / shape, scale=shape),
+    "inverse_gamma": lambda shape, scale: st.invgamma(shape, scale=scale),
     "laplace": lambda mean, scale: st.laplace(mean, scale),
     "log_normal": lambda mean, precision: st.lognorm(1 / np.sqrt(precision), scale=np.exp(mean)),
+    "logit_normal": lambda mean, precision: logit_normal(mean, 1 / np.sqrt(precision)),
     "negative_binomial": lambda mean, dispersion: st.nbinom(dispersion, dispersion / (dispersion + mean)),
     "negative_binomial_trials": lambda successes, probability: st.nbinom(successes, probability),
+    "pareto": lambda shape, scale: st.pareto(shape, scale=scale),
     "poisson": lambda rate: st.poisson(rate),
+    "skew_normal": lambda location, scale, skew: st.skewnorm(skew, location, scale),
     "student_t": lambda dof, mean, scale: st.t(dof, mean, scale),
     "truncated_gamma": lambda shape, rate, low, high: cut(st.gamma(shape, scale=1 / rate), low, high),
     "truncated_gaussian": truncated_gaussian,
@@ -123,6 +165,16 @@ def test_every_factor_has_its_distribution_and_its_truth():
         assert conditional_of(REGISTRY[name], kind).kind == kind
     assert {*SCALARS, *VECTORS, *OF_THEIR_OWN} == set(KINDS), "give the new factor its distribution of SciPy"
     assert set(ELEMENTS) == {name for name in VECTORS if conditional_named(name).below is not None}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY[name].improper))
+def test_an_improper_prior_has_no_distribution(name):
+    own = conditional_of(REGISTRY[name], REGISTRY[name].kind)
+    for function in (own.mean, own.variance, REGISTRY[name].predict):
+        with pytest.raises(UnsupportedError, match=r"no distribution.*Give a proper prior"):
+            function()
+    with pytest.raises(UnsupportedError, match="no distribution"):
+        own.draw(jax.random.key(0))
 
 
 @pytest.mark.parametrize("name", SCALARS)

@@ -44,6 +44,14 @@ TEXTBOOK = {
     ("beta_of_mean", "out"): lambda b, p: (p["total"] * p["mean"] - 1, p["total"] * (1 - p["mean"]) - 1),
     ("binomial", "probability"): lambda b, p: (p["out"], p["n"] - p["out"]),
     ("dirichlet_of_mean", "out"): lambda b, p: (p["total"] * p["mean"] - 1,),
+    ("logit_normal", "mean"): lambda b, p: (
+        b["precision"].mean() * scipy.special.logit(p["out"]),
+        -0.5 * b["precision"].mean(),
+    ),
+    ("logit_normal", "precision"): lambda b, p: (
+        -0.5 * ((scipy.special.logit(p["out"]) - b["mean"].mean()) ** 2 + b["mean"].variance()),
+        0.5,
+    ),
     ("log_normal", "mean"): lambda b, p: (b["precision"].mean() * np.log(p["out"]), -0.5 * b["precision"].mean()),
     ("log_normal", "precision"): lambda b, p: (
         -0.5 * ((np.log(p["out"]) - b["mean"].mean()) ** 2 + b["mean"].variance()),
@@ -56,6 +64,10 @@ TEXTBOOK = {
     ("categorical", "out"): lambda b, p: (b["probability"].moments().log,),
     ("categorical", "probability"): lambda b, p: (b["out"].mean(),),
     ("dirichlet", "out"): lambda b, p: (p["concentration"] - 1,),
+    ("exponential", "out"): lambda b, p: (-b["rate"].mean(), 0.0),
+    ("exponential", "rate"): lambda b, p: (-b["out"].mean(), 1.0),
+    ("flat", "out"): lambda b, p: (0.0, 0.0),
+    ("flat_positive", "out"): lambda b, p: (0.0, 0.0),
     ("gamma", "out"): lambda b, p: (-b["rate"].mean(), p["shape"] - 1),
     ("gamma", "rate"): lambda b, p: (-b["out"].mean(), p["shape"]),
     ("gaussian", "out"): lambda b, p: (b["precision"].mean() * b["mean"].mean(), -0.5 * b["precision"].mean()),
@@ -64,9 +76,12 @@ TEXTBOOK = {
         -0.5 * ((b["out"].mean() - b["mean"].mean()) ** 2 + b["out"].variance() + b["mean"].variance()),
         0.5,
     ),
+    ("inverse_gamma", "scale"): lambda b, p: (-1.0 / p["out"], p["shape"]),
+    ("inverse_gaussian", "shape"): lambda b, p: (-((p["out"] / p["mean"] - 1) ** 2) / (2 * p["out"]), 0.5),
     ("isotropic_gaussian", "out"): lambda b, p: scaled(b["precision"].mean(), b["mean"].mean()),
     ("isotropic_gaussian", "mean"): lambda b, p: scaled(b["precision"].mean(), b["out"].mean()),
     ("isotropic_gaussian", "precision"): lambda b, p: (-0.5 * np.trace(mean_square(b["out"], b["mean"])), 1.5),
+    ("pareto", "shape"): lambda b, p: (np.log(p["scale"] / p["out"]), 1.0),
     ("poisson", "out"): lambda b, p: (b["rate"].moments().log,),
     ("poisson", "rate"): lambda b, p: (-1.0, b["out"].mean()),
     ("spike_and_slab", "out"): lambda b, p: (
@@ -120,6 +135,24 @@ def test_expected_log_at_points_is_the_log_density(name, seed):
     moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
     expected = REGISTRY[name].log_density(**{edge: jnp.asarray(value) for edge, value in points.items()})
     close(whole(name).expected_log(**moments), expected, rtol=1e-12, atol=1e-12)
+
+
+OUTSIDE = {
+    "pareto": {"out": 0.4, "scale": 0.5},
+    "truncated_gamma": {"out": 0.4},
+    "truncated_gaussian": {"out": -1.2},
+    "uniform": {"out": 2.1},
+    "von_mises": {"out": 3.5},
+}
+
+
+@pytest.mark.parametrize("name", sorted(OUTSIDE))
+def test_nothing_is_outside_of_the_support(name):
+    """Neither by the density nor by its average, which a grid over the outcome or its bounds takes at points."""
+    points = points_of(name, np.random.default_rng(0)) | OUTSIDE[name]
+    moments = {edge: moments_of_point(name, edge, value) for edge, value in points.items()}
+    assert REGISTRY[name].log_density(**{edge: jnp.asarray(value) for edge, value in points.items()}) == -np.inf
+    assert whole(name).expected_log(**moments) == -np.inf
 
 
 def draws(belief, kind, key, number):
@@ -260,9 +293,9 @@ def test_expected_log_gamma_of_a_gamma_variable():
 
 # The outcome's family holds the density itself.
 OWN_FAMILY = {
-    "beta", "beta_of_mean", "bernoulli", "between", "categorical", "dirichlet", "dirichlet_of_mean", "gamma",
-    "gaussian", "isotropic_gaussian", "ordered_logistic", "ordered_probit", "poisson", "spike_and_slab",
-    "vector_gaussian", "wishart",
+    "beta", "beta_of_mean", "bernoulli", "between", "categorical", "dirichlet", "dirichlet_of_mean",
+    "exponential", "gamma", "gaussian", "isotropic_gaussian", "ordered_logistic", "ordered_probit", "poisson",
+    "spike_and_slab", "vector_gaussian", "wishart",
 }  # fmt: skip
 # (mean, variance) of the prediction where it is not matched in the family's statistics
 MATCHED = {
@@ -275,6 +308,15 @@ MATCHED = {
     "truncated_gamma": lambda p: between_moments(
         lambda x: scipy.stats.gamma.pdf(x, p["shape"], scale=1 / p["rate"]), 0.5, 3.0
     ),
+}
+# (mean, variance) of the logarithm, for outcomes that may have no mean
+MATCHED_LOGS = {
+    "half_cauchy": lambda p: (np.log(p["scale"]), np.pi**2 / 4),
+    "inverse_gamma": lambda p: (
+        np.log(p["scale"]) - scipy.special.digamma(p["shape"]),
+        scipy.special.polygamma(1, p["shape"]),
+    ),
+    "pareto": lambda p: (np.log(p["scale"]) + 1 / p["shape"], p["shape"] ** -2),
 }
 
 
@@ -299,7 +341,7 @@ COUNTS_OF_CLASSES = {
 }
 
 
-@each_factor
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if not REGISTRY[name].improper))
 def test_predictions_at_points(name):
     """With known arguments the predictive marginal is the density, or its projection on the outcome's family."""
     rng = np.random.default_rng(3)
@@ -320,9 +362,10 @@ def test_predictions_at_points(name):
         close(family.mean(), counts.mean(), rtol=1e-6)
         ridge = 2e-6 * (1.0 + arguments["n"])  # the covariance of counts of a fixed sum is singular
         close(family.covariance(), counts.cov(), rtol=1e-6, atol=ridge)
-    elif name == "half_cauchy":  # E log x = log scale, Var log x = pi^2 / 4
-        close(family.moments().log, np.log(arguments["scale"]), rtol=1e-12, atol=1e-12)
-        close(scipy.special.polygamma(1, family.parameters()["shape"]), np.pi**2 / 4, rtol=1e-12)
+    elif name in MATCHED_LOGS:
+        mean, variance = MATCHED_LOGS[name](arguments)
+        close(family.moments().log, mean, rtol=1e-12, atol=1e-12)
+        close(scipy.special.polygamma(1, family.parameters()["shape"]), variance, rtol=1e-12)
     elif REGISTRY[name].kind in ("real", "count"):
         known = {edge: jnp.asarray(value, float) for edge, value in arguments.items()}
         own = conditional_of(REGISTRY[name], REGISTRY[name].kind)

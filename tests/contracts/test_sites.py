@@ -43,6 +43,11 @@ def log_laplace(s, out):
     return -np.abs(out - s) / 0.7 - np.log(1.4)
 
 
+def log_skew_normal(s, out):
+    z = (out - s) / 0.7
+    return np.log(2.0 / 0.7) + scipy.stats.norm.logpdf(z) + scipy.special.log_ndtr(3.0 * z)
+
+
 def log_ordered(cdf):
     bounds = np.concatenate([[-np.inf], CUTPOINTS, [np.inf]])
 
@@ -71,6 +76,11 @@ def log_weibull(s, out):
     return np.log(1.7 / out) + z - np.exp(np.minimum(z, 600.0))
 
 
+def log_exponential(s, out):
+    """Of rate exp(s)."""
+    return s - out * np.exp(np.minimum(s, 600.0))
+
+
 BOUNDS = {"low": -1.0, "high": 2.0}
 # (factor, link) -> the known other arguments
 OTHERS = {
@@ -81,6 +91,7 @@ OTHERS = {
     ("negative_binomial", "exp"): {"dispersion": 2.5},
     ("ordered_logistic", "linear"): {"cutpoints": CUTPOINTS},
     ("ordered_probit", "linear"): {"cutpoints": CUTPOINTS},
+    ("skew_normal", "linear"): {"scale": 0.7, "skew": 3.0},
     ("student_t", "linear"): {"dof": 3.0, "scale": 0.5},
     ("truncated_gaussian", "out"): {"mean": 0.4, "precision": 1 / 1.5**2, **BOUNDS},
     ("uniform", "out"): BOUNDS,
@@ -95,8 +106,10 @@ SITES = {
         lambda s, out: scipy.stats.nbinom.logpmf(out, 2.5, 2.5 / (2.5 + np.exp(s))),
         (0.0, 3.0, 20.0),
     ),
+    ("exponential", "exp"): (log_exponential, (0.01, 1.0, 30.0)),
     ("ordered_logistic", "linear"): (log_ordered(scipy.special.expit), (0.0, 1.0, 3.0)),
     ("ordered_probit", "linear"): (log_ordered(scipy.special.ndtr), (0.0, 1.0, 3.0)),
+    ("skew_normal", "linear"): (log_skew_normal, (-1.5, 2.0)),
     ("student_t", "linear"): (log_student, (-1.5, 2.0)),
     ("truncated_gaussian", "out"): (log_truncated, (0.0,)),
     ("uniform", "out"): (lambda s, out: log_inside(s, 1.0) - np.log(3.0), (0.0,)),
@@ -124,6 +137,8 @@ def test_every_site_has_its_truth():
 def test_densities_behind_links_are_those_of_scipy():
     s = np.linspace(-3.0, 3.0, 7)
     close(log_weibull(s, 2.3), scipy.stats.weibull_min.logpdf(2.3, 1.7, scale=np.exp(s)), rtol=1e-12)
+    close(log_exponential(s, 2.3), scipy.stats.expon.logpdf(2.3, scale=np.exp(-s)), rtol=1e-12)
+    close(log_skew_normal(s, 0.4), scipy.stats.skewnorm.logpdf(0.4, 3.0, loc=s, scale=0.7), rtol=1e-9)
     close(log_poisson(s, 4.0), scipy.stats.poisson.logpmf(4.0, np.exp(s)), rtol=1e-12)
 
 
@@ -287,7 +302,7 @@ def test_step_sites_in_the_tails(noise, truth):
         assert np.all(found.curvature >= 0)
 
 
-UNBOUNDED = {("poisson", "exp"), ("weibull", "exp")}  # a log rate or scale of 1e5 has no finite likelihood
+UNBOUNDED = {("exponential", "exp"), ("poisson", "exp"), ("weibull", "exp")}  # 1e5 there has no finite likelihood
 ALL_SITES = [*sorted(SITES), ("constraint", "positive")]
 
 
