@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from .compiler.language.functions import (
+    abs,
     all,
     any,
     covariance,
@@ -19,9 +20,12 @@ from .compiler.language.functions import (
     min,
     probit,
     softmax,
+    sqrt,
     stack,
     subvector,
     sum,
+    tanh,
+    where,
 )
 from .compiler.language.model import Model
 from .compiler.language.tables import table
@@ -31,6 +35,7 @@ from .factors.domains import boolean, category, count, index, matrix, posdef, po
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
 from .factors.factor import mixture, switch
 from .factors.user import factor
+from .factors.vectors.ordered import ordered
 
 # isort: split
 # The vocabulary, made by docs/make_front_door.py: begin
@@ -82,16 +87,17 @@ __version__ = "0.6.0"
 
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
-    "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "cauchy", "censored", "compile", "count", "covariance", "dirichlet",
-    "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
-    "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal",
-    "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "lkj",
-    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "mixture",
-    "multinomial", "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "point", "poisson",
-    "posdef", "positive", "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack",
-    "student_t", "subvector", "sum", "switch", "table", "truncated", "truncated_gamma", "truncated_gaussian",
-    "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "wishart",
+    "Posterior", "Program", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
+    "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "count", "covariance",
+    "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp",
+    "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
+    "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace",
+    "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min",
+    "mixture", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic", "ordered_probit",
+    "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "simplex", "skew_normal",
+    "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh",
+    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
+    "von_mises", "weibull", "where", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

@@ -51,7 +51,8 @@ class Facts:
     where they are known.
 
     `latent` are the random variables (and discrete lets) that get a belief; `forward` names those that nothing observed
-    depends on: their marginals follow from the others.
+    depends on: their marginals follow from the others. `sums` is true while linear forms may hold sums over long
+    plates, which need a joint belief.
     """
 
     model: Any  # the `Model`, of which algebra reads names and sizes alone
@@ -67,6 +68,7 @@ class Facts:
     forward: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
     joints: tuple[Joint, ...] = ()
+    sums: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from .passes.absorb import absorb
 from .passes.choose_operators import choose
 from .passes.given import given as given_priors
 from .passes.intervals import intervals
-from .passes.join import join
+from .passes.join import join, sums_apart
 from .passes.roles import roles
 from .passes.schedule import schedule
 
@@ -75,6 +76,12 @@ def make_plan(
         given_parts=tuple(sorted(given)),
         methods=methods,
     )
+    joint = sizes is not None and (default.name == "auto" or accuracy == "best")
+    found = _passed(dataclasses.replace(draft, sums=joint))
+    return schedule(_passed(draft) if sums_apart(found) else found)
+
+
+def _passed(draft: Draft) -> Draft:
     for each in PASSES:
         draft = each.step(draft)
-    return schedule(draft)
+    return dataclasses.replace(draft, sums=False)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .arrays import Array
+from .arrays import Array, Exponent
 from .families import Beta, Gamma
 from .moments import Boolean, Moments, Positive, Real, Sparse, Unit
 from .special import TINY, trigamma
@@ -92,12 +92,12 @@ def log_of(moments: Positive | Unit) -> Real:
     return Real(moments.log, trigamma(number.a) - trigamma(number.a + number.b))
 
 
-def power_of(moments: Positive, exponent: int) -> Positive:
+def power_of(moments: Positive, exponent: Exponent) -> Positive:
     """E x^n and E log x^n of a positive number."""
     return Positive(expectation(number_of(moments), exponent), exponent * moments.log)
 
 
-def expectation(number: Number, n: int) -> Array:
+def expectation(number: Number, n: Exponent) -> Array:
     """E x^n; infinite for powers that a Gamma does not have."""
     match number:
         case GammaNumber(shape, rate):
@@ -109,7 +109,7 @@ def expectation(number: Number, n: int) -> Array:
     return number.mean if n == 1 else number.mean**2 + number.variance
 
 
-def covariance(number: Number, n: int, k: int) -> Array:
+def covariance(number: Number, n: Exponent, k: Exponent) -> Array:
     """Cov(x^n, x^k)."""
     match number:
         case GammaNumber(shape, _):
@@ -124,20 +124,42 @@ def covariance(number: Number, n: int, k: int) -> Array:
     return expectation(number, n) * expectation(number, k) * jnp.expm1(excess)
 
 
-def _of_gaussian(number: Real | Sparse, n: int, k: int) -> Array:
+def _of_gaussian(number: Real | Sparse, n: Exponent, k: Exponent) -> Array:
     mean, variance = number.mean, number.variance
     if n + k == 2:
         return variance
     return 2.0 * mean * variance if n + k == 3 else 2.0 * variance**2 + 4.0 * mean**2 * variance
 
 
-def _rising(a: Array, n: int) -> Array:
+def _rising(a: Array, n: Exponent) -> Array:
     """log of gamma(a + n) / (gamma(a) a^n): small for large a, and infinite where a + n is not positive."""
+    if n != int(n):
+        return _between_rising(a, n)
+    n = int(n)
     if n >= 0:
         return sum((jnp.log1p(i / a) for i in range(1, n)), start=jnp.zeros_like(a))
     exists = a + n > 0.0
     safe = jnp.where(exists, a, 1.0 - n)
     return jnp.where(exists, -sum(jnp.log1p(-i / safe) for i in range(1, 1 - n)), jnp.inf)
+
+
+_SHIFT = 12  # from there on a series of three terms has the digits of a float
+
+
+def _between_rising(a: Array, n: Exponent) -> Array:
+    """The same of an exponent that is not whole: by Stirling's series at a + `_SHIFT`, and the quotients on the way."""
+    exists = a + n > 0.0
+    safe = jnp.where(exists, a, 1.0 + abs(n))
+    way = n * jnp.log1p(_SHIFT / safe) - sum(jnp.log1p(n / (safe + i)) for i in range(_SHIFT))
+    far = safe + _SHIFT
+    found = way + (far + n - 0.5) * jnp.log1p(n / far) - n + _beyond_stirling(far + n) - _beyond_stirling(far)
+    return jnp.where(exists, found, jnp.inf)
+
+
+def _beyond_stirling(x: Array) -> Array:
+    """log gamma(x) less (x - 1/2) log x - x + log(2 pi) / 2, for x above 10."""
+    y = 1.0 / (x * x)
+    return (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 
 
 def larger(a: Real, b: Real, difference: Real) -> Real:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...factors.arrays import Exponent
 from ..language.nodes import Expr
 
 Read = tuple[Expr, str]  # an expression, and as which kind of domain its moments are read, or one of the next two
@@ -51,14 +52,18 @@ class KnownQuotient(Average):
 class Power(Average):
     """E x^n and E log x^n of a variable, whose family has them."""
 
-    exponent: int = 1
+    exponent: Exponent = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quotient(Average):
     """E a x^n and E log a x^n, n < 0, of what is independent of the variable x."""
 
-    exponent: int = -1
+    exponent: Exponent = -1
+
+
+class Chosen(Average):
+    """The moments of one of two parts, which data choose."""
 
 
 class VectorSum(Average):
@@ -111,7 +116,7 @@ class Polynomial(Average):
     """
 
     keys: tuple[tuple, ...] = ()
-    products: tuple[dict[tuple, int], ...] = ()
+    products: tuple[dict[tuple, Exponent], ...] = ()
     factors: tuple[int, ...] = ()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ...factors import LINKS, domains
+from ...factors.arrays import Exponent
 from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
@@ -107,7 +108,7 @@ def _power(expr: Apply, known: IsData) -> Average:
     return rules.Power(expr, "positive", ((base, "positive"),), exponent=exponent)
 
 
-def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
+def _power_of(expr: Apply, base: Expr, exponent: Exponent) -> tuple[Expr, Exponent]:
     """Powers of powers, such as the precision 1 / sd^2 that sd= is read as, are one power of a variable."""
     while isinstance(base, Let) or applies(base, op.POWER):
         if isinstance(base, Apply):
@@ -119,6 +120,13 @@ def _power_of(expr: Apply, base: Expr, exponent: int) -> tuple[Expr, int]:
             "with powers and quotients of single positive variables, or with cv.exp of a real expression."
         )
     return base, exponent
+
+
+def _chosen(expr: Apply, known: IsData) -> Average:
+    condition, *sides = expr.args
+    if not known(condition):
+        _no_logarithm(expr, known)
+    return rules.Chosen(expr, "positive", tuple((side, "positive") for side in sides), (condition,))
 
 
 def variable_of(expr: Expr) -> Random | None:
@@ -139,6 +147,7 @@ POSITIVES: dict[Operation, Callable[[Apply, IsData], Average]] = {
     op.MULTIPLY: _of_operands(rules.Product, "positive"),
     op.DIVIDE: _quotient,
     op.POWER: _power,
+    op.WHERE: _chosen,
 }
 
 

@@ -13,11 +13,12 @@ from ..language.nodes import Expr, Gather, Let, Random, parents
 class Known:
     """Whether an expression is data: all random variables and lets below it are observed or fixed.
 
-    `sizes` are those of the plates, as far as they are known.
+    `sizes` are those of the plates, as far as they are known; `sums` whether linear forms may hold long sums.
     """
 
     observed: frozenset[str]
     sizes: Mapping[str, int]
+    sums: bool = False
 
     def __call__(self, expr: Expr) -> bool:
         seen, stack = {expr}, [expr]
@@ -36,7 +37,7 @@ class Known:
 def known_in(facts: Facts) -> Known:
     """What is data in a draft or a plan."""
     declared = {name: plate.size for name, plate in facts.model.plates.items() if plate.size is not None}
-    return Known(facts.observed, {**declared, **(facts.sizes or {})})
+    return Known(facts.observed, {**declared, **(facts.sizes or {})}, facts.sums)
 
 
 def ungathered(expr: Expr) -> Expr:

@@ -12,7 +12,7 @@ from ..language.monomials import expand
 from ..language.nodes import Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import DOT, SUM
 from .polynomial import monomials
-from .sums import all_unrolled
+from .sums import all_unrolled, summed
 
 
 def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
@@ -26,6 +26,8 @@ def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
             offsets.append(coefficients)
             continue
         term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        if term is None and len(atoms) == 1 and getattr(known, "sums", False):
+            term = summed_term(atoms[0], coefficients, known)
         if term is None:
             return None
         terms.append(term)
@@ -43,7 +45,7 @@ def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:
     """Terms of the same element as one: two of them would be two cavities of one variable."""
     groups: dict[tuple, list[LinearTerm]] = {}
     for term in terms:
-        groups.setdefault(atom_key(term.element), []).append(term)
+        groups.setdefault((atom_key(term.element), term.over), []).append(term)
     return tuple(_sum(group) if len(group) > 1 else group[0] for group in groups.values())
 
 
@@ -75,6 +77,15 @@ def linear_term(atom: Expr, coefficients: tuple[Expr, ...], known: IsData) -> Li
     if variable is None or not (variable.domain.is_real if direction is None else variable.domain.is_vector):
         return None
     return LinearTerm(variable, atom, coefficients, direction)
+
+
+def summed_term(atom: Expr, coefficients: tuple[Expr, ...], known: IsData) -> LinearTerm | None:
+    """A sum of multiples of the elements of a Gaussian variable along a plate; None for anything else."""
+    if (found := summed(atom)) is None:
+        return None
+    over, data, inner = found
+    term = linear_term(inner, (*coefficients, *data), known)
+    return None if term is None or term.direction is not None else dataclasses.replace(term, over=over)
 
 
 def element_of(expr: Expr, known: IsData) -> Random | None:

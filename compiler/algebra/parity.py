@@ -72,5 +72,6 @@ PARITY: dict[Operation, Callable[[Apply, list[str]], str]] = {
     op.DOT: _of_product,
     op.POWER: _of_power,
     op.MAX: _of_maximum,
+    op.TANH: _of_sum,
 }
 """Of what holds something odd and nothing that is neither; other operations are neither."""

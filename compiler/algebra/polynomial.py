@@ -6,6 +6,8 @@ import functools
 import operator
 from collections.abc import Callable, Iterable
 
+from ...factors import LINKS
+from ...factors.arrays import Exponent
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ..language import operations as op
@@ -31,7 +33,7 @@ def monomials(expr: Expr, known: IsData, rewrite: Rewrite | None = None) -> list
     return found
 
 
-def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
+def _check_power(expr: Expr, base: Expr, exponent: Exponent, known: IsData) -> None:
     """Positive variables have all powers in closed form, and probabilities all positive ones; Gaussians squares."""
     if exponent == 1 or applies(base, op.EXP):
         return
@@ -133,7 +135,7 @@ def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
 
 
 def _is_positive(expr: Expr) -> bool:
-    return expr.domain.is_bounded and not isinstance(expr, Apply)
+    return expr.domain.is_bounded and not (isinstance(expr, Apply) and expr.op in LINKS)
 
 
 def _strip(expr: Expr) -> Expr:

@@ -13,7 +13,9 @@ from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Let, Places, Plate, Position, applies
 from ..language.operations import MULTIPLY, SUM
 
-LARGEST = 32  # terms of a linear form that a sum becomes: each instance of its factor keeps a message for all of them
+# Terms of a linear form that a sum becomes, of each of which every instance of its factor keeps a message; what is
+# longer is one term, along a direction of a joint belief.
+LARGEST = 32
 
 
 def all_unrolled(terms: list[Monomial], sizes: Mapping[str, int]) -> list[Monomial]:
@@ -47,6 +49,14 @@ def spelled_out(expr: Expr, known: IsData, sizes: Mapping[str, int]) -> Expr:
         same = all(new is old for new, old in zip(args, expr.args, strict=True))
         return expr if same else dataclasses.replace(expr, args=args)
     return expr
+
+
+def summed(expr: Expr) -> tuple[Plate, tuple[Expr, ...], Expr] | None:
+    """A sum of data times single elements as its plate, the data and the element; None for any other expression."""
+    if not applies(expr, SUM) or not isinstance(expr.over, Plate):
+        return None
+    data, inner = _split(expr.args[0])
+    return None if inner is None else (expr.over, data, inner)
 
 
 def _split(term: Expr) -> tuple[tuple[Expr, ...], Expr | None]:

@@ -13,13 +13,15 @@ from .base import Block
 class LinearTerm:
     """coefficient * element, or coefficient * <direction, element> for a vector variable.
 
-    `element` is the variable, or a gather of it by index data: topology is data. `coefficients` are multiplied.
+    `element` is the variable, or a gather of it by index data: topology is data. `coefficients` are multiplied. With
+    `over` it is the sum along that plate, for variables that share one belief over all of their elements.
     """
 
     variable: Random
     element: Expr
     coefficients: tuple[Expr, ...] = ()
     direction: Expr | None = None
+    over: Plate | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

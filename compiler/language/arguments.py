@@ -6,19 +6,21 @@ import dataclasses
 
 import numpy as np
 
-from ...factors.domains import Domain
+from ...factors import LINKS
+from ...factors.domains import Domain, real
 from ...factors.errors import ModelError
 from ...factors.factor import Mixture, Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
+from .atoms import ONE
 from .balanced_sums import balanced
-from .nodes import Constant, Expr, Plate, applies, is_data, union_plates
-from .operations import DIVIDE, POWER
+from .nodes import Apply, Constant, Expr, Plate, applies, is_data, union_plates
+from .operations import DIVIDE, MULTIPLY, POWER
 from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
 _ACCEPTED = {
-    "real": {"real", "sparse"},
+    "real": {"real", "sparse", "positive", "unit"},
     "positive": {"positive"},
     "unit": {"unit"},
     "boolean": {"boolean"},
@@ -47,11 +49,6 @@ _HINTS = {
     ("unit", "boolean"): "To let a boolean choose, index with it (`p[b]`) or use cv.switch(...).",
     ("simplex", "real"): "Map it to probabilities with cv.softmax(score, over=plate).",
     ("simplex", "vector"): "Use scores over a plate of classes and cv.softmax(score, over=plate).",
-    ("real", "positive"): "Map it to the real line with cv.log(...).",
-    (
-        "real",
-        "unit",
-    ): "Map it to the real line, or use a real variable and cv.logistic(...) where the probability is needed.",
     ("real", "boolean"): "To let a discrete variable choose a value, index with it (`mean[z]`) or use cv.switch(...).",
     ("real", "category"): "To let a discrete variable choose a value, index with it (`mean[z]`) or use cv.switch(...).",
     ("real", "vector"): "Reduce it to a number with cv.dot(weight, x), or use the vector factor (cv.vector_gaussian).",
@@ -144,7 +141,7 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
     if isinstance(value, Expr):
         value = _chosen_as(value, kind, place)
         _check_kind(value, kind, place)
-        return balanced(value)
+        return balanced(as_real(value) if kind == "real" else value)
     return _constant(value, kind, place, owner, plates, infinite=name in term.factor.bounds)
 
 
@@ -174,6 +171,15 @@ def _check_kind(value: Expr, kind: str | None, place: str) -> None:
         return
     hint = _HINTS.get((kind, found), f"Give a number, an input or an expression that is {kind}.")
     raise ModelError(f"{place} must be {kind}; found '{value}', which is {value.domain}. {hint}")
+
+
+def as_real(value: Expr) -> Expr:
+    """A random positive number or probability as a real number: what is made of it stays, its domain is wider."""
+    if not value.domain.is_bounded or is_data(value):
+        return value
+    if isinstance(value, Apply) and value.op not in LINKS:
+        return dataclasses.replace(value, domain=real)
+    return Apply(MULTIPLY, (ONE, value), (), value.plates, real)
 
 
 def _constant(

@@ -12,12 +12,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ...factors.arrays import Exponent
 from ...factors.domains import real
-from .nodes import Apply, Constant, Expr, Gather, Let, Member, Position, Random, applies, parents
-from .operations import DIVIDE
+from .nodes import Apply, Constant, Expr, Gather, Let, Member, Position, Random, applies, parents, unnamed
+from .operations import DIVIDE, POWER
 
 Monomial = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # data factors, random atoms
 ONE = Constant(np.array(1.0), (), real)
+ZERO = Constant(np.array(0.0), (), real)
 MINUS_ONE = Constant(np.array(-1.0), (), real)
 
 
@@ -35,9 +37,9 @@ def atom_key(expr: Expr) -> tuple:
     return (id(expr),)
 
 
-def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, int]]:
+def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, Exponent]]:
     """The bases of a product of atoms by key, with their exponents; those that cancel are left out."""
-    found: dict[tuple, tuple[Expr, int]] = {}
+    found: dict[tuple, tuple[Expr, Exponent]] = {}
     for atom in atoms:
         base, sign = base_of(atom)
         key = atom_key(base)
@@ -45,9 +47,14 @@ def powers(atoms: tuple[Expr, ...]) -> dict[tuple, tuple[Expr, int]]:
     return {key: power for key, power in found.items() if power[1] != 0}
 
 
-def base_of(atom: Expr) -> tuple[Expr, int]:
-    """An atom as a base and its exponent, 1 or -1: a reciprocal is an atom."""
-    return (atom.args[1], -1) if applies(atom, DIVIDE) else (atom, 1)
+def base_of(atom: Expr) -> tuple[Expr, Exponent]:
+    """An atom as a base and its exponent: a reciprocal is an atom, and so is a root of a variable."""
+    if applies(atom, DIVIDE):
+        base, exponent = base_of(atom.args[1])
+        return base, -exponent
+    if applies(atom, POWER) and not isinstance(unnamed(atom.args[0]), Apply):
+        return atom.args[0], atom.option("exponent")
+    return atom, 1
 
 
 def product(factors: Iterable[Expr]) -> Expr:

@@ -14,7 +14,7 @@ from . import operations as op
 from .groups import at_places
 from .nodes import Apply, Constant, Expr, Plate, is_data
 from .operations import Operation, classes
-from .operators import apply, coordinate, matmul
+from .operators import absolute, apply, coordinate, matmul, power
 from .values import UserValue
 
 
@@ -44,6 +44,46 @@ def log(value: UserValue) -> Expr:
     `value` may be zero or negative, or is no expression.
     """
     return _applied(op.LOG, value)
+
+
+def sqrt(value: UserValue) -> Expr:
+    """The square root of a number that is never negative, also written `value ** 0.5`.
+
+    `value`: an expression of domain positive, unit or count, an even power, or sums, products and quotients of such.
+    Returns a positive expression over its plates. ModelError when `value` may be negative, or is no expression.
+    """
+    (value,) = _with_node("sqrt", value)
+    return power(value, 0.5)
+
+
+def abs(value: UserValue) -> Expr:
+    """The absolute value |value|, the larger of a number and its opposite, also written `abs(value)`.
+
+    `value`: a numeric expression. Returns a positive expression over its plates. ModelError when `value` is no number,
+    or no expression. Source: clark1961greatest.
+    """
+    (value,) = _with_node("abs", value)
+    return absolute(value)
+
+
+def tanh(value: UserValue) -> Expr:
+    """The hyperbolic tangent, between -1 and 1.
+
+    `value`: a numeric expression. Returns a real expression over its plates. ModelError when `value` is no number, or
+    no expression.
+    """
+    return _applied(op.TANH, value)
+
+
+def where(condition: UserValue, when_true: UserValue, when_false: UserValue) -> Expr:
+    """`when_true` where a condition holds, else `when_false`.
+
+    `condition`: a boolean expression, or an array of truth values. `when_true`, `when_false`: numeric expressions, or
+    numbers; one of all three is an expression. Returns an expression over the union of their plates, positive where
+    both numbers are. ModelError when the condition is not boolean, one of the others is no number, or none is an
+    expression.
+    """
+    return _applied(op.WHERE, condition, when_true, when_false)
 
 
 def logistic(value: UserValue) -> Expr:

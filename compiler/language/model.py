@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Mixture, Switch, Term
+from ...factors.vectors.ordered import Ordered
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
+from .functions import stack
 from .indexing import least_size
 from .mixtures import class_name, class_term, terms_of
 from .nodes import (
@@ -104,17 +106,21 @@ class Model:
         return node
 
     @not_too_deep()
-    def random(self, name: str, term: Term | Switch | Mixture, plates: Plates = ()) -> Random:
+    def random(self, name: str, term: Term | Switch | Mixture | Ordered, plates: Plates = ()) -> Random | Let:
         """Declares a random variable x ~ term, one for each element of its plates, independent given the arguments.
 
         `name`: the key of its marginal, and of its data where it is observed. `term`: a factor applied to numbers,
-        arrays, inputs, variables or expressions, a switch over such terms, or a mixture of them, whose class is the
-        variable "<name> class". `plates`: one plate or several; those of the term's arguments follow in the model's
-        order. A constant array has shape (*sizes of the plates, *axes of one
-        value), or is one value for all. Returns the variable, an expression of the domain that the factor generates.
+        arrays, inputs, variables or expressions, a switch over such terms, a mixture of them, whose class is the
+        variable "<name> class", or cv.ordered(term, size). `plates`: one plate or several; those of the term's
+        arguments follow in the model's order. A constant array has shape (*sizes of the plates, *axes of one value), or
+        is one value for all. Returns the variable, an expression of the domain that the factor generates.
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
         """
+        self._check_name(name, "random variable")
+        return self._ordered(name, term, plates) if isinstance(term, Ordered) else self._random(name, term, plates)
+
+    def _random(self, name: str, term: Term | Switch | Mixture, plates: Plates = ()) -> Random:
         self._check_name(name, "random variable")
         owner = Owner(name, self._own_plates(f"Random variable '{name}'", plates))
         with self._inner_variables() as declare:
@@ -128,14 +134,22 @@ class Model:
         self.randoms[name] = node
         return node
 
+    def _ordered(self, name: str, drawn: Ordered, plates: Plates) -> Let:
+        """An increasing vector: its first entry and the gaps are variables of their own."""
+        entries: list[Expr] = [self.random(f"{name}[0]", drawn.first(), plates)]
+        for k in range(1, drawn.size):
+            term = drawn.gap(entries[-1], drawn.size - k)
+            entries.append(entries[-1] + self.random(f"{name}[{k}] - {name}[{k - 1}]", term, plates))
+        return self.let(name, stack(*entries))
+
     def _mixed(self, owner: Owner, mixture: Mixture) -> Random:
         """A variable of several terms, after the class that chooses among them."""
         nodes = _nodes(terms_of(mixture))
         self._check_own(f"Random variable '{owner.name}'", nodes)
         plates = self._in_order(union_plates(owner.declared, *(node.plates for node in nodes)), owner.declared)
-        chosen = self.random(class_name(owner.name), class_term(owner.name, mixture), plates)
+        chosen = self._random(class_name(owner.name), class_term(owner.name, mixture), plates)
         try:
-            return self.random(owner.name, Switch(chosen, mixture.terms), plates)
+            return self._random(owner.name, Switch(chosen, mixture.terms), plates)
         except ModelError:
             del self.randoms[chosen.name]
             raise
@@ -156,7 +170,7 @@ class Model:
             own = name
             while own in self.randoms and own not in before:  # of this declaration
                 own = f"{name} {next(numbers)}"
-            node = self.random(own, term)
+            node = self._random(own, term)
             self.inner_terms[id(term.origin)] = (own, term.origin)
             return node
 

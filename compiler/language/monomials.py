@@ -13,7 +13,7 @@ import numpy as np
 
 from ...factors.domains import real
 from . import operations as op
-from .atoms import MINUS_ONE, ONE, Monomial
+from .atoms import MINUS_ONE, ONE, ZERO, Monomial
 from .indexing import pushed
 from .nodes import Apply, Constant, Expr, Gather, IsData, Let, applies, source_of, unnamed
 from .operations import Operation
@@ -81,6 +81,8 @@ def _divide(expr: Apply, known: IsData) -> list[Monomial]:
 def _power(expr: Apply, known: IsData) -> list[Monomial]:
     """Positive powers of sums are multiplied out, as long as they are short."""
     (base,), exponent = expr.args, expr.option("exponent")
+    if exponent != int(exponent):
+        return [((), (expr,))]
     if exponent < 0:
         return functools.reduce(_product, [[_reciprocal(base, known)]] * -exponent)
     parts = expand(base, known)
@@ -95,6 +97,17 @@ def _log(expr: Apply, known: IsData) -> list[Monomial]:
 
 def _sum(expr: Apply, known: IsData) -> list[Monomial]:
     return summed(expr, expand(expr.args[0], known), known)
+
+
+def _where(expr: Apply, known: IsData) -> list[Monomial]:
+    """What data choose: each side where it is chosen."""
+    condition, *chosen = expr.args
+    if not known(condition):
+        return [((), (expr,))]
+    found = []
+    for side, when in zip(chosen, ((ONE, ZERO), (ZERO, ONE)), strict=True):
+        found += _scaled(Apply(op.WHERE, (condition, *when), (), condition.plates, real), expand(side, known))
+    return found
 
 
 def _dot(expr: Apply, known: IsData) -> list[Monomial]:
@@ -117,6 +130,7 @@ MONOMIALS: dict[Operation, Callable[[Apply, IsData], list[Monomial]]] = {
     op.LOG: _log,
     op.SUM: _sum,
     op.DOT: _dot,
+    op.WHERE: _where,
 }
 
 
@@ -149,7 +163,7 @@ def _one_over_exp(expr: Apply, known: IsData) -> Monomial:
 
 def _one_over_power(expr: Apply, known: IsData) -> Monomial | None:
     exponent = expr.option("exponent")
-    if exponent <= 0:
+    if exponent <= 0 or exponent != int(exponent):
         return None
     c, a = _reciprocal(expr.args[0], known)
     return c * exponent, a * exponent

@@ -8,7 +8,7 @@ never with `in` on a list.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
@@ -85,8 +85,18 @@ class Expr:
     plates: tuple[Plate, ...]
     domain: Domain
 
-    __array_ufunc__ = None  # NumPy arrays on the left defer to our reflected operators
     __hash__ = object.__hash__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: UserValue, **options: UserValue) -> Expr:
+        """NumPy's functions of expressions, and its operators with an array on the left, build expressions."""
+        return BUILDERS["of_numpy"](ufunc, method, operands, options)
+
+    def __array_function__(self, function: Callable, types: object, args: tuple, options: Mapping) -> Expr:
+        """Those of whole arrays."""
+        return BUILDERS["of_numpy_arrays"](function, args, options)
+
+    def __float__(self) -> NoReturn:
+        raise ModelError(f"'{self}' is no number while the model is declared: for math.exp(x) write cv.exp(x).")
 
     def __add__(self, other: UserValue) -> Expr:
         return BUILDERS["add"](self, other)
@@ -122,9 +132,10 @@ class Expr:
         return BUILDERS["power"](self, exponent)
 
     def __rpow__(self, base: UserValue) -> Expr:
-        raise ModelError(
-            f"A number to the power of '{self}' is not in the language. Write cv.exp({self} * log(base)) instead."
-        )
+        return BUILDERS["number_to"](base, self)
+
+    def __abs__(self) -> Expr:
+        return BUILDERS["absolute"](self)
 
     def __neg__(self) -> Expr:
         return BUILDERS["negate"](self)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ...factors import domains
+from ...factors.arrays import Exponent
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import VECTOR_LINKS
@@ -180,9 +181,10 @@ def _negate(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     return domains.real
 
 
-def _power(operands: Sequence[Domain], refuse: Refuse, exponent: float) -> Domain:
+def _power(operands: Sequence[Domain], refuse: Refuse, exponent: Exponent) -> Domain:
+    """That of a fractional power of what may be negative is no concern here: the builder refuses it."""
     _scalars(operands, refuse)
-    return domains.positive if operands[0].is_bounded else domains.real
+    return domains.positive if operands[0].is_bounded or exponent != int(exponent) else domains.real
 
 
 def _dot(operands: Sequence[Domain], refuse: Refuse) -> Domain:
@@ -237,6 +239,16 @@ def _log(operands: Sequence[Domain], refuse: Refuse) -> Domain:
 def _max(operands: Sequence[Domain], refuse: Refuse) -> Domain:
     _scalars(operands, refuse)
     return domains.real
+
+
+def _where(operands: Sequence[Domain], refuse: Refuse) -> Domain:
+    condition, *chosen = operands
+    if not condition.is_boolean:
+        raise refuse("a truth value and two numbers", "Make truth values by comparing: `x > 0`, `z == 2`.")
+    _scalars(chosen, refuse, "Terms are chosen by cv.switch(condition, when_true, when_false).")
+    if chosen[0] == chosen[1] and not chosen[0].is_sparse:
+        return chosen[0]
+    return domains.positive if all(operand.is_bounded for operand in chosen) else domains.real
 
 
 def _stack(operands: Sequence[Domain], refuse: Refuse, over: Plate | None = None) -> Domain:
@@ -307,9 +319,11 @@ MAX = Operation("max", _max, _called("max"), _of_curve, arithmetic=True)
 EXP = Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve, arithmetic=True)
 LOG = Operation("log", _log, _called("log"), _of_curve)
 LOGISTIC = Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True)
+TANH = Operation("tanh", _scalar_map(domains.real), _called("tanh"), _of_curve, arithmetic=True)
 PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True)
 DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
 MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
+WHERE = Operation("where", _where, _called("where"), _of_curve)
 COVARIANCE = Operation("covariance", _covariance, _called("covariance"), _of_curve, Reach.VECTOR)
 INVERSE = Operation("inverse", _inverse, _called("inverse"), _of_curve, Reach.VECTOR)
 SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)

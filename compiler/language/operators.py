@@ -15,7 +15,17 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
 from . import operations as op
-from .nodes import BUILDERS, Apply, Constant, Expr, applies, is_data, over_text, union_plates
+from .nodes import (
+    BUILDERS,
+    Apply,
+    Constant,
+    Expr,
+    applies,
+    is_data,
+    over_text,
+    union_plates,
+    unnamed,
+)
 from .operations import Operation, is_countable
 from .values import UserValue, convert
 
@@ -207,24 +217,79 @@ def invert(operand: Expr) -> Expr:
 
 
 def power(base: Expr, exponent: UserValue) -> Expr:
-    """base ** exponent for a fixed integer; `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x."""
+    """base ** exponent for a fixed number, a whole one where the base may be negative.
+
+    `exp(g) ** n` becomes exp(n * g), `x ** -1` becomes 1 / x, and a random exponent that of exp(exponent * log(base)).
+    """
     if base.domain.is_posdef and is_number(exponent, -1):
         return apply(op.INVERSE, base)
     if not is_number(exponent):
-        raise ModelError(
-            f"'{base}' ** '{exponent}': the exponent must be a fixed integer. Write cv.exp(exponent * cv.log(base))."
-        )
-    if applies(base, op.EXP) and _number(exponent) != 0:
-        return apply(op.EXP, multiply(_number(exponent), base.args[0]))
-    if not np.isfinite(_number(exponent)) or _number(exponent) != int(_number(exponent)) or _number(exponent) == 0:
-        raise ModelError(
-            f"'{base}' ** {exponent}: the exponent must be a non-zero integer. "
-            "Write cv.exp(exponent * cv.log(base)) for other powers of a positive expression."
-        )
-    whole = int(_number(exponent))
+        if not _is_numeric_node(exponent) or not base.domain.is_bounded:
+            raise ModelError(
+                f"'{base}' ** '{exponent}': the exponent must be a fixed number, or the base above zero. Write "
+                "cv.exp(exponent * cv.log(base)) with a positive base."
+            )
+        return apply(op.EXP, multiply(exponent, apply(op.LOG, base)))
+    number = _number(exponent)
+    if not np.isfinite(number) or number == 0:
+        raise ModelError(f"'{base}' ** {exponent}: the exponent must be finite, and not zero.")
+    if applies(base, op.EXP):
+        return apply(op.EXP, multiply(number, base.args[0]))
+    if number != int(number):
+        return _fractional_power(base, number)
+    whole = int(number)
     if whole in (1, -1):
         return base if whole == 1 else divide(1.0, base)
+    if applies(base, op.POWER) and base.option("exponent") != int(base.option("exponent")):
+        return power(base.args[0], base.option("exponent") * whole)
     return apply(op.POWER, base, exponent=whole)
+
+
+def _fractional_power(base: Expr, exponent: float) -> Expr:
+    if not is_never_negative(base):
+        raise ModelError(
+            f"'{base}' ** {exponent:g}: '{base}' is {base.domain} and may be negative, where a fractional power has no "
+            "value. Use a positive variable, declare data as cv.positive, or take cv.abs(...) or an even power of it."
+        )
+    if applies(base, op.POWER) and base.args[0].domain.is_bounded:
+        return power(base.args[0], base.option("exponent") * exponent)
+    return apply(op.POWER, base, exponent=exponent)
+
+
+def is_never_negative(expr: Expr) -> bool:
+    """Whether an expression is at least zero by its form: counts, positive numbers, even powers, and sums of these."""
+    expr = unnamed(expr)
+    if expr.domain.is_bounded or expr.domain.is_count or expr.domain.is_boolean:
+        return True
+    if isinstance(expr, Constant):
+        return bool((expr.value >= 0).all())
+    if applies(expr, op.POWER):
+        return expr.option("exponent") % 2 == 0
+    if applies(expr, op.DOT):
+        return expr.args[0] is expr.args[1]
+    if applies(expr, op.WHERE):
+        return all(map(is_never_negative, expr.args[1:]))
+    return applies(expr, *_KEEPS_SIGN) and all(map(is_never_negative, expr.args))
+
+
+_KEEPS_SIGN = (op.ADD, op.MULTIPLY, op.DIVIDE, op.SUM)
+
+
+def number_to(base: UserValue, exponent: Expr) -> Expr:
+    """base ** exponent of a positive number and an expression."""
+    if not is_number(base) or not _number(base) > 0:
+        raise ModelError(
+            f"{base!r} ** '{exponent}': the base must be a positive number, or an expression. Write "
+            "cv.exp(exponent * cv.log(base)) with a positive base."
+        )
+    return apply(op.EXP, multiply(float(np.log(_number(base))), exponent))
+
+
+def absolute(operand: Expr) -> Expr:
+    """|operand| as the larger of it and its opposite: above zero but with probability zero."""
+    if is_never_negative(operand):
+        return operand
+    return dataclasses.replace(apply(op.MAX, operand, negate(operand)), domain=domains.positive)
 
 
 def at_least(left: UserValue, right: UserValue) -> Expr:
@@ -279,6 +344,8 @@ BUILDERS |= {
     "divide": divide,
     "matmul": matmul,
     "power": power,
+    "number_to": number_to,
+    "absolute": absolute,
     "negate": negate,
     "invert": invert,
     "at_least": at_least,

@@ -39,6 +39,8 @@ def _candidate(draft: Draft) -> tuple[SiteBlock, SiteBlock] | None:
         users = [other for other in draft.blocks if other is not block and block.name in other.latent]
         if len(users) != 1 or not isinstance(user := users[0], SiteBlock):
             continue
+        if any(term.over is not None for term in block.form.terms):
+            continue  # its elements will share a belief
         if _private(last.variable, user, block):
             return block, user
     return None

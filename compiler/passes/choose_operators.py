@@ -17,10 +17,12 @@ from ...factors import LINKS
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
-from ...factors.quadrature.derived import MOST_SCALARS, completed
+from ...factors.quadrature.derived import MOST_SCALARS, accuracy_over, completed
 from ...factors.roles import LinearGaussian, Process, ScalarGaussian, gaussian_arguments
+from ..algebra.composed import composition
 from ..algebra.degree import degree_in
 from ..algebra.has_moments import better_by_ep, no_moments, not_independent, random_elements
+from ..algebra.increasing import is_increasing
 from ..algebra.inner_products import in_turn
 from ..algebra.known import known_in, latent_names, ungathered
 from ..algebra.linear import element_of, linear_form
@@ -45,7 +47,7 @@ from ..language.nodes import (
     union_plates,
     unnamed,
 )
-from ..language.operations import GREATER, OVER_CLASSES
+from ..language.operations import GREATER, OVER_CLASSES, WHERE
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
 from ..rules.chain import chain_block
@@ -119,6 +121,8 @@ def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain)
         return [chain_block(draft, node)]
     if not known_in(draft)(node):  # what nobody looks at is not censored
         generated = generated.uncensored
+    if isinstance(generated, Term) and draft.method_of(node.name).name not in ("ep", "power"):
+        generated = _switched_by_data(generated, known_in(draft))
     if isinstance(generated, Term):
         return [_term_block(draft, node, generated, ())]
     cases = len(generated.terms)
@@ -139,6 +143,16 @@ def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain)
     return blocks if lacking is None else [_switch_by_ep(draft, node, method, lacking)]
 
 
+def _switched_by_data(term: Term, known: IsData) -> Term | Switch:
+    """A term with a positive argument that data choose is one of two terms, each with an argument of its own."""
+    for edge, arg in term.args.items():
+        root = unnamed(arg)
+        if applies(root, WHERE) and root.domain.is_bounded and known(root.args[0]) and not known(root):
+            condition, *sides = root.args
+            return Switch(condition, tuple(dataclasses.replace(term, args={**term.args, edge: e}) for e in sides))
+    return term
+
+
 def _switch_by_ep(draft: Draft, node: Random, method: Method, lacking: str) -> SlotsBlock:
     """The whole switch, of which VMP cannot average a case."""
     try:
@@ -152,7 +166,7 @@ def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
     method = draft.method_of(node.name)
     exprs = {"out": node, **term.args}
     for edge, reason in term.factor.unsupported.items():
-        if not known(exprs[edge]) and method.name in ("vmp", "ncvmp"):
+        if not known(exprs[edge]) and not is_increasing(exprs[edge]) and method.name in ("vmp", "ncvmp"):
             what = "the outcome" if edge == "out" else f"the argument {edge}='{exprs[edge]}'"
             raise UnsupportedError(f"'{node.name}': {what} of {term.factor.name} is random, and {reason}.")
     random = [edge for edge, expr in exprs.items() if not known(expr)]
@@ -202,9 +216,32 @@ def _slots(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> S
     try:
         return slots.term_block(draft, block, method, reason)
     except UnsupportedError as refusal:
-        if not lacking:
+        if not lacking or _composed(block, known) is not None:
             return None
         raise beside(refusal, lacking) from None
+
+
+def _composed(block: EnergyBlock, known: IsData) -> EnergyBlock | None:
+    """NCVMP over the numbers that the arguments are composed of, where no rule gives moments of the arguments."""
+    if _fixed(block, known) or block.gates:
+        return None
+    lacking = _no_moments(block, known)
+    lacking = _kept_in_order(block, known) if lacking is None else lacking
+    if lacking is None:
+        return None
+    composed = composition([block.out, *block.args.values()], known)
+    if composed is None:
+        return None
+    numbers = ", ".join(map(str, composed.numbers))
+    accuracy = accuracy_over([number.domain.kind for number in composed.numbers])
+    operator = f"{block.factor.name} expected log density over {numbers}"
+    reason = f"{lacking} has no moments in closed form: its density is averaged over {numbers}"
+    return dataclasses.replace(block, composed=composed, choice=Choice(NCVMP, operator, accuracy, reason))
+
+
+def _kept_in_order(block: EnergyBlock, known: IsData) -> Expr | None:
+    """The random cutpoints of a factor, whose moments as a vector would not keep their order."""
+    return next((block.args[e] for e in block.factor.unsupported if e in block.args and not known(block.args[e])), None)
 
 
 def _no_average(block: EnergyBlock, known: IsData) -> str:
@@ -223,13 +260,24 @@ def _no_average(block: EnergyBlock, known: IsData) -> str:
 
 def _lacking(block: EnergyBlock, known: IsData) -> str:
     """Why VMP cannot serve a factor; nothing where it can."""
-    fixed = [edge for edge in block.factor.unsupported if not known({"out": block.out, **block.args}[edge])]
-    if fixed:
-        return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}"
-    edges = {"out": block.out.domain.kind, **block.factor.edges}
-    exprs = {"out": block.out, **block.args}
-    found = no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
+    if fixed := _fixed(block, known):
+        reasons = "; ".join(block.factor.unsupported[edge] for edge in fixed)
+        return f"VMP has no expectation for a random {' and '.join(fixed)} of {block.factor.name}: {reasons}"
+    found = _no_moments(block, known)
     return "" if found is None else f"VMP has no moments of {found}"
+
+
+def _fixed(block: EnergyBlock, known: IsData) -> list[str]:
+    """The random arguments that VMP refuses: cutpoints are not, that keep their order by their form."""
+    exprs = {"out": block.out, **block.args}
+    return [edge for edge in block.factor.unsupported if not known(exprs[edge]) and not is_increasing(exprs[edge])]
+
+
+def _no_moments(block: EnergyBlock, known: IsData) -> Expr | None:
+    """The first expression of a factor of which no rule gives the moments."""
+    exprs = {"out": block.out, **block.args}
+    edges = {"out": block.out.domain.kind, **block.factor.edges}
+    return no_moments(((exprs[edge], kind) for edge, kind in edges.items()), known)
 
 
 def index_gates(args: Iterable[Expr], known: IsData) -> list[Gate]:
@@ -255,7 +303,8 @@ def _conjugate(draft: Draft, block: EnergyBlock, method: Method, known: IsData) 
     plain = element_of(argument, known) is not None
     if not plain:
         form = linear_form(argument, known) if argument.domain.is_real else None
-        if (form is None or len(form.terms) != 1) and not _linear_vector(draft, argument):
+        alone = form is not None and len(form.terms) == 1 and form.terms[0].over is None
+        if not alone and not _linear_vector(draft, argument):
             return None
     what = "prior" if argument is block.out else "conjugate message"
     reason = f"touches one random variable conjugately ({what}): the same under EP and VMP"
@@ -333,6 +382,8 @@ def _gaussian_site(block: EnergyBlock, method: Method, known: IsData) -> SiteBlo
 
 def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> EnergyBlock:
     """VMP, or NCVMP where a link makes the factor non-conjugate."""
+    if method.name != "vmp" and (composed := _composed(block, known)) is not None:
+        return composed
     links = links_in(block.args.values(), known)
     own = block.name in draft.methods  # asked for by name
     if own and method.bound is not None and not any(method.bound in LINKS[name].bounds for name in links):

@@ -17,7 +17,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
 from ...factors.roles import LinearGaussian, ScalarGaussian, gaussian_arguments, replaced
 from ..algebra.known import known_in
-from ..algebra.linear import linear_term
+from ..algebra.linear import linear_term, summed_term
 from ..algebra.polynomial import monomials
 from ..algebra.sums import all_unrolled
 from ..blocks.base import Block, Choice
@@ -33,6 +33,7 @@ from ..rules.exact_observation import exact_observation, known_scales
 from .choose_operators import ZERO
 
 DIMENSIONS = {"default": 100, "best": 2000}  # of a joint belief
+SUMMED = 1000  # of one that a sum over a plate needs, without which the sum has no linear form
 CELLS = {"default": 5e6, "best": 2e8}  # of the largest array of directions, rows * dimensions
 
 
@@ -53,7 +54,8 @@ def joint_term(joint: Joint, terms: tuple[LinearTerm, ...]) -> LinearTerm:
         node for term in terms for node in (*term.coefficients, *(() if term.direction is None else (term.direction,)))
     ]
     places = [] if joint.variable.plates else [term.element.plates for term in terms]
-    plates = union_plates(*(node.plates for node in nodes), *places)
+    over = {term.over for term in terms}
+    plates = tuple(p for p in union_plates(*(node.plates for node in nodes), *places) if p not in over)
     return LinearTerm(joint.variable, element, (), Direction(joint, terms, plates, joint.variable.domain))
 
 
@@ -78,11 +80,18 @@ def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[Line
     return (*rest, *(joint_term(joint, tuple(group)) for joint, group in groups.items()))
 
 
+def _term(coefficients: tuple[Expr, ...], atoms: tuple[Expr, ...], known: IsData) -> LinearTerm | None:
+    """A monomial as a term of a joint belief, a sum over a plate as one; None for what is not linear."""
+    if len(atoms) != 1:
+        return None
+    return linear_term(atoms[0], coefficients, known) or summed_term(atoms[0], coefficients, known)
+
+
 def with_directions(terms: list[Monomial], joint_of: Callable[[Random], Joint | None], known: IsData) -> list[Monomial]:
     """The monomials of a real expression, those linear in members of a joint belief merged into inner products."""
     rest, groups = [], {}
     for coefficients, atoms in terms:
-        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        term = _term(coefficients, atoms, known)
         joint = None if term is None else joint_of(term.variable)
         if term is None or joint is None:
             rest.append((coefficients, atoms))
@@ -139,9 +148,12 @@ class ElementUse(NamedTuple):
 Meeting = frozenset  # of the uses in one linear form
 
 
-def _use(variable: Random, element: Expr) -> ElementUse:
-    place = tuple((atom_key(gather.index), gather.axis.name) for gather in gathers_of(element))
-    return ElementUse(variable, place)
+def _uses_of(term: LinearTerm) -> Meeting:
+    """The element of a term, or of a sum its first and its last one: they meet."""
+    place = tuple((atom_key(gather.index), gather.axis.name) for gather in gathers_of(term.element))
+    if term.over is None:
+        return Meeting([ElementUse(term.variable, place)])
+    return Meeting(ElementUse(term.variable, (*place, end, term.over.name)) for end in ("first", "last"))
 
 
 def _candidates(draft: Draft) -> set[Random]:
@@ -163,7 +175,7 @@ def _candidates(draft: Draft) -> set[Random]:
 def _uses(draft: Draft, block: Block) -> list[Meeting] | None:
     """The linear forms of a block as sets of uses, or None where it uses a Gaussian variable in another way."""
     if isinstance(block, SiteBlock):
-        return [Meeting(_use(term.variable, term.element) for term in block.form.terms)]
+        return [Meeting().union(*map(_uses_of, block.form.terms))]
     if not isinstance(block, EnergyBlock):
         return None
     if shared_before(block):  # element by element, or all elements with each other
@@ -199,9 +211,10 @@ def _forms(expr: Expr, known: IsData) -> list[Meeting]:
     outer, inner = Meeting(), []
     sizes = getattr(known, "sizes", {})
     for coefficients, atoms in monomials(expr, known, lambda parts: all_unrolled(parts, sizes)):
-        term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
+        term = _term(coefficients, atoms, known) if getattr(known, "sums", False) else None
+        term = term or (linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None)
         if term is not None:
-            outer |= Meeting([_use(term.variable, term.element)])
+            outer |= _uses_of(term)
         else:
             inner += [form for atom in atoms for form in _nonlinear(atom, known)]
     return [outer, *inner]
@@ -270,7 +283,20 @@ def _affordable(draft: Draft, group: tuple[Random, ...], plates: tuple[Plate, ..
     if any(block.over is not None and block.over not in set(plates) for block in touching):
         return False  # its site needs elements that are independent
     rows = max(math.prod(sizes.get(plate.name, 1) for plate in block.plates) for block in touching)
-    return total <= DIMENSIONS[draft.accuracy] and total * rows <= CELLS[draft.accuracy]
+    most = DIMENSIONS[draft.accuracy]
+    if any(_is_summed(block) for block in touching):
+        most = max(most, SUMMED)
+    return total <= most and total * rows <= CELLS[draft.accuracy]
+
+
+def _is_summed(block: Block) -> bool:
+    """Whether a linear form has a sum over a plate as a term, which has no messages to its elements one by one."""
+    return isinstance(block, SiteBlock) and any(term.over is not None for term in block.form.terms)
+
+
+def sums_apart(draft: Draft) -> bool:
+    """Whether a sum is left whose elements do not share a belief."""
+    return any(map(_is_summed, draft.blocks))
 
 
 # the blocks over the joint belief -------------------------------------------------------------------------------------

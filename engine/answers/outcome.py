@@ -158,8 +158,10 @@ class Outcome(Inferred):
                 call = self._machine.function("forward", (name,), partial(predictions, graph, (name,), sizes))
                 found = call(data, self.families)[name]
             if isinstance(node, Let):
-                check_finite(node, found)
-                return found if self._together(node).exact else Projected(found)
+                together = self._together(node)
+                if together.shape is None:
+                    check_finite(node, found)
+                return found if together.exact else Projected(found)
             return found
 
     def _shown(self, name: str) -> Family:

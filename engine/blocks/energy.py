@@ -23,6 +23,7 @@ from ..values.moments import moments
 from ..values.plated import Placed, mapped
 from ..values.row_blocks import summed, summed_with_gradient
 from ..values.scope import Scope
+from .composed import composed_density
 from .inner_product import bilinear_energy
 
 NEVER = -1e12  # log density of a case that cannot be
@@ -69,6 +70,8 @@ def _energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
 
 def _density(block: EnergyBlock, scope: Scope) -> Placed:
     """E log f of each instance."""
+    if block.composed is not None:
+        return composed_density(block, block.composed, scope)
     edges = list(block.args)
     args = [moments(block.args[edge], scope, _kind(block, edge)) for edge in edges]
     if isinstance(block.factor.role, ClassTable) and known(block.out, scope):

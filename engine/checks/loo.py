@@ -211,6 +211,8 @@ def _users(model: Model, node: Random) -> Iterator[str]:
 
 def _not_plain(block: EnergyBlock, posterior: Outcome) -> str:
     """A parameter that must be data, a variable, or an element of one."""
+    if block.composed is not None:
+        return f"Its arguments are composed of {', '.join(map(str, block.composed.numbers))}, which VMP takes apart."
     scope = Scope(posterior.machine.sizes, posterior.arrays, {})
     for edge, arg in block.args.items():
         if block.factor.edges[edge] != "real" and not known(arg, scope) and _variable(arg, scope) is None:

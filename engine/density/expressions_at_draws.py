@@ -18,7 +18,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
-    """The values of the named real expressions of the variables of `density`, at draws of these.
+    """The values of the named expressions that are numbers or vectors, at draws of the variables of `density`.
 
     An expression may be wrong where its variables are right: their beliefs are apart, the variables need not be.
     """
@@ -26,7 +26,7 @@ def values_of_expressions(density: LogDensity, draws: Arrays) -> Arrays:
     lets = {
         name: node
         for name, node in density.model.lets.items()
-        if node.domain.is_real
+        if node.domain.kind in ("real", "positive", "unit", "vector")
         and name not in data
         and is_known(node, {*data, *density.names})
         and not is_known(node, set(data))

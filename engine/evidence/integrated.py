@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ..run.progress import Timing
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
 from .at_points import AtPoints, Mixture, Runs
+from .between_points import table_between
 from .choice import Choice, at_any_price
 from .conditionals import Conditionals
 from .why import integration_in_words
@@ -87,13 +88,21 @@ class Integrated(AnyPosterior):
         alone = self.heaviest[name]
         if isinstance(alone.family, Point):
             return Marginal(alone.family, name)
-        return Marginal(self._mixed(self.mixture_of(name).components), name, alone.note)
+        mixed = self._mixed(self.mixture_of(name).components)
+        return Marginal(mixed, name, alone.note, self._between(name))
+
+    def _between(self, name: str) -> Callable[[Family], Family | None] | None:
+        """What makes the distribution of an expression of what was integrated, of which the points know too little."""
+        node = self.model.lets.get(name)
+        if node is None:
+            return None
+        return partial(table_between, node, self.mixture, self.arrays, self.machine.sizes)
 
     def mixture_of(self, name: str) -> GridMixture:
         """The marginals of what is called `name`, a variable or an expression, at all points, and their weights."""
         if name not in self._mixtures:
             belief = self._is_belief(name)
-            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].family)
+            stacked = self._stacked[name] if belief else self.conditionals.every(lambda one: one[name].distribution)
             self._mixtures[name] = GridMixture(stacked, self.weights)
         return self._mixtures[name]
 

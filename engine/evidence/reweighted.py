@@ -116,7 +116,8 @@ class Reweighted(AnyPosterior):
         if name in self.families:
             return Marginal(self.families[name], name)
         if name in self._expressions:
-            return Marginal(WeightedDraws(self._expressions[name], self.weights, "real"), name)
+            kind = self.model.lets[name].domain.kind
+            return Marginal(WeightedDraws(self._expressions[name], self.weights, kind), name)
         known = name in self.binding.observed and name not in self.binding.missing
         if known or name in self._density.collapsed or name not in {*self.model.randoms, *self.model.lets}:
             return self.plain[name]

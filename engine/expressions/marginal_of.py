@@ -26,9 +26,11 @@ from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Random, inside, parents
 from ...compiler.language.operations import Reach
+from ...factors import domains
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily, Family
+from ...factors.special import ndtr
 from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
@@ -65,6 +67,7 @@ Shape: TypeAlias = Callable[[Family | None], Tabulated | None]
 Image = TypeVar("Image", Array, Statistics)
 OfCloud: TypeAlias = Callable[[Cloud, dict[int, Array]], Image]  # from the values of parts that are data, by identity
 OF_A_CLASS = "mean probabilities; sd and draws are those of a class that has them"
+MAYBE_ZERO, SURELY_NOT_ZERO = 3.0, 6.0  # sds of a divisor from zero
 BEFORE = "from a run that has not converged"
 
 
@@ -75,7 +78,7 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
     """
     expression = spelled_out(node.expression, lambda expr: known(expr, run.scope), run.scope.sizes)
     node = node if expression is node.expression else dataclasses.replace(node, expression=expression)
-    reader, found, shape, but = Reader(node, run), None, None, ""
+    reader, found, shape, but, without = Reader(node, run), None, None, "", ""
     groups = _apart(run.graph, node)
     exact = _stays(node, run)
     try:
@@ -87,11 +90,10 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
         if not (exact and elsewhere) and meetings and node.domain.is_numeric and not node.domain.is_sparse:
             shape = functools.partial(_shape, reader, parts, meetings)
         if meetings and not elsewhere:
-            reader.check_divisors(meetings)
             built = [meeting.build() for meeting in meetings]
             line = _alone(reader, parts, meetings) is not None and not any(map(reader.by_moments, parts.atoms.values()))
             rule = functools.partial(statistics, node, is_known=reader.known, line=line)
-            found = _by_meeting(reader, parts, built, rule)
+            found, without = _but_for_zero(reader, parts, built, meetings, _by_meeting(reader, parts, built, rule))
             exact = node.domain.is_discrete or (exact and _layout(built).cases == 1)
             shape = None if exact else shape
         if found is not None or elsewhere:
@@ -99,12 +101,54 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
     except (NoCloud, UnsupportedError):  # the rules of moments answer, or say why they cannot
         pass
     of_a_class = OF_A_CLASS if node.domain.is_simplex else ""
-    remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but]))
+    remark = "; ".join(filter(None, [of_a_class, _remark(run.graph, groups), but, without]))
     if found is None:
         _check_classes(node, run)
         return ExpressionMarginal(None, remark, exact or node.domain.is_simplex, shape)
     family = family_with(node.domain, jax.tree.map(functools.partial(_placed, reader), found))
     return ExpressionMarginal(family, remark, exact, shape)
+
+
+def _but_for_zero(
+    reader: Reader, parts: Parts, built: list[Built], meetings: list[Meeting], found: Statistics
+) -> tuple[Statistics, str]:
+    """The statistics, none where the expression divides by what may well be zero; and a remark on that.
+
+    A quotient by a Gaussian number has no mean. Where the number is some sds from zero, those of its middle are given;
+    where it is many, zero has a probability that no answer shows.
+    """
+    remarks = []
+    for below in reader.divisors(meetings):
+        divisor = Let("divisor", below, reader.node.plates, domains.real)
+        rule = functools.partial(statistics, divisor, is_known=reader.known)
+        mean, variance = _by_meeting(reader, parts, built, rule)
+        away = jnp.abs(mean) / jnp.sqrt(variance)
+        values = _by_meeting(reader, parts, built, _table_rule(reader), clouds.SCATTERED)
+        middle = [
+            jnp.where(away < SURELY_NOT_ZERO, own, all_) for own, all_ in zip(_middle(values), found, strict=True)
+        ]
+        if is_traced(away):  # one of many points: few of them may be where the divisor is zero
+            found = (middle[0], middle[1])
+            continue
+        mean, variance = (jnp.where(away < MAYBE_ZERO, jnp.nan, own) for own in middle)
+        found = mean, variance
+        if bool(jnp.any(away < SURELY_NOT_ZERO)):
+            nowhere = bool(jnp.any(away < MAYBE_ZERO))
+            what = "without mean and sd" if nowhere else f"mean and sd of the middle {2 * ndtr(MAYBE_ZERO) - 1:.1%}"
+            remarks.append(f"{what}: {below} may be zero")
+    return found, "; ".join(remarks)
+
+
+def _middle(values: Array) -> tuple[Array, Array]:
+    """Mean and variance between the quantiles at some sds of a normal number, of tables at the `SCORES`."""
+    weights = np.where(np.abs(SCORES) <= MAYBE_ZERO, np.exp(-0.5 * SCORES**2), 0.0)
+    weights = weights / weights.sum()
+    mean = values @ weights
+    return mean, (values - mean[:, None]) ** 2 @ weights
+
+
+def _table_rule(reader: Reader) -> OfCloud[Array]:
+    return functools.partial(of_cloud, reader.node.expression, is_known=reader.known)
 
 
 def _placed(reader: Reader, array: Array) -> Array:
@@ -135,11 +179,11 @@ def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Fa
                 reader = dataclasses.replace(reader, levels=FOR_SHAPES)
                 built = [meeting.build() for meeting in reader.meetings(parts.atoms)]
                 origin = origin_of(expr, _layout(built), reader.known)
-                rule = functools.partial(of_cloud, expr, is_known=reader.known)
-                values = _by_meeting(reader, parts, built, rule, clouds.SCATTERED)
+                values = _by_meeting(reader, parts, built, _table_rule(reader), clouds.SCATTERED)
         except (NoCloud, UnsupportedError):
             return None
-        return Tabulated(np.asarray(_placed(reader, values)), projection, origin)
+        table = _placed(reader, values)
+        return Tabulated(table if is_traced(table) else np.asarray(table), projection, origin)
 
 
 def _belief(atom: Expr, reader: Reader) -> Family | None:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int
 
-from ...compiler.algebra.linear import element_of, linear_form, linear_term
+from ...compiler.algebra.linear import element_of, linear_form, linear_term, summed_term
 from ...compiler.algebra.polynomial import monomials
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
@@ -152,12 +152,16 @@ class Reader:
         found = []
         for joint in self.run.scope.joints:
             members = set(joint.members)
-            terms = {k: t for k, e in atoms.items() if (t := linear_term(e, (), self.known)) and t.variable in members}
+            terms = {k: t for k, e in atoms.items() if (t := self._linear(e)) and t.variable in members}
             if terms:
                 stated = None if apart else self._stated(joint, terms)
                 build = functools.partial(self._in_joint, joint, terms, stated)
                 found.append(Meeting(tuple(terms), build, len(terms) > 1 or stated is not None, stated is not None))
         return found
+
+    def _linear(self, expr: Expr) -> LinearTerm | None:
+        """A number that is an element of a Gaussian variable, or a sum of its elements."""
+        return linear_term(expr, (), self.known) or summed_term(expr, (), self.known)
 
     def _stated(self, joint: Joint, terms: dict[NumberKey, LinearTerm]) -> str | None:
         """The constraint that reads most numbers of a joint belief, among those that read no others, by its number."""
@@ -244,8 +248,12 @@ class Reader:
             return False
         return not any(meeting.jointly for meeting in meetings) and self._plain(expr)
 
-    def check_divisors(self, meetings: list[Meeting]) -> None:
-        """Raises NoCloud where the expression divides by what may be zero, unless a factor has seen what it makes."""
+    def divisors(self, meetings: list[Meeting]) -> list[Expr]:
+        """What the expression divides by and may be near zero, unless a factor has seen what it makes.
+
+        Raises NoCloud for a count.
+        """
+        found = []
         seen = {key for meeting in meetings if meeting.in_block for key in meeting.keys}
         for node in inside([self.node.expression]):
             if not isinstance(node, Apply) or node.op not in ("divide", "power"):
@@ -256,7 +264,10 @@ class Reader:
             if (below.domain.is_real or below.domain.is_count) and not self.known(below):
                 divisors = parts_of(below, self.run.scope, self.run.families).atoms
                 if not set(divisors) <= seen:
-                    raise NoCloud
+                    if below.domain.is_count:
+                        raise NoCloud  # which is zero with some probability
+                    found.append(below)
+        return found
 
     def _plain(self, expr: Expr) -> bool:
         """A polynomial of independent numbers whose moments are in closed form."""
@@ -387,7 +398,7 @@ class Reader:
             p = self.flat(distribution(expr, scope, families))
             numbers = jnp.arange(p.shape[-1])[None]
             return Built(lambda at: clouds.of_points({key: numbers}, jnp.log(p[at])))
-        term = linear_term(expr, (), self.known)
+        term = self._linear(expr)
         if term is not None and self.by_moments(expr):
             number = self.flat(moments(expr, scope, "real"))
             return Built(
@@ -423,7 +434,7 @@ class Reader:
         """Whether moments say all of the belief of a number: of a family of the domain, or given in part."""
         if expr.domain.is_discrete:
             return True
-        term = linear_term(expr, (), self.known)
+        term = self._linear(expr)
         variable = element_of(expr, self.known) if term is None else term.variable
         family = None if variable is None else self.run.families.get(variable.name)
         if isinstance(family, ExponentialFamily):

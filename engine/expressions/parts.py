@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import jax.numpy as jnp
 
-from ...compiler.algebra.linear import element_of, linear_term
+from ...compiler.algebra.linear import element_of, linear_term, summed_term
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import LinearTerm, SiteBlock
 from ...compiler.blocks.slots import Edge, SlotsBlock
@@ -86,6 +86,8 @@ def key_of(node: Expr, is_known: IsKnown) -> NumberKey | None:
     term = linear_term(node, (), is_known)
     if term is not None:
         return number_key(term)
+    if summed_term(node, (), is_known) is not None:
+        return _key(node)
     if node.domain.is_discrete:
         named = isinstance(node, Let) or element_of(node, is_known) is not None
         return _discrete(node) if named else None

@@ -35,6 +35,11 @@ def gaussian_part(expr: Expr, cloud: Cloud, is_known: IsKnown) -> Expr | None:
     return expr
 
 
+def _one_gaussian(cloud: Cloud) -> NumberKey | None:
+    """The number of a cloud that has no other, if it is Gaussian."""
+    return cloud.names[0] if cloud.cases == 1 and not cloud.points and len(cloud.names) == 1 else None
+
+
 def of_cloud(expr: Expr, cloud: Cloud, data: Data, is_known: IsKnown) -> Float[Array, "instances scores"]:
     """The values of an expression at the `SCORES`: its quantiles where a standard normal number has these."""
 
@@ -46,6 +51,9 @@ def of_cloud(expr: Expr, cloud: Cloud, data: Data, is_known: IsKnown) -> Float[A
         mean, variance = clouds.expectation(spread, lambda at: evaluated(part, at, data, is_known))
         points = (mean[:, None] + jnp.sqrt(variance)[:, None] * FINE)[:, None]
         return tabled(at({whole_key(part): points}, points.shape)[:, 0], jnp.asarray(_WEIGHTS))
+    if (one := _one_gaussian(cloud)) is not None:
+        points = (cloud.mean[:, 0] + jnp.sqrt(cloud.covariance[:, 0, 0]) * FINE)[:, None]
+        return tabled(at({one: points}, points.shape)[:, 0], jnp.asarray(_WEIGHTS))
     if not cloud.names:
         values = {key: points[..., None] for key, points in cloud.points.items()}
         return tabled(at(values, (*cloud.log_weights.shape, 1))[..., 0], jax.nn.softmax(cloud.log_weights, axis=1))
@@ -81,6 +89,6 @@ def tabled(
 
 def origin_of(expr: Expr, cloud: Cloud, is_known: IsKnown) -> str:
     """What a table is made of, for a reader: nothing but one Gaussian number, or so many points."""
-    if gaussian_part(expr, cloud, is_known) is not None:
+    if _one_gaussian(cloud) is not None or gaussian_part(expr, cloud, is_known) is not None:
         return ""
     return f" of {clouds.SCATTERED if cloud.names else cloud.cases} points"

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from ...compiler.language.monomials import expand
-from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
+from ...compiler.language.nodes import Apply, Expr, Let, Random, applies, inside, parents
+from ...compiler.language.operations import WHERE
 from ...factors.arrays import Array
 from ...factors.domains import Domain
 from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
@@ -45,7 +46,7 @@ def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: boo
             return _above_zero(cloud, lambda at: evaluated(margin, at, data, is_known))
         values = clouds.spread(cloud, jumps=True)
         return clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))[0]
-    values = clouds.spread(cloud)
+    values = clouds.spread(cloud, jumps=_jumps(expr, is_known))
     mean, variance = clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))
     if not line or cloud.names:
         return mean, variance
@@ -53,6 +54,12 @@ def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: boo
     weights = values.weights[..., 0].T
     endless = [diverges(weights, jnp.where(weights > 0.0, weights * size**power, 0.0)) for power in (1, 2)]
     return jnp.where(endless[0], jnp.inf, mean), jnp.where(endless[1], jnp.inf, variance)
+
+
+def _jumps(expr: Expr, is_known: IsKnown) -> bool:
+    """Whether an expression chooses by a comparison of random numbers: no smooth function of these."""
+    chosen = (node for node in inside([expr]) if applies(node, WHERE))
+    return any(not is_known(node.args[0]) for node in chosen)
 
 
 def _states(node: Let) -> int:

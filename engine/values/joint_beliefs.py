@@ -15,7 +15,7 @@ from ...compiler.passes.join import Direction, dimension
 from ...factors.arrays import Array
 from ...factors.families import FOR_DOMAIN, ExponentialFamily
 from ...factors.moments import Real, Vector
-from .plated import Placed, mapped
+from .plated import Placed, mapped, to_event
 
 Evaluate = Callable[[Expr, dict[str, Array]], Placed]  # an expression, with extra data by name
 
@@ -61,6 +61,15 @@ def direction_value(expr: Direction, evaluate: Evaluate, sizes: Mapping[str, int
         coefficients = [evaluate(c, {}) for c in term.coefficients]
         along = Placed(jnp.ones(1), ()) if term.direction is None else evaluate(term.direction, {})
         first, width = start[term.variable.name], term.variable.domain.size or 1
+        if term.over is not None:
+            position = _along(_position(term, evaluate, sizes), term.over, sizes)
+            each = _along(mapped(_product, *coefficients), term.over, sizes)
+
+            def summed(position, each, first=first):
+                return jnp.zeros(total).at[first + position].add(each)
+
+            parts.append(mapped(summed, position, each))
+            continue
         if plates or not term.variable.plates:  # the place is known: no scatter, which takes its rows one by one
 
             def placed(along, *coefficients, first=first, width=width):
@@ -76,6 +85,17 @@ def direction_value(expr: Direction, evaluate: Evaluate, sizes: Mapping[str, int
 
         parts.append(mapped(vector, _position(term, evaluate, sizes), along, *coefficients))
     return mapped(lambda *vectors: sum(vectors), *parts, order=expr.plates)
+
+
+def _product(*coefficients: Array) -> Array:
+    return math.prod(coefficients, start=jnp.ones(()))
+
+
+def _along(placed: Placed, over: Plate, sizes: Mapping[str, int]) -> Placed:
+    """A value for each element of a plate, as an event."""
+    if over in set(placed.plates):
+        return to_event(placed, over)
+    return mapped(lambda x: jnp.broadcast_to(x, (sizes[over.name],)), placed)
 
 
 def _position(term: LinearTerm, evaluate: Evaluate, sizes: Mapping[str, int]) -> Placed:

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from ...compiler.algebra.averages import Polynomial
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Exponent
 from ...factors.moments import Real
 from ...factors.scalars import covariance, expectation
 
-Powers = dict[tuple, int]  # atoms by key, with their exponents
+Powers = dict[tuple, Exponent]  # atoms by key, with their exponents
 
 
 def polynomial(rule: Polynomial, *found: PyTree) -> Real:

@@ -94,7 +94,10 @@ def _ordered(name: str, log_probability: Callable[[Array, Array, Array], Array],
             sites={"linear": site},
             site_edge="score",
             closed_sites=frozenset({"linear"} if site is _probit_site else ()),
-            unsupported={"cutpoints": "random cutpoints must keep their order; give them as numbers or an input"},
+            unsupported={
+                "cutpoints": "random cutpoints must keep their order: declare them as "
+                "m.random('cutpoints', cv.ordered(cv.gaussian(0.0, sd=5.0), size=4)), or give them as data"
+            },
             rules=(INCREASING,),
             source="mccullagh1980ordinal",
         )
@@ -108,9 +111,9 @@ logistic = _ordered("ordered_logistic", _log_logistic, _logistic_site)
 def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: Phi(c_k - score) - Phi(c_(k-1) - score) for class k, c_(-1) = -inf, c_K = inf.
 
-    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), or an input; those that do not
-    increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
-    mccullagh1980ordinal.
+    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), an input, or random as
+    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for
+    `Model.random`. Source: mccullagh1980ordinal.
     """
     return Term(probit, {"score": score, "cutpoints": cutpoints})
 
@@ -118,8 +121,8 @@ def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
 def ordered_logistic(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: sigma(c_k - score) - sigma(c_(k-1) - score) for class k, sigma(x) = 1 / (1 + e^-x).
 
-    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), or an input; those that do not
-    increase are a ModelError as numbers and a DataError as data. Returns a term for `Model.random`. Source:
-    mccullagh1980ordinal.
+    `score` is a real expression; `cutpoints` are K increasing numbers, shape (K,), an input, or random as
+    cv.ordered(...); those that do not increase are a ModelError as numbers and a DataError as data. Returns a term for
+    `Model.random`. Source: mccullagh1980ordinal.
     """
     return Term(logistic, {"score": score, "cutpoints": cutpoints})

@@ -49,7 +49,12 @@ def completed(factor: Factor, random: Iterable[str], out_kind: str) -> Factor:
 
 
 def _accuracy(factor: Factor, random: Iterable[str], out_kind: str) -> str:
-    continuous = [kind for kind in (_kind(factor, edge, out_kind) for edge in random) if kind not in _DISCRETE]
+    return accuracy_over(_kind(factor, edge, out_kind) for edge in random)
+
+
+def accuracy_over(kinds: Iterable[str]) -> str:
+    """What an expectation over arguments of these kinds is worth, in words."""
+    continuous = [kind for kind in kinds if kind not in _DISCRETE]
     if len(continuous) <= MOST_SCALARS and set(continuous) <= _SCALARS:
         return "quadrature" if continuous else "exact"
     return f"monte carlo, {POINTS} fixed points"

@@ -130,9 +130,9 @@ def test_a_message_is_not_an_answer():
 
 
 def three(m):
-    """Three numbers that no method joins: VMP has no moments of the logistic of a sum of products."""
+    """Three numbers that no method joins: VMP has no moments of the logistic of a product, nor points of a count."""
     a, b = gaussians(m)
-    c = m.random("c", cv.gamma(2.0, 1.0))
+    c = m.random("c", cv.poisson(2.0))
     m.random("y", cv.gaussian(cv.logistic(a * b) - cv.logistic(b * c), variance=1.0))
 
 
@@ -148,8 +148,9 @@ def test_who_asked_for_no_method_is_not_told_to_use_the_default():
 
 def test_inner_products_are_advised_to_vectors_only():
     m = cv.Model()
-    p = m.random("p", cv.gamma(2.0, 1.0))
-    m.random("y", cv.gaussian(p + cv.log(p), variance=1.0))
+    n = m.plate("n", 3)
+    p = m.random("p", cv.gamma(2.0, 1.0), plates=n)
+    m.random("y", cv.gaussian(cv.sum(p, over=n) + cv.sum(cv.log(p), over=n), variance=1.0))
     with pytest.raises(cv.UnsupportedError, match="'p' in two different ways") as caught:
         cv.infer(m, {"y": 1.0}, method="vmp")
     assert "cv.dot" not in str(caught.value)

@@ -157,10 +157,8 @@ def test_mean_of_other_domains(m, b):
     scale = m.random("scale", gamma(1.0, 1.0))
     rate = m.random("rate", beta(1.0, 1.0))
     vector = m.random("vector", vector_gaussian(np.zeros(2), covariance=np.eye(2)))
-    refused(
-        lambda: m.random("y", gaussian(scale, variance=1.0)), "'y'", "`mean`", "'scale', which is positive", "cv.log"
-    )
-    refused(lambda: m.random("y", gaussian(rate, variance=1.0)), "'y'", "'rate', which is unit")
+    for number in (scale, rate):  # positive numbers and probabilities are real numbers
+        assert m.random(f"real {number}", gaussian(number, variance=1.0)).term.args["mean"].domain.is_real
     refused(lambda: m.random("y", gaussian(b, variance=1.0)), "'y'", "'b', which is boolean", "cv.switch")
     refused(lambda: m.random("y", gaussian(vector, variance=1.0)), "'y'", "vector(2)", "cv.dot")
     refused(lambda: m.random("y", vector_gaussian(scale, covariance=np.eye(2))), "'y'", "must be vector", "'scale'")
@@ -311,9 +309,10 @@ def test_impossible_equality(m, b):
 def test_arithmetic_without_meaning(x):
     refused(lambda: x / 0, "'x'", "divided by zero")
     refused(lambda: x / np.array([1.0, 0.0]), "'x'", "divided by zero")
-    refused(lambda: x**0.5, "'x'", "0.5", "integer", "cv.exp")
-    refused(lambda: x**x, "'x'", "fixed integer")
-    refused(lambda: 2**x, "'x'", "cv.exp")
+    refused(lambda: x**0.5, "'x'", "0.5", "may be negative", "cv.abs")
+    refused(lambda: x**x, "'x'", "fixed number", "cv.exp")
+    refused(lambda: x**0, "'x'", "not zero")
+    refused(lambda: (-2) ** x, "'x'", "positive", "cv.exp")
     refused(lambda: x + "one", "'x'", "'one'", "number")
     refused(lambda: x + np.nan, "NaN", "'x'")
     refused(lambda: x + switch(x, *[gaussian(0.0, variance=1.0)] * 2), "switch", "m.random")

@@ -167,7 +167,14 @@ def test_auto(case):
 
 def test_what_neither_serves_has_both_reasons():
     with pytest.raises(UnsupportedError, match=r"3 random numbers(.|\n)*Nor has VMP(.|\n)*no moments of"):
-        block(lambda m, a, b, p, **_: cv.gaussian(0.0, precision=a * b + p))
+        block(lambda m, a, b, **_: cv.gaussian(0.0, precision=a * b + m.random("n", cv.poisson(2.0))))
+
+
+def test_what_neither_serves_by_rule_is_averaged_over_its_numbers():
+    found = block(lambda m, a, b, p, **_: cv.gaussian(0.0, precision=a * b + p))
+    assert isinstance(found, EnergyBlock)
+    assert [str(number) for number in found.composed.numbers] == ["a", "b", "p"]
+    assert "averaged over a, b, p" in found.choice.reason
 
 
 def test_one_variable_in_two_arguments():
