@@ -12,7 +12,7 @@ from ...factors.errors import ModelError
 from ...factors.factor import Term
 from . import operations as op
 from .groups import at_places
-from .nodes import Apply, Expr, Plate, is_data
+from .nodes import Apply, Constant, Expr, Plate, is_data
 from .operations import Operation, classes
 from .operators import apply, coordinate, matmul
 from .values import UserValue
