@@ -239,7 +239,7 @@ def test_truncated_terms_are_known_between_the_bounds(term, law):
         assert conditional.below is not None
         assert conditional.below(jnp.asarray(2.0), **arguments) == pytest.approx(weights[x <= 2.0].sum(), rel=1e-3)
         keys = jax.random.split(jax.random.key(0), 400)
-        drawn = jax.vmap(lambda key: conditional.draw(key, **arguments))(keys)
+        drawn = np.asarray(jax.vmap(lambda key: conditional.draw(key, **arguments))(keys))
         log_density = term.factor.log_density(jnp.asarray(2.0), **arguments)
     assert drawn.min() >= 1.0
     assert drawn.max() <= 4.0
