@@ -97,10 +97,13 @@ def _generated(term: Term, owner: Owner) -> Domain:
 
 
 def _check_term(term: UserValue, owner: Owner) -> None:
-    if isinstance(term, (Switch, Mixture)):
+    if isinstance(term, Switch):
         raise ModelError(
-            f"Random variable '{owner.name}': a switch or a mixture inside another. Use one of all cases, on a "
-            "categorical selector or with one probability a case."
+            f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
+        )
+    if isinstance(term, Mixture):
+        raise ModelError(
+            f"Random variable '{owner.name}': a mixture inside another. Use one mixture with a probability a term."
         )
     if isinstance(term, Term) and "problem" in term.options:
         raise ModelError(f"Random variable '{owner.name}': {term.options['problem']}")

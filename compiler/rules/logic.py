@@ -16,14 +16,14 @@ from ..blocks.whole import ProductBlock
 from ..graph import Draft
 from ..language.atoms import powers
 from ..language.monomials import expand
-from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random, applies
-from ..language.operations import AND, GREATER
+from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random, applies, is_data
+from ..language.operations import AND, GREATER, NOT
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
 from .slot_finder import discrete_key
 from .slots import comparison_block
 
-TRUE = Constant(np.array(True), (), boolean)
+TRUE, FALSE = (Constant(np.array(truth), (), boolean) for truth in (True, False))
 
 
 def ep_or_power(method: Method) -> Method:
@@ -118,6 +118,8 @@ def _boolean_block(draft: Draft, name: str, expression: Expr, out: Expr, method:
     latent = latent_names(draft, [expression])
     plates = expression.plates
     observed = known(out) or out is TRUE
+    if applies(expression, NOT) and observed and _compares_counts(inner := _strip_apply(expression.args[0])):
+        return _boolean_block(draft, name, inner, FALSE if out is TRUE else ~out, method)
     if applies(expression, GREATER) and not _of_classes(expression):
         form = _form_of(expression, known)
         if form is None:
@@ -149,6 +151,10 @@ def _boolean_block(draft: Draft, name: str, expression: Expr, out: Expr, method:
         atoms=(*atoms, *(() if observed else (out,))),
         expression=expression,
     )
+
+
+def _compares_counts(expression: Expr) -> bool:
+    return applies(expression, GREATER) and all(arg.domain.is_count or is_data(arg) for arg in expression.args)
 
 
 def _of_classes(expression: Apply) -> bool:

@@ -13,10 +13,14 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
+from ...factors.domains import boolean
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Factor, Switch
 from ...factors.roles import ScalarGaussian, VectorGaussian
 from ..algebra.known import known_in, latent_names, ungathered
+from ..algebra.linear import element_of
 from ..algebra.maxima import maximum_sides
 from ..algebra.squares import square_of
 from ..blocks.base import Choice
@@ -31,6 +35,12 @@ from .slot_finder import Edges, Finder, NoSlots, difference, discrete_elements, 
 from .vector_gaussian import vector_branch
 
 MOST_STATES = 256
+COMPARED = Factor(
+    "comparison",
+    {"left": "real", "right": "real"},
+    lambda domains: boolean,
+    lambda out, left, right: jnp.where((left > right) == (out > 0.5), 0.0, -jnp.inf),
+)
 
 
 class _Factor(NamedTuple):
@@ -74,6 +84,8 @@ def comparison_block(
         branch = finder.linked(None, "positive", out, {}, difference(expression.args[0], expression.args[1], given), ())
         halves = (1, -1) if branch is not None and _jumps(branch, given) else (0,)
         case = tuple(dataclasses.replace(branch, half=half) for half in halves if branch is not None)
+    if not case and _counts(expression, given):
+        case = (finder.density(COMPARED, out, dict(zip(COMPARED.edges, expression.args, strict=True))),)
     if not case:
         raise UnsupportedError(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
@@ -82,6 +94,13 @@ def comparison_block(
     base = _Factor(name, expression.plates, latent_names(draft, [expression]), out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"
     return _finished(base, finder.edges.all(), discrete, (case,), None, known, method, reason)
+
+
+def _counts(expression: Apply, given: IsData) -> bool:
+    """Whether each side of a comparison is a random count, or known."""
+    return all(given(side) or element_of(side, given) is not None for side in expression.args) and all(
+        given(side) or side.domain.is_count for side in expression.args
+    )
 
 
 def _half_lines(finder: Finder, expression: Apply, out: Expr, known: IsData) -> tuple[Branch, ...]:

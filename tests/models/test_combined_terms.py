@@ -239,7 +239,7 @@ def test_truncated_terms_are_known_between_the_bounds(term, law):
         assert conditional.below is not None
         assert conditional.below(jnp.asarray(2.0), **arguments) == pytest.approx(weights[x <= 2.0].sum(), rel=1e-3)
         keys = jax.random.split(jax.random.key(0), 400)
-        drawn = jax.vmap(lambda key: conditional.draw(key, **arguments))(keys)
+        drawn = np.asarray(jax.vmap(lambda key: conditional.draw(key, **arguments))(keys))
         log_density = term.factor.log_density(jnp.asarray(2.0), **arguments)
     assert drawn.min() >= 1.0
     assert drawn.max() <= 4.0
@@ -300,3 +300,20 @@ def test_what_has_no_meaning_is_refused(case):
     inputs = {"until": [3.0, -1.0]} if case == "backwards" else {}
     with pytest.raises(error, match=words):
         declare(term, {"y": [0, 2]}, **inputs)
+
+
+def test_a_random_count_compared_with_a_number():
+    """The rate of a Poisson of which only this is known, by a grid over the rate."""
+    rates = np.linspace(1e-3, 40.0, 40000)
+    laws = {"over": scipy.stats.poisson.sf(3, rates), "at most": scipy.stats.poisson.cdf(3, rates)}
+    for case, chance in laws.items():
+        m = cv.Model()
+        rate = m.random("rate", cv.gamma(2.0, 1.0))
+        n = m.random("n", cv.poisson(rate))
+        m.let("seen", n > 3 if case == "over" else n <= 3)
+        posterior = cv.infer(m, {"seen": True})
+        weights = scipy.stats.gamma.pdf(rates, 2.0) * chance
+        mean = weights @ rates / weights.sum()
+        assert posterior.log_evidence == pytest.approx(np.log(weights.sum() * (rates[1] - rates[0])), abs=1e-5)
+        assert posterior["rate"].mean == pytest.approx(mean, rel=1e-4)
+        assert posterior["rate"].variance == pytest.approx(weights @ (rates - mean) ** 2 / weights.sum(), rel=1e-3)
