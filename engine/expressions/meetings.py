@@ -45,6 +45,7 @@ from .tilted_clouds import FOR_MOMENTS, FOR_SHAPES, Instanced, Levels, Source
 from .whole_clouds import affordable
 
 CELLS = 4_000_000  # numbers held at once
+FEWER = 48  # points of each of two numbers beside Gaussian ones, of which `CELLS` has room for up to three
 _BY_MOMENTS = ("real", "vector", "positive", "unit", "count")
 
 
@@ -142,6 +143,8 @@ class Reader:
         alone = [key for key, expr in left.items() if has_line_of_its_own(expr.domain) or not self.by_moments(expr)]
         jumps = self.node.domain.is_discrete
         nodes = {0: 1, 1: 4000 if jumps else 400, 2: 300}.get(len(alone), 60)
+        if len(alone) == 2 and len(atoms) > 2:
+            nodes = FEWER
         apart_from_all = [
             Meeting((key,), functools.partial(self._alone, key, expr, nodes)) for key, expr in left.items()
         ]
