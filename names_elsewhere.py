@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-SYSTEMS = ("PyMC", "Stan", "NumPyro", "Infer.NET", "RxInfer", "BUGS")
+SYSTEMS = ("PyMC", "Stan", "NumPyro", "Infer.NET", "RxInfer", "BUGS", "SciPy")
 
 
 class Row(NamedTuple):
@@ -24,6 +24,7 @@ class Row(NamedTuple):
     infernet: str = ""
     rxinfer: str = ""
     bugs: str = ""
+    scipy: str = ""
 
     def names(self) -> list[tuple[str, str]]:
         """Pairs of a system and one name there."""
@@ -35,29 +36,47 @@ class Row(NamedTuple):
 TERMS = (
     Row("cv.gaussian(mean, sd=)", "or `variance=`, `precision=`; an sd in PyMC, Stan and NumPyro, a precision in BUGS",
         "Normal", "normal, std_normal", "Normal", "Gaussian", "Normal, NormalMeanVariance, NormalMeanPrecision",
-        "dnorm"),
+        "dnorm", "norm"),
     Row("cv.vector_gaussian(mean, covariance=)", "or `precision=`",
         "MvNormal", "multi_normal, multi_normal_prec", "MultivariateNormal", "VectorGaussian",
-        "MvNormal, MvNormalMeanCovariance, MvNormalMeanPrecision", "dmnorm"),
-    Row("cv.student_t(dof, mean, scale)", "", "StudentT", "student_t", "StudentT", "", "TDist", "dt"),
-    Row("cv.laplace(mean, scale)", "", "Laplace", "double_exponential", "Laplace", "", "Laplace", "ddexp"),
+        "MvNormal, MvNormalMeanCovariance, MvNormalMeanPrecision", "dmnorm", "multivariate_normal"),
+    Row("cv.student_t(dof, mean, scale)", "", "StudentT", "student_t", "StudentT", "", "TDist", "dt", "t"),
+    Row("cv.cauchy(location, scale)", "", "Cauchy", "cauchy", "Cauchy", "", "Cauchy", "", "cauchy"),
+    Row("cv.skew_normal(location, scale, skew)", "", "SkewNormal", "skew_normal", "", "", "SkewNormal", "", "skewnorm"),
+    Row("cv.laplace(mean, scale)", "", "Laplace", "double_exponential", "Laplace", "", "Laplace", "ddexp", "laplace"),
     Row("cv.log_normal(mean, variance=)", "of the logarithm",
-        "LogNormal, Lognormal", "lognormal", "LogNormal", "", "LogNormal", "dlnorm"),
-    Row("cv.half_normal(scale)", "", "HalfNormal", "", "HalfNormal", "", "", ""),
-    Row("cv.half_cauchy(scale)", "", "HalfCauchy", "", "HalfCauchy", "", "", ""),
-    Row("cv.uniform(low, high)", "", "Uniform", "uniform", "Uniform", "", "Uniform", "dunif"),
+        "LogNormal, Lognormal", "lognormal", "LogNormal", "", "LogNormal", "dlnorm", "lognorm"),
+    Row("cv.logit_normal(mean, variance=)", "of the log odds", "LogitNormal", "", "", "", "LogitNormal", "", ""),
+    Row("cv.half_normal(scale)", "", "HalfNormal", "", "HalfNormal", "", "", "", "halfnorm"),
+    Row("cv.half_cauchy(scale)", "", "HalfCauchy", "", "HalfCauchy", "", "", "", "halfcauchy"),
+    Row("cv.half_student_t(dof, scale)", "", "HalfStudentT", "", "", "", "", "", ""),
+    Row("cv.uniform(low, high)", "", "Uniform", "uniform", "Uniform", "", "Uniform", "dunif", "uniform"),
+    Row("cv.flat()", "an improper prior; `cv.flat(cv.positive)` of positive numbers",
+        "Flat, HalfFlat", "", "ImproperUniform", "", "Uninformative", "dflat", ""),
     Row("cv.truncated_gaussian(mean, variance, low, high)", "",
-        "TruncatedNormal", "", "TruncatedNormal", "TruncatedGaussian", "", "dnorm_T"),
+        "TruncatedNormal", "", "TruncatedNormal", "TruncatedGaussian", "", "dnorm_T", "truncnorm"),
     Row("cv.truncated_gamma(shape, rate, low, high)", "", "", "", "", "TruncatedGamma", "", ""),
     Row("cv.gamma(shape, rate)", "Infer.NET's second argument is a scale",
         "Gamma", "gamma", "Gamma", "Gamma, GammaFromShapeAndRate, GammaFromMeanAndVariance", "GammaShapeRate",
-        "dgamma"),
-    Row("cv.beta(a, b)", "", "Beta", "beta", "Beta", "Beta", "Beta", "dbeta"),
-    Row("cv.weibull(shape, scale)", "BUGS has a rate", "Weibull", "weibull", "Weibull", "", "Weibull", "dweib"),
-    Row("cv.von_mises(mean, concentration)", "", "VonMises", "von_mises", "VonMises", "", "", ""),
+        "dgamma", "gamma"),
+    Row("cv.gamma(dof / 2, 0.5)", "", "ChiSquared", "chi_square", "Chi2", "", "Chisq", "dchisqr", "chi2"),
+    Row("cv.inverse_gamma(shape, scale)", "",
+        "InverseGamma", "inv_gamma", "InverseGamma", "", "InverseGamma, GammaInverse", "", "invgamma"),
+    Row("cv.exponential(rate)", "or `mean=`", "Exponential", "exponential", "Exponential", "", "Exponential", "dexp",
+        "expon"),
+    Row("cv.pareto(shape, scale)", "the scale is the smallest value",
+        "Pareto", "pareto", "Pareto", "Pareto", "Pareto", "dpar", "pareto"),
+    Row("cv.inverse_gaussian(mean, shape)", "", "Wald, InverseGaussian", "wald", "", "", "InverseGaussian", "",
+        "invgauss"),
+    Row("cv.beta(a, b)", "", "Beta", "beta", "Beta", "Beta", "Beta", "dbeta", "beta"),
+    Row("cv.weibull(shape, scale)", "BUGS has a rate", "Weibull", "weibull", "Weibull", "", "Weibull", "dweib",
+        "weibull_min"),
+    Row("cv.von_mises(mean, concentration)", "", "VonMises", "von_mises", "VonMises", "", "", "", "vonmises"),
     Row("cv.dirichlet(concentration)", "", "Dirichlet", "dirichlet", "Dirichlet", "Dirichlet", "Dirichlet", "ddirch"),
     Row("cv.wishart(dof, scale)", "its mean is dof * scale",
-        "Wishart", "wishart", "Wishart", "Wishart", "Wishart", "dwish"),
+        "Wishart", "wishart", "Wishart", "Wishart", "Wishart", "dwish", "wishart"),
+    Row("cv.lkj(concentration)", "with `cv.covariance(scales, correlations)` as the covariance of varying effects",
+        "LKJCorr, LKJCholeskyCov", "lkj_corr, lkj_corr_cholesky", "LKJ, LKJCholesky", "", "", "", ""),
     Row("cv.bernoulli(p)", "", "Bernoulli", "bernoulli", "Bernoulli, BernoulliProbs", "Bernoulli", "Bernoulli",
         "dbern"),
     Row("cv.bernoulli(cv.logistic(score))", "",
@@ -66,7 +85,8 @@ TERMS = (
         "Categorical", "categorical", "Categorical, CategoricalProbs", "Discrete", "Categorical", "dcat"),
     Row("cv.categorical(cv.softmax(score, over=plate))", "",
         "", "categorical_logit", "CategoricalLogits", "DiscreteFromLogProbs", "", ""),
-    Row("cv.binomial(n, p)", "", "Binomial", "binomial", "Binomial, BinomialProbs", "Binomial", "Binomial", "dbin"),
+    Row("cv.binomial(n, p)", "", "Binomial", "binomial", "Binomial, BinomialProbs", "Binomial", "Binomial", "dbin",
+        "binom"),
     Row("cv.binomial(n, cv.logistic(score))", "", "", "binomial_logit", "BinomialLogits", "", "", ""),
     Row("cv.multinomial(n, p)", "", "Multinomial", "multinomial", "Multinomial, MultinomialProbs", "Multinomial",
         "Multinomial", "dmulti"),
@@ -76,8 +96,9 @@ TERMS = (
     Row("cv.poisson(cv.exp(score))", "", "", "poisson_log", "", "", "", ""),
     Row("cv.negative_binomial(mean=, dispersion=)", "or a size and a probability; the dispersion is Stan's phi",
         "NegativeBinomial", "neg_binomial_2, neg_binomial", "NegativeBinomial2, NegativeBinomialProbs", "", "",
-        "dnegbin"),
-    Row("cv.discrete_uniform(size)", "", "DiscreteUniform", "", "DiscreteUniform", "DiscreteUniform", "", ""),
+        "dnegbin", "nbinom"),
+    Row("cv.discrete_uniform(size)", "", "DiscreteUniform", "", "DiscreteUniform", "DiscreteUniform", "", "",
+        "randint"),
     Row("cv.ordered_logistic(score, cutpoints)", "",
         "OrderedLogistic", "ordered_logistic", "OrderedLogistic", "", "", ""),
     Row("cv.ordered_probit(score, cutpoints)", "", "OrderedProbit", "ordered_probit", "", "", "", ""),

@@ -78,10 +78,12 @@ def infer(
     program = _program(model, data, method, sizes, options)
     with of_flat_priors(model, program.observed, prior) as proper:
         if integrate:
+            proper.look(lambda: program.run(data, seed=seed))
             return proper(integrate_over(program, data, integrate, seed))  # type: ignore[return-value]
         if prior is not None or not _integrates(accuracy, method):
             posterior: Any = proper(program.run(data, seed=seed, prior=prior))
         else:
+            proper.look(lambda: program.run(data, seed=seed))
             within_effort = proper(within(program, data, seed, effort))
             posterior = _right_by_default(within_effort, seed, accuracy, effort)
     if not posterior.converged:

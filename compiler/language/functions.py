@@ -10,7 +10,7 @@ import numpy as np
 from ...factors import domains
 from ...factors.errors import ModelError
 from . import operations as op
-from .nodes import Apply, Expr, Plate, is_data
+from .nodes import Apply, Constant, Expr, Plate, is_data
 from .operations import Operation, classes
 from .operators import apply, coordinate, matmul
 from .values import UserValue

@@ -311,7 +311,7 @@ PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_c
 DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
 MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)
 COVARIANCE = Operation("covariance", _covariance, _called("covariance"), _of_curve, Reach.VECTOR)
-INVERSE = Operation("inverse", _inverse, _called("inverse"), _of_curve, Reach.VECTOR)
+INVERSE = Operation("inverse", _inverse, lambda operands, _: f"{operands[0]} ** -1", _of_curve, Reach.VECTOR)
 SUM = Operation("sum", _sum, _called("sum"), max, Reach.SEVERAL, arithmetic=True, aggregate=True)
 STACK = Operation("stack", _stack, _called("stack"), max, Reach.SEVERAL, arithmetic=True)
 TOGETHER = Operation("together", _together, _called("together"), max, Reach.SEVERAL)

@@ -143,10 +143,10 @@ def vector_gaussian(mean: Argument, *, covariance: Argument = None, precision: A
     """A multivariate Gaussian variable: N(x; mean, covariance).
 
     `mean` has shape (D,); give exactly one of `covariance` (D, D) (numbers, an input, or `cv.covariance(scales,
-    correlations)`) and `precision` (D, D), its inverse (numbers, an input or a `wishart` variable). A positive number, variable or input as `precision`, such as a `gamma` one,
-    stands for that multiple of the identity: one scale for all coordinates. Returns a term for `Model.random`, which
-    raises ModelError when none or both were given, or for a matrix that is not symmetric positive definite. Source:
-    winn2005vmp.
+    correlations)`) and `precision` (D, D), its inverse (numbers, an input or a `wishart` variable). A positive number,
+    variable or input as `precision`, such as a `gamma` one, stands for that multiple of the identity: one scale for all
+    coordinates. Returns a term for `Model.random`, which raises ModelError when none or both were given, or for a
+    matrix that is not symmetric positive definite. Source: winn2005vmp.
     """
     if (covariance is None) == (precision is None):
         raise ModelError(
