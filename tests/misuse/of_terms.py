@@ -42,6 +42,7 @@ TERMS = {
         cv.skew_normal,
         {"location": (0.0, "real"), "scale": (2.0, "positive"), "skew": (1.0, "real")},
     ),
+    "flat": (cv.flat, {"domain": (cv.real, "-")}),
     "gamma": (cv.gamma, {"shape": (2.0, "positive"), "rate": (2.0, "positive")}),
     "gaussian": (cv.gaussian, {"mean": (0.0, "real"), "variance": (2.0, "positive")}),
     "gaussian of precision": (cv.gaussian, {"mean": (0.0, "real"), "precision": (2.0, "positive")}),
