@@ -55,6 +55,7 @@ vocabulary: $(VENV)/.installed-test
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_coverage.py
 	$(BIN)/python docs/make_names.py
+	$(BIN)/python docs/make_can_i_write.py
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html

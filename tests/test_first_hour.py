@@ -1,26 +1,10 @@
 """The table of first models: each has a reference of all its latent variables, and the marks mean what they say."""
 
-import importlib.util
 import json
-import os
-import sys
-from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parents[1] / "benchmarks" / "first_hour"
-FILES = [name for name in ("infernet", "bugs", "stan") if (FOLDER / f"{name}.py").exists()]
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"first_hour_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    path = [str(FOLDER), str(FOLDER.parent), *sys.path]
-    with mock.patch.object(sys, "path", path), mock.patch.dict(os.environ):  # the harness sets threads and caches
-        spec.loader.exec_module(module)
-    return module
+from first_hour_models import FILES, FOLDER, load
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -35,7 +35,10 @@ def test_wrong_uses_are_refused_by_name_or_answered_rightly(name):
 
 @pytest.mark.parametrize(
     ("with_model", "every"),
-    [(False, 12), (True, 60), *(pytest.param(model, 1, marks=pytest.mark.slow) for model in (False, True))],
+    [
+        (False, 12),
+        *(pytest.param(model, every, marks=pytest.mark.slow) for model, every in ((True, 60), (False, 1), (True, 1))),
+    ],
 )
 @pytest.mark.parametrize("accuracy", ["default", "fast"])
 def test_damaged_posteriors_are_refused_or_read_as_they_were(tmp_path, with_model, every, accuracy):

@@ -82,6 +82,7 @@ def test_skills_depend_on_the_ratio_of_the_variances():
     assert four.log_evidence == pytest.approx(one.log_evidence, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_mixture_finds_two_clusters_and_leaves_the_third_to_its_prior():
     rng = np.random.default_rng(1)
     x = np.repeat([[-2.0, 0.0], [2.0, 1.0]], 40, axis=0) + 0.3 * rng.normal(size=(80, 2))

@@ -113,6 +113,7 @@ def weighted(structure, case, draws=100_000):
     return logsumexp(log) - np.log(draws), found, 1.0 / np.sum(w**2)
 
 
+@pytest.mark.slow
 def test_grids_agree_with_weighted_draws():
     """Over many structures, none of which is compiled: evidence and every mean to what draws can tell."""
     compared = 0

@@ -304,6 +304,7 @@ def test_a_row_without_a_feature_is_predicted_by_its_constants():
     assert np.isfinite(y.sd[1])
 
 
+@pytest.mark.slow
 def test_quantiles_of_a_density_that_cannot_be_evaluated_at_every_node():
     """Where a scale t^2 underflows, the density is no number: such nodes are left out while they have no weight."""
 

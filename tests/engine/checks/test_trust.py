@@ -230,6 +230,7 @@ def test_what_failed_is_unchecked():
     assert posterior.diagnosis in posterior.trust().verdict
 
 
+@pytest.mark.slow
 def test_curvature_does_not_vouch_for_other_modes():
     """A gate under a mean field leaves out its rarer state, of which the curvature at the beliefs says nothing."""
     m = cv.Model()

@@ -155,6 +155,7 @@ def test_a_scale_below_what_its_prior_allows_is_named():
     assert "of the prior lies below)" in verdict.sentence
 
 
+@pytest.mark.slow
 def test_a_scale_that_is_not_told_from_zero_is_named_where_beliefs_are_off():
     m = cv.Model("groups")
     group = m.plate("group")

@@ -78,6 +78,7 @@ def test_a_chain_in_many_lanes_with_unknown_tables():
     agrees(m, {"test": random.random((3, 4)) < 0.5})
 
 
+@pytest.mark.slow
 def test_gaussian_emissions_with_missing_ones_and_impossible_moves():
     m = cv.Model("left to right")
     t, k = m.plate("t"), m.plate("k", 3)
@@ -158,6 +159,7 @@ def test_a_tree_and_several_roots(parent):
     agrees(m, data)
 
 
+@pytest.mark.slow
 def test_chains_that_meet():
     """A factorial chain: two of them seen together, one of which moves as the other is, and a regime of each step."""
     m = cv.Model("factorial")
@@ -213,6 +215,7 @@ def test_elements_that_index_data_join():
     assert agrees(m, data)._groups[0].network is not None
 
 
+@pytest.mark.slow
 def test_elements_that_a_random_index_chooses():
     m = cv.Model("balls")
     number, ball, draw = m.plate("number", 3), m.plate("ball", 3), m.plate("draw")

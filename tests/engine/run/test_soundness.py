@@ -81,7 +81,9 @@ def test_without_a_sound_state_there_is_no_answer():
         cv.infer(m, {"y": [1e200, 2.0, 3.0]})  # whose square overflows
 
 
-@pytest.mark.parametrize("case", [vague_rate, censored_lifetimes, volatility, answers, impossible])
+@pytest.mark.parametrize(
+    "case", [vague_rate, censored_lifetimes, volatility, pytest.param(answers, marks=pytest.mark.slow), impossible]
+)
 def test_what_leaves_a_run_is_finite(case):
     m, data, method = case()
     with warnings.catch_warnings(record=True) as caught:
@@ -170,6 +172,7 @@ def separate_means(components):
     return m
 
 
+@pytest.mark.slow
 def test_acceleration_keeps_the_evidence_of_plain_ascent():
     """Two components that start almost alike are near a saddle, onto which extrapolation pulled most of these runs."""
     rng, m = np.random.default_rng(0), separate_means(2)

@@ -81,7 +81,9 @@ def in_a_process(folder, execution):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("execution", ["compile", "interpret", "auto"])
+@pytest.mark.parametrize(
+    "execution", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("compile", "interpret")), "auto"]
+)
 def test_the_next_process_reads_what_this_one_made(tmp_path, execution):
     """Machine code, or what NumPy runs: neither is traced again, and answers are the same to the last bit."""
     folder = tmp_path / "programs"
@@ -207,6 +209,7 @@ def test_what_has_no_text_is_not_kept(folder):
     assert not list(folder.iterdir())  # what cannot be made of it is forgotten
 
 
+@pytest.mark.slow
 def test_what_takes_longer_than_compiling_is_compiled_at_once():
     m = cv.Model()
     row, slope = m.plate("row"), m.random("slope", cv.gaussian(0.0, variance=1.0))

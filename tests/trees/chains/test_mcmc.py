@@ -90,6 +90,7 @@ def test_pitman_yor_diffusion_tree_without_data(backend, share, draws):
     assert abs(points[0] - 3.285) < 3.0 * np.hypot(points[1], 0.006)
 
 
+@pytest.mark.slow
 def test_the_published_acceptance_of_subtree_moves_is_wrong_and_found_out(monkeypatch):
     """The ratio of evidences is right for single leaves only: here the subtree counts as one leaf in the prior."""
 
