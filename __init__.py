@@ -24,21 +24,25 @@ from .compiler.language.functions import (
     sum,
 )
 from .compiler.language.model import Model
+from .compiler.language.tables import table
 from .compiler.methods import ncvmp, power
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
-from .factors.factor import switch
+from .factors.factor import mixture, switch
 from .factors.user import factor
 
 # isort: split
 # The vocabulary, made by docs/make_front_door.py: begin
+from .factors.combined.censored import censored
+from .factors.combined.truncated import truncated
 from .factors.discrete.bernoulli import bernoulli
 from .factors.discrete.binomial import binomial
 from .factors.discrete.categorical import categorical
 from .factors.discrete.multinomial import multinomial
 from .factors.discrete.negative_binomial import negative_binomial
 from .factors.discrete.ordered import ordered_logistic, ordered_probit
+from .factors.discrete.point import point
 from .factors.discrete.poisson import poisson
 from .factors.positive.beta import beta
 from .factors.positive.exponential import exponential
@@ -79,15 +83,15 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
     "Posterior", "Program", "UnsupportedError", "all", "any", "bernoulli", "beta", "between", "binomial", "boolean",
-    "cache", "categorical", "category", "cauchy", "compile", "count", "covariance", "dirichlet",
+    "cache", "categorical", "category", "cauchy", "censored", "compile", "count", "covariance", "dirichlet",
     "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp", "explain",
     "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal",
     "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "learn", "lkj",
-    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "multinomial",
-    "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "poisson", "posdef", "positive",
-    "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack", "student_t",
-    "subvector", "sum", "switch", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector",
-    "vector_gaussian", "von_mises", "weibull", "wishart",
+    "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min", "mixture",
+    "multinomial", "ncvmp", "negative_binomial", "ordered_logistic", "ordered_probit", "pareto", "point", "poisson",
+    "posdef", "positive", "power", "probit", "real", "simplex", "skew_normal", "softmax", "spike_and_slab", "stack",
+    "student_t", "subvector", "sum", "switch", "table", "truncated", "truncated_gamma", "truncated_gaussian",
+    "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.

@@ -16,7 +16,7 @@ from .blocks.slots import SlotsBlock
 from .blocks.table import TableBlock
 from .discrete.networks import NetworkBlock
 from .graph import Plan
-from .language.nodes import Apply, Expr, Gather, Plate, Random, inside, parents
+from .language.nodes import Apply, Expr, Gather, Member, Plate, Position, Random, inside, parents
 
 BY_ROW = (EnergyBlock, SiteBlock, SlotsBlock, TableBlock)  # whose instances may be left out one by one
 
@@ -60,4 +60,6 @@ def _sees_all(node: Expr, plate: Plate) -> bool:
     over = [node.over] if isinstance(node, Apply) else [node.axis] if isinstance(node, Gather) else []
     if isinstance(node, Random) and isinstance(node.term, Chain):
         over.append(node.term.over)
+    if isinstance(node, (Position, Member)):
+        over.extend((*node.plates, *(plate for below in parents(node) for plate in below.plates)))
     return any(plate is found for found in (*over, node.domain.size, node.domain.plate))

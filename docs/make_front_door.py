@@ -17,7 +17,7 @@ import textwrap
 from pathlib import Path
 
 DOOR = Path(__file__).parents[1] / "__init__.py"
-ROOMS = ("discrete", "positive", "real", "vectors")
+ROOMS = ("combined", "discrete", "positive", "real", "vectors")
 BEGIN, END = "# The vocabulary, made by docs/make_front_door.py: begin\n", "# The vocabulary: end\n"
 TABLE = "# Where the names of the engine are, made by docs/make_front_door.py: begin\n"
 TABLE_END = "# Where the names of the engine are: end\n"

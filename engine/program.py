@@ -240,7 +240,7 @@ class Program:
         plan = self._plan(frozenset(binding.missing), binding.sizes, given)
         for block in plan.blocks:
             if isinstance(block, SlotsBlock):
-                check_apart(block, {**binding.observed, **inputs})
+                check_apart(block, {**binding.observed, **inputs}, binding.sizes)
         apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
         sparse = frozenset(name for name, array in inputs.items() if is_sparse(array))
         signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given, sparse)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from jaxtyping import Float
 
@@ -78,6 +79,9 @@ class Factor:
     tells that the density has no finite integral over the outcome, so that data have to make the posterior proper.
     `derived` tells that the expected log density is not declared but was derived (`completed`). `joined` is the version
     that brought the factor, where users may have written one of their own under its name before: theirs keeps it.
+    `log_below(x, **arguments)` and `log_above(x, **arguments)` are log P(X <= x) and log P(X >= x), with relative
+    accuracy in their tails: both or none, which quadrature then finds (`quadrature/interval_mass.py`). `uncensored` is
+    the factor of the value itself, where an observed outcome tells less than that.
     """
 
     name: str
@@ -106,6 +110,9 @@ class Factor:
     improper: bool = False
     derived: bool = False
     joined: str = ""
+    log_below: Callable[..., Array] | None = None
+    log_above: Callable[..., Array] | None = None
+    uncensored: Factor | None = None
     source: str = ""
 
     @property
@@ -136,13 +143,75 @@ class Link:
     source: str = ""
 
 
+AS_VARIABLE: dict[str, Callable[..., Any]] = {}
+"""What makes a term the variable that it generates, "unnamed": the language, which has variables, enters it."""
+
+
+class Operand:
+    """A term in arithmetic is the variable that it generates: `sd ** 2` in a builder that is given `sd=half_normal(1)`.
+
+    The variable is named where the model is told what it is part of.
+    """
+
+    __array_ufunc__ = None  # NumPy arrays on the left defer to the reflected operators
+
+    @property
+    def variable(self) -> Any:
+        return AS_VARIABLE["unnamed"](self)
+
+    def __add__(self, other: Argument) -> Any:
+        return self.variable + other
+
+    def __radd__(self, other: Argument) -> Any:
+        return other + self.variable
+
+    def __sub__(self, other: Argument) -> Any:
+        return self.variable - other
+
+    def __rsub__(self, other: Argument) -> Any:
+        return other - self.variable
+
+    def __mul__(self, other: Argument) -> Any:
+        return self.variable * other
+
+    def __rmul__(self, other: Argument) -> Any:
+        return other * self.variable
+
+    def __truediv__(self, other: Argument) -> Any:
+        return self.variable / other
+
+    def __rtruediv__(self, other: Argument) -> Any:
+        return other / self.variable
+
+    def __pow__(self, exponent: Argument) -> Any:
+        return self.variable**exponent
+
+    def __neg__(self) -> Any:
+        return -self.variable
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Term:
-    """A factor applied to its arguments: numbers, arrays or expressions, by edge name."""
+class Term(Operand):
+    """A factor applied to its arguments: numbers, arrays, expressions or other terms, by edge name."""
 
     factor: Factor
     args: dict[str, Argument]
     options: dict[str, Argument] = dataclasses.field(default_factory=dict)
+
+    @property
+    def origin(self) -> Term:
+        """The term as its user made it, where this is a copy that knows what argument it is."""
+        return self.options.get("origin", self)
+
+    def as_argument(self, name: str) -> Term:
+        """The same term as the argument `name` of another."""
+        return dataclasses.replace(self, options={"argument": name, "origin": self.origin, **self.options})
+
+    @property
+    def uncensored(self) -> Term:
+        """What generates the value itself: the same term, where an observed outcome is the value."""
+        whole = self.factor.uncensored
+        return self if whole is None else Term(whole, {edge: self.args[edge] for edge in whole.edges}, self.options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -150,6 +219,19 @@ class Switch:
     """A gate over whole terms: `selector` (boolean or categorical) decides which term generates the variable."""
 
     selector: Argument
+    terms: tuple[Term, ...]
+
+    @property
+    def uncensored(self) -> Switch:
+        """The gate over what generates the value itself in each case."""
+        return Switch(self.selector, tuple(term.uncensored for term in self.terms))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mixture:
+    """Terms of which one generates each element, chosen with the probabilities `weights`."""
+
+    weights: Argument
     terms: tuple[Term, ...]
 
 
@@ -168,6 +250,11 @@ class Chain:
     over: Argument
     parent: Argument = None
 
+    @property
+    def uncensored(self) -> Chain:
+        """Itself: the elements of a chain are latent."""
+        return self
+
 
 def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     """A builder whose refusals are told where the variable is named.
@@ -175,14 +262,23 @@ def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     The term carries the problem to `Model.random`, which raises it as a ModelError.
     """
 
+    names = tuple(inspect.signature(builder).parameters)
+
     @functools.wraps(builder)
     def build(*args: Argument, **kwargs: Argument) -> Term:
+        args = tuple(_named(name, arg) for name, arg in zip(names, args, strict=False)) + args[len(names) :]
+        kwargs = {name: _named(name, arg) for name, arg in kwargs.items()}
         try:
             return builder(*args, **kwargs)
         except ModelError as problem:
             return Term(_REFUSED, {}, {"problem": str(problem)})
 
     return build
+
+
+def _named(name: str, arg: Argument) -> Argument:
+    """An argument as the builder is given it: one that is itself a term knows its name."""
+    return arg.as_argument(name) if isinstance(arg, Term) else arg
 
 
 def _never(*args: object, **kwargs: object) -> NoReturn:
@@ -205,6 +301,20 @@ def register(item: Entry) -> Entry:
     else:
         REGISTRY[item.name] = item
     return item
+
+
+def mixture(weights: Argument, *terms: Term) -> Mixture:
+    """One of several terms for each element: p(x) = sum_k weights_k p_k(x), the class k summed out.
+
+    `weights`: of two terms the probability of the first, in [0, 1], or of any number one probability a term: numbers
+    that sum to one, an input or a variable (`beta`, `dirichlet`), or a link such as `logistic` of a regression. All
+    `terms` must generate the same domain; their arguments may be random. Zero-inflated counts are
+    `mixture(p, point(0), poisson(rate))`, hurdles `mixture(p, point(0), truncated(poisson(rate), low=1))`. The class
+    is a variable of the model: posterior["y class"] of the variable "y" has its probabilities, of two terms that of
+    the first. Returns a `Mixture`, to be given to `Model.random`, which raises ModelError for other weights. Source:
+    lambert1992zip, minka2008gates.
+    """
+    return Mixture(weights, tuple(terms))
 
 
 def switch(selector: Argument, *terms: Term) -> Switch:

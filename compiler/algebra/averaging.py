@@ -15,7 +15,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.moments import BY_KIND
 from ...factors.scalars import READ_AS
 from ..language import operations as op
-from ..language.atoms import Monomial, atom_key, powers, variables
+from ..language.atoms import atom_key, powers, variables
 from ..language.nodes import (
     Apply,
     Constant,
@@ -34,9 +34,8 @@ from ..language.operations import Operation
 from ..language.plate_sums import dependent
 from . import averages as rules
 from .averages import NUMBER, POLYNOMIAL, Average
-from .polynomial import monomials
-
-Rewrite = Callable[[list[Monomial]], list[Monomial]]
+from .known import ungathered
+from .polynomial import Rewrite, monomials
 
 
 def readable(kind: str, own: str) -> bool:
@@ -52,7 +51,8 @@ def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None
     if kind == POLYNOMIAL:
         return _polynomial(expr, known, rewrite)
     if not isinstance(expr, Apply):
-        own = expr.domain.kind  # a number that is not continuous is refused where it is read
+        chosen = isinstance(expr, Gather) and known(ungathered(expr))  # from data: a number without a distribution
+        own = "real" if chosen else expr.domain.kind  # a number that is not continuous is refused where it is read
         return rules.Number(expr, NUMBER, ((expr, own if own in CONTINUOUS else "real"),))
     if kind == NUMBER:
         return ATOMS.get(expr.operation, _no_number)(expr, known)
@@ -262,8 +262,7 @@ def _whole(expr: Expr) -> set[Random]:
 
 
 def _polynomial(expr: Expr, known: IsData, rewrite: Rewrite | None) -> Average:
-    terms = monomials(expr, known)
-    terms = rewrite(terms) if rewrite is not None else terms
+    terms = monomials(expr, known, rewrite)
     bases = [powers(atoms) for _, atoms in terms]
     atoms: dict[tuple, Expr] = {}
     for found in bases:

@@ -12,7 +12,7 @@ from ..language.monomials import expand
 from ..language.nodes import Expr, Gather, IsData, Let, Random, applies
 from ..language.operations import DOT, SUM
 from .polynomial import monomials
-from .sums import unrolled
+from .sums import all_unrolled
 
 
 def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
@@ -21,7 +21,7 @@ def linear_form(expr: Expr, known: IsData) -> LinearForm | None:
         return None  # before it is asked for moments, which what is not linear may lack
     terms, offsets = [], []
     sizes = getattr(known, "sizes", {})
-    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
+    for coefficients, atoms in monomials(expr, known, lambda parts: all_unrolled(parts, sizes)):
         if not atoms:
             offsets.append(coefficients)
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
@@ -13,14 +13,17 @@ from ..language.atoms import Monomial, atom_key, base_of, powers, variables
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Random, applies, parents, union_plates
 
+Rewrite = Callable[[list[Monomial]], list[Monomial]]
 
-def monomials(expr: Expr, known: IsData) -> list[Monomial]:
+
+def monomials(expr: Expr, known: IsData, rewrite: Rewrite | None = None) -> list[Monomial]:
     """`expr` as a list of monomials, those with the same atoms merged only if their data factors are.
 
     An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
-    powers that have no variance, and for atoms that are dependent.
+    powers that have no variance, and for atoms that are dependent: of the monomials as `rewrite` leaves them.
     """
-    found = _with_one_direction(expand(expr, known), known)
+    found = with_one_direction(expand(expr, known), known)
+    found = found if rewrite is None else rewrite(found)
     for _, atoms in found:
         for base, exponent in powers(atoms).values():
             _check_power(expr, base, exponent, known)
@@ -51,17 +54,25 @@ def _check_power(expr: Expr, base: Expr, exponent: int, known: IsData) -> None:
 
 def is_projection(atom: Expr, known: IsData) -> bool:
     """An inner product of a random vector with data, which is Gaussian as the vector is."""
-    return applies(atom, op.DOT) and any(known(arg) for arg in atom.args)
+    return vector_of(atom, known) is not None
 
 
-def _with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
+def vector_of(atom: Expr, known: IsData) -> Expr | None:
+    """The random vector of an inner product with data; None for anything else."""
+    if not applies(atom, op.DOT) or not any(known(arg) for arg in atom.args):
+        return None
+    left, right = atom.args
+    return right if known(left) else left
+
+
+def with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
     """Inner products of one random vector with several data as a single one: they are dependent, their sum is not."""
     groups: dict[tuple, list[tuple[tuple[Expr, ...], Expr, Expr]]] = {}
     rest = []
     for coefficients, atoms in found:
-        if len(atoms) == 1 and is_projection(atoms[0], known):
-            left, right = parents(atoms[0])
-            data, own = (left, right) if known(left) else (right, left)
+        own = vector_of(atoms[0], known) if len(atoms) == 1 else None
+        if own is not None:
+            data = next(arg for arg in parents(atoms[0]) if arg is not own)
             groups.setdefault(atom_key(own), []).append((coefficients, own, data))
         else:
             rest.append((coefficients, atoms))

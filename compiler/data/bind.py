@@ -15,7 +15,7 @@ from ...factors.errors import DataError, ModelError
 from ...factors.families import FOR_DOMAIN
 from ...factors.numbers import ValueProblem, numeric_array
 from ..language.model import Model
-from ..language.nodes import Input, Let, Plate, Random
+from ..language.nodes import Input, Let, Places, Plate, PlatePart, Random
 from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
@@ -214,7 +214,45 @@ def _note_shape(item: _Given, known: dict[str, tuple[int, str]]) -> None:
             )
 
 
-def _sizes_of_all(model: Model, known: Mapping[str, tuple[int, str]], given: list[_Given]) -> dict[str, int]:
+def _note_parts(model: Model, known: dict[str, tuple[int, str]]) -> None:
+    """The sizes of plates from those of their parts, and of parts from those of the wholes; all positions are there."""
+    parts = [plate for plate in model.plates.values() if isinstance(plate, PlatePart) and plate.length <= 0]
+    for part in reversed(parts):
+        if part.name in known and part.whole.name not in known:
+            known[part.whole.name] = (known[part.name][0] - part.length, known[part.name][1])
+    for name, (least, where) in model.least_sizes.items():
+        if name in known and known[name][0] < least:
+            raise DataError(
+                f"Plate '{name}' has {known[name][0]} elements by {known[name][1]}, but {where} needs {least} at "
+                "least. Correct the index or the data."
+            )
+    for part in parts:
+        if part.whole.name in known:
+            size, origin = known[part.whole.name]
+            _note_size(known, part.name, size + part.length, origin[0].upper() + origin[1:], origin)
+
+
+def _note_places(model: Model, known: dict[str, tuple[int, str]], given: list[_Given]) -> None:
+    """The sizes of the largest groups; more places than these do no harm."""
+    arrays = {item.node.name: item.array for item in given}
+    for name, plate in model.plates.items():
+        if isinstance(plate, Places):
+            needed = places_of(arrays[plate.by])
+            size, origin = known.setdefault(name, (needed, f"the array of '{plate.by}'"))
+            if size < needed:
+                raise DataError(f"Plate '{name}' has {size} elements by {origin}, but a group has {needed} members.")
+
+
+def places_of(groups: np.ndarray) -> int:
+    """How many members the largest group has; one where the data are no indices, which is told elsewhere."""
+    if groups.dtype.kind not in "biuf" or not np.all(groups >= 0):
+        return 1
+    return int(np.unique(groups, return_counts=True)[1].max())
+
+
+def _sizes_of_all(model: Model, known: dict[str, tuple[int, str]], given: list[_Given]) -> dict[str, int]:
+    _note_parts(model, known)
+    _note_places(model, known, given)
     unknown = next((name for name in model.plates if name not in known), None)
     if unknown is None:
         return {name: known[name][0] for name in model.plates}

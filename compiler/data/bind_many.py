@@ -9,9 +9,10 @@ import numpy as np
 
 from ...factors.errors import DataError
 from ..language.model import Model
+from ..language.nodes import Places
 from ..language.values import UserValue
 from .acyclic import check_trees
-from .bind import Binding, bind, stacked_values
+from .bind import Binding, bind, places_of, stacked_values
 from .sparse_matrices import is_sparse
 
 
@@ -45,6 +46,7 @@ def bind_many(
         raise DataError(f"Data sets are given as a list of dictionaries; found {type(datas).__name__}.")
     if not datas:
         raise DataError("No data sets were given. Give a list with at least one.")
+    sizes = {**(sizes or {}), **_places(model, datas)}
     first = bind(model, datas[0], sizes)
     if sparse := [name for name, array in first.inputs.items() if is_sparse(array)]:
         raise DataError(
@@ -68,6 +70,13 @@ def bind_many(
     for i in range(len(datas)):
         check_trees(model.randoms.values(), {name: array[i] for name, array in inputs.items()})
     return Bindings(first, inputs, {name: checked[name] for name in first.observed}, {}, len(datas))
+
+
+def _places(model: Model, datas: Sequence[Mapping[str, UserValue]]) -> dict[str, int]:
+    """The sizes of the largest groups in any of the data sets."""
+    plates = [plate for plate in model.plates.values() if isinstance(plate, Places)]
+    given = {plate.name: [np.asarray(data[plate.by]) for data in datas if plate.by in data] for plate in plates}
+    return {name: max(map(places_of, arrays)) for name, arrays in given.items() if arrays}
 
 
 def _one_by_one(model: Model, datas: Sequence[Mapping[str, UserValue]], sizes: Mapping[str, int] | None) -> Bindings:

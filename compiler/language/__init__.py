@@ -1,3 +1,4 @@
 """The language: plates, variables, expressions and terms, as the user declares them."""
 
-from . import operators as operators  # nodes have operators from the first import on
+from . import indexing as indexing  # nodes have operators and indices from the first import on
+from . import unnamed as unnamed  # and terms their variables

@@ -8,11 +8,13 @@ import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Switch, Term
+from ...factors.factor import Mixture, Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
 from .argument_rules import check_rules
 from .balanced_sums import balanced
-from .nodes import Constant, Expr, Plate, is_data, union_plates
+from .nodes import Constant, Expr, Plate, applies, is_data, union_plates
+from .operations import DIVIDE, POWER
+from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
 _ACCEPTED = {
@@ -98,9 +100,10 @@ def _generated(term: Term, owner: Owner) -> Domain:
 
 
 def _check_term(term: UserValue, owner: Owner) -> None:
-    if isinstance(term, Switch):
+    if isinstance(term, (Switch, Mixture)):
         raise ModelError(
-            f"Random variable '{owner.name}': a switch inside a switch. Use one switch on a categorical selector."
+            f"Random variable '{owner.name}': a switch or a mixture inside another. Use one of all cases, on a "
+            "categorical selector or with one probability a case."
         )
     if isinstance(term, Term) and "problem" in term.options:
         raise ModelError(f"Random variable '{owner.name}': {term.options['problem']}")
@@ -139,9 +142,24 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
     if isinstance(value, Constant):
         value, plates = value.value, value.plates or plates
     if isinstance(value, Expr):
+        value = _chosen_as(value, kind, place)
         _check_kind(value, kind, place)
         return balanced(value)
     return _constant(value, kind, place, owner, plates, infinite=name in term.factor.bounds)
+
+
+def _chosen_as(value: Expr, kind: str | None, place: str) -> Expr:
+    """What a discrete variable chooses from data, in the domain that the argument needs; others as they are."""
+    if applies(value, DIVIDE, POWER):  # such as the precision 1 / sd^2, of which no rule has moments
+        at_once = chosen_at_once(value)
+        value = value if at_once is None else at_once
+    if kind not in _ACCEPTED or value.domain.kind in _ACCEPTED[kind] or is_data(value):
+        return value
+    try:
+        found = read_as(value, kind, _ACCEPTED_DATA.get(kind, ()))
+    except ValueProblem as problem:
+        raise ModelError(f"{place}, '{value}': a row of the table {problem}") from None
+    return value if found is None else found
 
 
 def _check_kind(value: Expr, kind: str | None, place: str) -> None:
@@ -163,6 +181,8 @@ def _constant(
 ) -> Constant:
     if isinstance(value, (Term, Switch)):
         raise ModelError(f"{place} is itself a term. Name its variable first: v = m.random(name, term), and give v.")
+    if isinstance(value, Table):
+        raise ModelError(f"{place} is a whole {value}. Index it, cv.table(values)[z], or give the array itself.")
     if value is None or isinstance(value, str) or callable(value):
         raise ModelError(f"{place} is {value!r}. Give a number, an array or an expression.")
     try:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...factors.domains import real
-from .nodes import Apply, Constant, Expr, Gather, Let, Random, applies, parents
+from .nodes import Apply, Constant, Expr, Gather, Let, Member, Position, Random, applies, parents
 from .operations import DIVIDE
 
 Monomial = tuple[tuple[Expr, ...], tuple[Expr, ...]]  # data factors, random atoms
@@ -28,6 +28,10 @@ def atom_key(expr: Expr) -> tuple:
     if isinstance(expr, (Gather, Apply)):
         head = ("gather",) if isinstance(expr, Gather) else (expr.op, expr.options)
         return (*head, *(atom_key(child) for child in parents(expr)))
+    if isinstance(expr, Member):
+        return ("member", expr.present, atom_key(expr.by), *map(id, expr.plates))
+    if isinstance(expr, Position):
+        return ("position", id(expr.domain.plate), expr.start, *map(id, expr.plates))
     return (id(expr),)
 
 

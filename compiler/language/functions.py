@@ -9,7 +9,9 @@ import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError
+from ...factors.factor import Term
 from . import operations as op
+from .groups import at_places
 from .nodes import Apply, Constant, Expr, Plate, is_data
 from .operations import Operation, classes
 from .operators import apply, coordinate, matmul
@@ -76,14 +78,24 @@ def softmax(value: UserValue, over: Plate) -> Expr:
     return _applied_over(op.SOFTMAX, value, over)
 
 
-def sum(value: UserValue, over: Plate) -> Expr:
-    """The sum of an expression over one of its plates; of booleans the number that are true.
+def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Expr:
+    """The sum of an expression over one of its plates, or over the members of groups; of booleans the number true.
 
     `value`: a numeric or vector expression, or a random boolean or category, that has the plate `over`. Returns an
     expression of the same domain (positive for probabilities, real for sparse numbers and boolean data) without that
     plate; of random booleans and categories, for which the plate must have a declared size, a category with as many
-    classes as the sum has values. ModelError when `value` cannot be added, is no expression, or has no such plate.
+    classes as the sum has values. With `by`, an input of domain index(groups) over a plate of `value`, the sum of
+    those numbers of which it names the same group, on the plate of the groups in place of that one; groups may have any
+    number of members. ModelError when `value` cannot be added, is no expression, or has no such plate.
     """
+    if by is not None:
+        (value,) = _with_node("sum", value)
+        if over is not None:
+            raise ModelError(
+                f"`sum` of '{value}' over a plate and by groups. Give one of over=plate and by=index data."
+            )
+        value, over = at_places(value, by)
+        return apply(op.SUM, value, over=over)
     if isinstance(value, Expr) and value.domain.is_discrete and not is_data(value):
         return _counted(value, over)
     return _applied_over(op.SUM, value, over)
@@ -214,15 +226,16 @@ def _applied(operation: Operation, *operands: UserValue) -> Expr:
     return apply(operation, *_with_node(operation.name, *operands))
 
 
-def _applied_over(operation: Operation, value: UserValue, over: Plate) -> Expr:
+def _applied_over(operation: Operation, value: UserValue, over: Plate | None) -> Expr:
     name = operation.title or operation.name
     (value,) = _with_node(name, value)
     _check_over(name, value, over)
     return apply(operation, value, over=over)
 
 
-def _counted(value: Expr, over: Plate) -> Expr:
+def _counted(value: Expr, over: Plate | None) -> Expr:
     _check_over("sum", value, over)
+    assert over is not None
 
     def refuse(wanted: str, hint: str) -> ModelError:
         return ModelError(f"`sum` takes {wanted}; found '{value}' ({value.domain}). {hint}")
@@ -238,6 +251,7 @@ def _counted(value: Expr, over: Plate) -> Expr:
 
 
 def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
+    operands = tuple(operand.variable if isinstance(operand, Term) else operand for operand in operands)
     if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "

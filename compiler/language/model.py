@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Mixture, Switch, Term
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
-from .nodes import Constant, Expr, Gather, Input, Let, Plate, Random, is_data, over_text, parents
+from .indexing import least_size
+from .mixtures import class_name, class_term, terms_of
+from .nodes import (
+    Constant,
+    Derived,
+    Expr,
+    Gather,
+    Input,
+    Let,
+    Plate,
+    Position,
+    Random,
+    Rows,
+    Unnamed,
+    is_data,
+    over_text,
+    parents,
+    union_plates,
+)
+from .unnamed import named_in, named_in_term
 from .values import UserValue
 
 Plates = Plate | Iterable[Plate]
@@ -38,6 +59,8 @@ class Model:
         self.lets: dict[str, Let] = {}
         self.constraints: dict[str, Expr] = {}
         self.sizes: dict[str, tuple[int, str]] = {}
+        self.inner_terms: dict[int, tuple[str, Term]] = {}  # whose variables were named after what they are part of
+        self.least_sizes: dict[str, tuple[int, str]] = {}  # that fixed positions need, where sizes come with data
         self.compiled: dict[str, Any] = {}  # what the engine keeps with the model, so that both are freed together
 
     if not TYPE_CHECKING:  # type checkers know what a model has
@@ -81,24 +104,68 @@ class Model:
         return node
 
     @not_too_deep()
-    def random(self, name: str, term: Term | Switch, plates: Plates = ()) -> Random:
+    def random(self, name: str, term: Term | Switch | Mixture, plates: Plates = ()) -> Random:
         """Declares a random variable x ~ term, one for each element of its plates, independent given the arguments.
 
         `name`: the key of its marginal, and of its data where it is observed. `term`: a factor applied to numbers,
-        arrays, inputs, variables or expressions, or a switch over such terms. `plates`: one plate or several; those of
-        the term's arguments follow in the model's order. A constant array has shape (*sizes of the plates, *axes of one
+        arrays, inputs, variables or expressions, a switch over such terms, or a mixture of them, whose class is the
+        variable "<name> class". `plates`: one plate or several; those of the term's arguments follow in the model's
+        order. A constant array has shape (*sizes of the plates, *axes of one
         value), or is one value for all. Returns the variable, an expression of the domain that the factor generates.
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
         """
         self._check_name(name, "random variable")
         owner = Owner(name, self._own_plates(f"Random variable '{name}'", plates))
-        self._check_own(f"Random variable '{name}'", _given_nodes(term))
-        term, all_plates, domain = admit(term, owner)
-        node = Random(name, term, self._in_order(all_plates, owner.declared), domain)
-        self._fix_sizes(f"Random variable '{name}'", parents(node))
+        with self._inner_variables() as declare:
+            term = named_in_term(name, term, declare)
+            if isinstance(term, Mixture):
+                return self._mixed(owner, term)
+            self._check_own(f"Random variable '{name}'", _given_nodes(term))
+            term, all_plates, domain = admit(term, owner)
+            node = Random(name, term, self._in_order(all_plates, owner.declared), domain)
+            self._fix_sizes(f"Random variable '{name}'", parents(node))
         self.randoms[name] = node
         return node
+
+    def _mixed(self, owner: Owner, mixture: Mixture) -> Random:
+        """A variable of several terms, after the class that chooses among them."""
+        nodes = _nodes(terms_of(mixture))
+        self._check_own(f"Random variable '{owner.name}'", nodes)
+        plates = self._in_order(union_plates(owner.declared, *(node.plates for node in nodes)), owner.declared)
+        chosen = self.random(class_name(owner.name), class_term(owner.name, mixture), plates)
+        try:
+            return self.random(owner.name, Switch(chosen, mixture.terms), plates)
+        except ModelError:
+            del self.randoms[chosen.name]
+            raise
+
+    @contextlib.contextmanager
+    def _inner_variables(self) -> Iterator[Callable[[str, Term], Random]]:
+        """What declares the variables of terms inside a declaration; they are taken back where it is refused."""
+        before = set(self.randoms)
+
+        def declare(name: str, term: Term) -> Random:
+            other = self.inner_terms.get(id(term.origin))
+            if other is not None:
+                raise ModelError(
+                    f"The term that is given for '{name}' is that of '{other[0]}' already. To share one variable, "
+                    f"declare it, v = m.random(name, term), and give v; for another one write the term again."
+                )
+            numbers = itertools.count(2)
+            own = name
+            while own in self.randoms and own not in before:  # of this declaration
+                own = f"{name} {next(numbers)}"
+            node = self.random(own, term)
+            self.inner_terms[id(term.origin)] = (own, term.origin)
+            return node
+
+        try:
+            yield declare
+        except ModelError:
+            self.randoms = {name: node for name, node in self.randoms.items() if name in before}
+            self.inner_terms = {key: found for key, found in self.inner_terms.items() if found[0] in before}
+            raise
 
     def chain(
         self, name: str, *, over: Plate, first: Term, then: Callable[[Expr], Term], plates: Plates = ()
@@ -136,11 +203,13 @@ class Model:
         owner = f"Random variable '{name}'"
         self._check_name(name, "random variable")
         self._check_plate(f"{owner}, over=", over)
-        node = declare(name, over, first, then, parent, self._own_plates(owner, plates))
-        assert isinstance(node.term, Chain)
-        self._check_own(owner, parents(node), node.term.previous)
-        node = dataclasses.replace(node, plates=self._in_order(node.plates, self._own_plates(owner, plates)))
-        self._fix_sizes(owner, parents(node))
+        with self._inner_variables() as inner:
+            first = named_in_term(f"{name}.{'first' if parent is None else 'root'}", first, inner)
+            node = declare(name, over, first, then, parent, self._own_plates(owner, plates))
+            assert isinstance(node.term, Chain)
+            self._check_own(owner, parents(node), node.term.previous)
+            node = dataclasses.replace(node, plates=self._in_order(node.plates, self._own_plates(owner, plates)))
+            self._fix_sizes(owner, parents(node))
         self.randoms[name] = node
         return node
 
@@ -160,10 +229,11 @@ class Model:
                 else "Combine variables, e.g. a + b."
             )
             raise ModelError(f"Let '{name}' is given {expression!r}, which is not an expression. {hint}")
-        expression = balanced(expression)
-        self._check_own(f"Let '{name}'", (expression,))
-        check_cancelled(f"Let '{name}'", expression)
-        self._fix_sizes(f"Let '{name}'", (expression,))
+        with self._inner_variables() as declare:
+            expression = balanced(named_in(name, expression, declare))
+            self._check_own(f"Let '{name}'", (expression,))
+            check_cancelled(f"Let '{name}'", expression)
+            self._fix_sizes(f"Let '{name}'", (expression,))
         node = Let(name, expression, self._in_order(expression.plates), expression.domain)
         self.lets[name] = node
         return node
@@ -190,10 +260,11 @@ class Model:
                 f"'{name}', {expression}, contains no random variable, so it constrains nothing. Check the data "
                 "outside the model."
             )
-        expression = balanced(expression)
-        self._check_own(f"'{name}'", (expression,))
-        check_cancelled(f"'{name}'", expression)
-        self._fix_sizes(f"'{name}'", (expression,))
+        with self._inner_variables() as declare:
+            expression = balanced(named_in(name, expression, declare))
+            self._check_own(f"'{name}'", (expression,))
+            check_cancelled(f"'{name}'", expression)
+            self._fix_sizes(f"'{name}'", (expression,))
         self.constraints[name] = expression
 
     def __repr__(self) -> str:
@@ -252,11 +323,23 @@ class Model:
     def _check_plate(self, owner: str, plate: UserValue) -> None:
         if not isinstance(plate, Plate):
             raise ModelError(f"{owner}: plates={plate!r} is not a plate. Give the object that m.plate(...) returned.")
+        for source in plate.sources if isinstance(plate, Derived) else ():
+            self._check_plate(owner, source)
+        if isinstance(plate, (Derived, Rows)):
+            self._adopt(plate)
         if self.plates.get(plate.name) is not plate:
             raise ModelError(
                 f"{owner}: plate '{plate.name}' is not a plate of model \"{self.name}\". Declare it with this model's "
                 "m.plate(...)."
             )
+
+    def _adopt(self, plate: Plate) -> None:
+        """Declares a plate that indexing made."""
+        if plate.name not in self.plates:
+            self._check_name(plate.name, "plate")
+            self.plates[plate.name] = plate
+            if plate.size is not None:
+                self.sizes[plate.name] = (plate.size, "its declaration")
 
     def _own_domain(self, name: str, domain: UserValue) -> Domain:
         if not isinstance(domain, Domain):
@@ -278,6 +361,11 @@ class Model:
         for node in _unnamed_below(roots):
             if node is allowed:
                 continue
+            if isinstance(node, Unnamed):
+                raise ModelError(
+                    f"{owner}: the argument `{node.name}` in a chain or a tree is itself a term. Name its variable "
+                    "first, v = m.random(name, term), and give v."
+                )
             for plate in node.plates:
                 self._check_plate(owner, plate)
             if isinstance(node, (Input, Random, Let)) and self._group(node).get(node.name) is not node:
@@ -300,6 +388,13 @@ class Model:
                         f"{owner}: {node} needs plate '{plate.name}' of size {size}, but {origin} makes it {known}. "
                         "Make them agree, or use two plates."
                     )
+            if isinstance(node, Position) and (plate := node.domain.plate).size is None:
+                least = least_size(node)
+                self.least_sizes[plate.name] = max(
+                    (least, f"[{node.written}] in {owner[0].lower()}{owner[1:]}"),
+                    self.least_sizes.get(plate.name, (0, "")),
+                    key=lambda found: found[0],
+                )
         self.sizes = sizes
 
 
@@ -354,6 +449,8 @@ def _unnamed_below(roots: Iterable[Expr]) -> Iterator[Expr]:
 def _fixed_sizes(node: Expr) -> Iterator[tuple[Plate, int]]:
     if isinstance(node, Constant):
         yield from zip(node.plates, node.value.shape, strict=False)
+    elif isinstance(node, Gather) and isinstance(node.axis, Rows) and isinstance(node.index.domain.size, Plate):
+        yield node.index.domain.size, node.axis.size or 0
     elif isinstance(node, Gather) and node.index.domain.is_boolean:
         yield node.axis, 2
     elif isinstance(node, Gather) and isinstance(node.index.domain.size, int):

@@ -14,7 +14,8 @@ import numpy as np
 from ...factors.domains import real
 from . import operations as op
 from .atoms import MINUS_ONE, ONE, Monomial
-from .nodes import Apply, Constant, Expr, IsData, Let, applies, unnamed
+from .indexing import pushed
+from .nodes import Apply, Constant, Expr, Gather, IsData, Let, applies, source_of, unnamed
 from .operations import Operation
 from .operators import coordinate
 from .plate_sums import summed
@@ -46,7 +47,17 @@ def _summand(expr: Expr, known: IsData) -> list[Monomial]:
         return [((expr,), ())]
     if applies(expr, *MONOMIALS):
         return MONOMIALS[expr.operation](expr, known)
-    return [((), (expr,))]
+    inside = _element(expr, known)
+    return [((), (expr,))] if inside is None else expand(inside, known)
+
+
+def _element(expr: Expr, known: IsData) -> Expr | None:
+    """An element, by index data, of a named sum or product as that of elements; None for anything else."""
+    if not isinstance(expr, Gather) or not known(expr.index):
+        return None
+    source, root = unnamed(expr.source), source_of(expr)
+    multiplied_out = applies(root, *SUBTRACTED, *MONOMIALS) and root.over not in set(expr.index.plates)
+    return pushed(source, expr.index, expr.axis) if multiplied_out else None
 
 
 def _product(left: list[Monomial], right: list[Monomial]) -> list[Monomial]:

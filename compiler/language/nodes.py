@@ -19,7 +19,7 @@ from ...factors.factor import Chain, Switch, Term
 from .operations import Operation
 from .values import UserValue
 
-BUILDERS: dict[str, Callable[..., Expr]] = {}
+BUILDERS: dict[str, Callable[..., Any]] = {}
 """What the operators of Python build of nodes, by name: `operators.py`, which makes nodes, enters its functions."""
 
 
@@ -32,6 +32,51 @@ class Plate:
 
     def __str__(self) -> str:
         return self.name
+
+    def __getitem__(self, part: slice) -> Plate:
+        """The plate of the elements of a slice, `t[1:]`: what is declared on it lines up with `x[1:]` and `x[:-1]`."""
+        return BUILDERS["part"](self, part)
+
+
+class Derived(Plate):
+    """A plate whose size follows from those of others, `sources`, or from data on them."""
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        """The plates that it is made of."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlatePart(Derived):
+    """The elements of a slice of another plate: `length` many, or as many less than the `whole` has where that is
+    not above zero.
+    """
+
+    whole: Plate = Plate("")
+    length: int = 0
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        return (self.whole,)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Places(Derived):
+    """The places in the largest of the groups that index data form of `members`; smaller ones leave some empty."""
+
+    members: Plate = Plate("")
+    groups: Plate = Plate("")
+    by: str = ""  # the name of the index data
+
+    @property
+    def sources(self) -> tuple[Plate, ...]:
+        return (self.members, self.groups)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows(Plate):
+    """The rows of constants that a discrete expression chooses from."""
 
 
 class Expr:
@@ -127,7 +172,15 @@ class Expr:
         return BUILDERS["invert"](self)
 
     def __getitem__(self, index: UserValue) -> Expr:
-        return BUILDERS["gather"](self, index)
+        return BUILDERS["index"](self, index)
+
+    def __array__(self, *_: UserValue, **__: UserValue) -> NoReturn:
+        """What NumPy asks of an index, and of what is to become an array."""
+        raise NoArray(self)
+
+    def __index__(self) -> NoReturn:
+        """What lists ask of an index."""
+        raise NoArray(self)
 
     def __bool__(self) -> NoReturn:
         raise ModelError(
@@ -152,11 +205,61 @@ class Expr:
         return f"{type(self).__name__}({self}: {self.domain}{over_text(self.plates)})"
 
 
+class NoArray(ModelError, TypeError):
+    """An expression is used as an array, or as the index of a list or of an array."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__(
+            f"'{expr}' ({expr.domain}) is used as a number, or as an index of an array or a list, while the model is "
+            f"declared, and has no value yet. To let it choose from constants, write cv.table(array)[{expr}]."
+        )
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expr):
     """A fixed array laid out plates + event; no plates when it is the same everywhere."""
 
     value: np.ndarray
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Position(Expr):
+    """Where an element of a plate is, `x[0]`, or all of a part of it, `x[1:]`: index data that its size tells.
+
+    `start` is that of the first, from the end where it is negative; `written` is the index as its user wrote it.
+    """
+
+    start: int
+    plates: tuple[Plate, ...]
+    domain: Domain
+    written: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Member(Expr):
+    """Who is at each place of each group that index data `by` form: index data over groups and places.
+
+    With `present` one where somebody is, and zero where a place is empty: there the index is that of a member, too.
+    """
+
+    by: Expr
+    present: bool
+    plates: tuple[Plate, ...]
+    domain: Domain
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Once(Expr):
+    """The coefficients of a sum along the plate `over` whose elements index data choose, each element counted once.
+
+    The first of several equal ones has their total, the others have zero. `gathers` are those that choose along it.
+    """
+
+    coefficient: Expr
+    gathers: tuple[Gather, ...]
+    over: Plate
     plates: tuple[Plate, ...]
     domain: Domain
 
@@ -183,6 +286,11 @@ class Random(Expr):
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Previous(Random):
     """The parent of an element of a chain or a tree, inside the term that generates the element; `term` is `first`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Unnamed(Random):
+    """The variable of a term inside an expression, until what it is part of is declared; `name` is its argument's."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -257,6 +365,10 @@ def parents(expr: Expr) -> tuple[Expr, ...]:
             return (source, index)
         case Apply(args=args):
             return args
+        case Member(by=by):
+            return (by,)
+        case Once(coefficient=coefficient, gathers=gathers):
+            return (coefficient, *(gather.index for gather in gathers))
     return ()
 
 
@@ -321,7 +433,21 @@ def union_plates(*groups: Iterable[Plate]) -> tuple[Plate, ...]:
                 f"Two different plates are called '{plate.name}', so their elements do not correspond. "
                 "Declare the plate once with m.plate(...) and use that object in all its variables."
             )
+    _check_parts(union.values())
     return tuple(union.values())
+
+
+def _check_parts(plates: Iterable[Plate]) -> None:
+    """Raises ModelError for slices of different length, or a slice and the whole: they do not line up."""
+    wholes = {plate.whole: plate for plate in plates if isinstance(plate, PlatePart)}
+    for plate in plates if wholes else ():
+        other = wholes.get(plate.whole if isinstance(plate, PlatePart) else plate)
+        if other is not None and other is not plate:
+            raise ModelError(
+                f"Elements of '{plate.name}' meet elements of '{other.name}', and these are not as many, so that they "
+                "do not line up. Take slices of the same length: x[1:] - x[:-1], or y ~ gaussian(x[1:], ...) with all "
+                "its arguments on that slice."
+            )
 
 
 def render(expr: Expr, depth: int = 4) -> str:
@@ -330,11 +456,17 @@ def render(expr: Expr, depth: int = 4) -> str:
         return expr.name
     if isinstance(expr, Constant):
         return f"{expr.value:g}" if expr.value.ndim == 0 and expr.value.dtype != bool else _array_text(expr.value)
+    if isinstance(expr, Position):
+        return expr.written
     if depth == 0:
         return "..."
     parts = [render(parent, depth - 1) for parent in parents(expr)]
     if isinstance(expr, Gather):
-        return f"{parts[0]}[{parts[1]}]"
+        return f"{'table' if isinstance(expr.source, Constant) else parts[0]}[{parts[1]}]"
+    if isinstance(expr, Member):
+        return f"{'present' if expr.present else 'member'}({parts[0]})"
+    if isinstance(expr, Once):
+        return parts[0]
     assert isinstance(expr, Apply)
     return expr.operation.written(parts, dict(expr.options))
 

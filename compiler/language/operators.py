@@ -15,7 +15,7 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Switch, Term
 from . import operations as op
-from .nodes import BUILDERS, Apply, Constant, Expr, Gather, Let, Plate, applies, is_data, over_text, union_plates
+from .nodes import BUILDERS, Apply, Constant, Expr, applies, is_data, over_text, union_plates
 from .operations import Operation, is_countable
 from .values import UserValue, convert
 
@@ -28,8 +28,10 @@ def wrap(value: UserValue, other: Expr) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, (Term, Switch)):
-        raise ModelError("A term cannot be part of an expression: name its variable first with m.random(name, term).")
+    if isinstance(value, Term):
+        return value.variable
+    if isinstance(value, Switch):
+        raise ModelError("A switch cannot be part of an expression: name its variable first, m.random(name, switch).")
     array = _as_array(value, other)
     if array.ndim == 0:
         return Constant(array, (), _constant_domain(array))
@@ -250,85 +252,6 @@ def _discrete_constant(left: Expr, number: float) -> Constant:
     return Constant(convert(np.array(number), left.domain.kind), (), left.domain)
 
 
-def gather(source: Expr, index: UserValue) -> Gather:
-    """source[index]: elements of one plate of `source`, chosen by index data or by a discrete variable (a gate).
-
-    `index` is an expression of domain index(plate), category or boolean. Index data points into its own plate; a
-    discrete variable picks from the first plate of source that has as many elements as the variable has classes; index
-    data may themselves be chosen by one, x[index[z]]. The plate that is indexed is replaced by the plates of `index`.
-    ModelError when index is anything else or no plate of
-    source fits.
-    """
-    if not isinstance(index, Expr):
-        raise ModelError(
-            f"'{source}' is indexed by {index!r}. Index it with data, declared as m.input(name, cv.index(plate), "
-            "plates=...), or with a "
-            "discrete random variable; index several plates one after the other: x[i][j]."
-        )
-    if isinstance(index, Apply) and not is_data(index):
-        raise ModelError(
-            f"'{source}' is indexed by the unnamed expression '{index}'. Name it first: m.let(name, {index})."
-        )
-    chosen = _chosen_among_indices(index)
-    if chosen is None:
-        return _gathered(source, index, _gather_axis(source, index))
-    if chosen.axis in source.plates:
-        raise ModelError(
-            f"'{source}' is indexed by '{index}', which '{chosen.index}' chooses along the plate '{chosen.axis.name}', "
-            f"and '{source}' has that plate itself. Give the index data a plate of its own."
-        )
-    return _gathered(gather(source, chosen.source), chosen.index, chosen.axis)
-
-
-def _chosen_among_indices(index: Expr) -> Gather | None:
-    """An element of index data that a random variable chooses: x[index[z]] is read as x[index][z], a gate."""
-    while isinstance(index, Let):
-        index = index.expression
-    return index if isinstance(index, Gather) and index.domain.is_index and not is_data(index) else None
-
-
-def _gathered(source: Expr, index: Expr, axis: Plate) -> Gather:
-    position = source.plates.index(axis)
-    plates = union_plates(source.plates[:position], index.plates, source.plates[position + 1 :])
-    return Gather(source, index, plates, source.domain, axis)
-
-
-def _gather_axis(source: Expr, index: Expr) -> Plate:
-    names = tuple(plate.name for plate in source.plates)
-    if index.domain.is_index:
-        if index.domain.plate in source.plates:
-            return index.domain.plate
-        raise ModelError(
-            f"{index} indexes plate '{index.domain.plate.name}', but the plates of {source} are {names}. "
-            f"Declare {source} with that plate, or {index} with the domain cv.index(...) of a plate that {source} has."
-        )
-    if index.domain.is_discrete:
-        return _gate_axis(source, index, names)
-    raise ModelError(
-        f"'{source}' is indexed by '{index}', which is {index.domain}. Indices are data of domain cv.index(plate), or "
-        "discrete variables "
-        "(boolean or categorical)."
-    )
-
-
-def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
-    classes = 2 if index.domain.is_boolean else index.domain.size
-    if isinstance(classes, Plate):
-        if classes in source.plates:
-            return classes
-        classes, unknown = classes.size, ()  # two plates of unknown size need not correspond
-    else:
-        unknown = tuple(plate for plate in source.plates if plate.size is None)
-    same = tuple(plate for plate in source.plates if plate.size is not None and plate.size == classes)
-    if same or unknown:
-        return (*same, *unknown)[0]
-    raise ModelError(
-        f"{index} chooses among {index.domain.size or classes} classes, but no plate of {source} has as many elements: "
-        "its plates are "
-        f"{names} of sizes {tuple(plate.size for plate in source.plates)}. Declare {source} with a plate of that size."
-    )
-
-
 def coordinate(vector: Expr, position: int) -> Expr:
     """One coordinate of a vector: its inner product with a unit vector."""
     size = vector.domain.size
@@ -360,6 +283,5 @@ BUILDERS |= {
     "invert": invert,
     "at_least": at_least,
     "equal": equal,
-    "gather": gather,
     **{found.name: functools.partial(apply, found) for found in (op.GREATER, op.NOT, op.AND, op.OR, op.XOR)},
 }

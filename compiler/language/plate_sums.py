@@ -12,7 +12,7 @@ import operator
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
 from .atoms import ONE, Monomial, atom_key, variables
-from .nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, source_of
+from .nodes import Apply, Expr, Gather, IsData, Let, Once, Plate, Random, gathers_of, source_of, union_plates
 from .operations import SUM
 
 
@@ -23,7 +23,10 @@ def summed(expr: Apply, parts: list[Monomial], known: IsData) -> list[Monomial]:
     for coefficients, atoms in parts:
         inside = tuple(atom for atom in atoms if over in set(atom.plates))
         outside = tuple(atom for atom in atoms if over not in set(atom.plates))
-        for atom in inside:
+        gathers = _chosen(inside, over, known)
+        if gathers:
+            coefficients = (_once(_product(coefficients), gathers, over),)
+        for atom in () if gathers else inside:
             _check_elements(expr, atom, over, known)
         key = (tuple(map(atom_key, outside)), tuple(map(atom_key, inside)))
         groups.setdefault(key, ([], outside, inside))[0].append(_product(coefficients))
@@ -35,6 +38,23 @@ def summed(expr: Apply, parts: list[Monomial], known: IsData) -> list[Monomial]:
         else:
             found.append(((_sum(total, over),), outside))
     return found
+
+
+def _chosen(atoms: tuple[Expr, ...], over: Plate, known: IsData) -> tuple[Gather, ...]:
+    """The gathers by which index data along the plate choose the only atom among the elements of a variable."""
+    gathers = gathers_of(atoms[0]) if len(atoms) == 1 else []
+    of_variable = bool(gathers) and isinstance(source_of(atoms[0]), Random)
+    if not of_variable or not all(known(gather.index) for gather in gathers):
+        return ()
+    axes = {gather.axis for gather in gathers}
+    if over in set(source_of(atoms[0]).plates) - axes:  # each is another element
+        return ()
+    return tuple(gather for gather in gathers if over in set(gather.index.plates))
+
+
+def _once(coefficient: Expr, gathers: tuple[Gather, ...], over: Plate) -> Once:
+    plates = union_plates(coefficient.plates, *(gather.index.plates for gather in gathers))
+    return Once(coefficient, gathers, over, plates, real)
 
 
 def _product(factors: tuple[Expr, ...]) -> Expr:

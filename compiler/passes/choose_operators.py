@@ -117,6 +117,8 @@ def compares(selector: Expr, known: IsData) -> bool:
 def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
     if isinstance(generated, Chain):
         return [chain_block(draft, node)]
+    if not known_in(draft)(node):  # what nobody looks at is not censored
+        generated = generated.uncensored
     if isinstance(generated, Term):
         return [_term_block(draft, node, generated, ())]
     cases = len(generated.terms)

@@ -19,7 +19,7 @@ from ...factors.roles import LinearGaussian, ScalarGaussian, gaussian_arguments,
 from ..algebra.known import known_in
 from ..algebra.linear import linear_term
 from ..algebra.polynomial import monomials
-from ..algebra.sums import unrolled
+from ..algebra.sums import all_unrolled
 from ..blocks.base import Block, Choice
 from ..blocks.energy import EnergyBlock
 from ..blocks.site import LinearTerm, SiteBlock
@@ -198,7 +198,7 @@ def _forms(expr: Expr, known: IsData) -> list[Meeting]:
         return [Meeting(), *(form for child in parents(expr) for form in _forms(child, known))]
     outer, inner = Meeting(), []
     sizes = getattr(known, "sizes", {})
-    for coefficients, atoms in (part for monomial in monomials(expr, known) for part in unrolled(monomial, sizes)):
+    for coefficients, atoms in monomials(expr, known, lambda parts: all_unrolled(parts, sizes)):
         term = linear_term(atoms[0], coefficients, known) if len(atoms) == 1 else None
         if term is not None:
             outer |= Meeting([_use(term.variable, term.element)])

@@ -18,8 +18,9 @@ from ...factors.domains import Domain, real
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Factor
 from ..algebra.linear import element_of, linear_term
+from ..algebra.polynomial import vector_of, with_one_direction
 from ..blocks.slots import Branch, Edge, Quantity, Slot
-from ..language.atoms import MINUS_ONE, ONE, atom_key, product
+from ..language.atoms import MINUS_ONE, ONE, Monomial, atom_key, product
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
 from ..language.operations import DOT, OVER_CLASSES, SUM
@@ -247,7 +248,7 @@ class Finder:
             return None
         members: dict[int, list[Expr]] = {}
         offsets = []
-        for coefficients, atoms in expand(node, self.given):
+        for coefficients, atoms in summands(node, self.given):
             factor = product(coefficients)
             if not atoms:
                 offsets.append(factor)
@@ -288,9 +289,21 @@ def _repeated(atom: Expr, atoms: tuple[Expr, ...]) -> bool:
     return sum(atom_key(atom) == atom_key(other) for other in atoms) > 1
 
 
+def summands(expr: Expr, given: IsData) -> list[Monomial]:
+    """A real expression as a list of products (coefficients, atoms)."""
+    return _one_edge_for_each_vector(expand(expr, given), given)
+
+
+def _one_edge_for_each_vector(parts: list[Monomial], given: IsData) -> list[Monomial]:
+    """Several inner products of a vector with data, such as two of its coordinates, as one: it has one cavity."""
+    vectors = [vector_of(atoms[0], given) for _, atoms in parts if len(atoms) == 1]
+    keys = [atom_key(vector) for vector in vectors if vector is not None]
+    return with_one_direction(parts, given) if len(set(keys)) < len(keys) else parts
+
+
 def difference(left: Expr, right: Expr | None, given: IsData) -> list:
     """left - right as a list of products (coefficients, atoms)."""
     parts = expand(left, given)
-    if right is None:
-        return parts
-    return parts + [((MINUS_ONE, *coefficients), atoms) for coefficients, atoms in expand(right, given)]
+    if right is not None:
+        parts += [((MINUS_ONE, *coefficients), atoms) for coefficients, atoms in expand(right, given)]
+    return _one_edge_for_each_vector(parts, given)

@@ -27,7 +27,7 @@ from ..language.atoms import ONE, atom_key
 from ..language.monomials import expand
 from ..language.nodes import Apply, Constant, Expr, IsData, Plate, Random, unnamed
 from ..methods import EP, Method
-from .slot_finder import Edges, Finder, NoSlots, difference, discrete_elements, given_states
+from .slot_finder import Edges, Finder, NoSlots, difference, discrete_elements, given_states, summands
 from .vector_gaussian import vector_branch
 
 MOST_STATES = 256
@@ -143,7 +143,7 @@ def _branches(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr
     found = []
     for side in split:
         here = side.of_all(args)
-        parts, above = difference(here[role.mean], out, finder.given), expand(side.above, finder.given)
+        parts, above = difference(here[role.mean], out, finder.given), summands(side.above, finder.given)
         inner = maximum_sides(here.values(), finder.given) or maximum_sides([side.above], finder.given)
         # The positivity of two quantities at once has no closed form.
         found.append(inner or _gaussian(finder, factor, here, parts, above))
@@ -173,12 +173,12 @@ def _branch(finder: Finder, factor: Factor, out: Expr, args: Mapping[str, Expr])
         argument = unnamed(args[edge])
         plain = all(map(finder.given, others.values()))
         if plain and "linear" in factor.sites:
-            branch = finder.linked(factor, "linear", out, others, expand(argument, finder.given), ())
+            branch = finder.linked(factor, "linear", out, others, summands(argument, finder.given), ())
         elif plain and isinstance(argument, Apply) and argument.op in factor.sites:
-            parts = expand(argument.args[0], finder.given)
+            parts = summands(argument.args[0], finder.given)
             branch = finder.linked(factor, argument.op, out, others, parts, ())
     elif "out" in factor.sites and all(map(finder.given, args.values())):  # a prior, in closed form
-        branch = finder.linked(factor, "out", ONE, dict(args), expand(out, finder.given), ())
+        branch = finder.linked(factor, "out", ONE, dict(args), summands(out, finder.given), ())
     return branch or finder.density(factor, out, args)
 
 

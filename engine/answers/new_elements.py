@@ -25,7 +25,7 @@ import numpy as np
 from ...compiler.data.bind import Binding
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.model import Model
-from ...compiler.language.nodes import Expr, Input, Random, inside, parents
+from ...compiler.language.nodes import Derived, Expr, Input, Random, inside, parents
 from ...compiler.passes.roles import below
 from ...factors.errors import DataError
 from ..support.asked_arguments import UserData
@@ -53,6 +53,9 @@ def fresh_plates(
             )
     case = _Case(model, old, [model.randoms[name] for name in learned], data, sizes)
     fresh = set(new) if new is not None else case.decided()
+    for plate in model.plates.values():  # after those that it is made of
+        if isinstance(plate, Derived) and fresh & {source.name for source in plate.sources}:
+            fresh.add(plate.name)
     for plate in model.plates:
         if plate not in fresh and case.held(plate) and case.size(plate) != old.sizes[plate]:
             raise DataError(

@@ -14,7 +14,7 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Expr, Let, Random
+from ...compiler.language.nodes import Derived, Expr, Let, Random
 from ...factors.errors import DataError
 from ...factors.families import Family
 from ..blocks.gaussian_process import anchors
@@ -57,6 +57,7 @@ def asked_for(
         if name not in data and not fresh & {plate.name for plate in model.inputs[name].plates}
     }
     told = {plate.name for name in data for plate in model.inputs[name].plates}
+    told |= {name for name, plate in model.plates.items() if isinstance(plate, Derived)}
     before = {name: size for name, size in old.sizes.items() if name not in fresh or name not in told}
     return bind_checked(model, {**kept, **data}, {**before, **sizes}), fresh
 

@@ -145,6 +145,7 @@ def _switched(*cases: Any) -> Any:
 
 def _mixed(term: Term, scope: Scope, families: Families) -> Placed:
     """The predictive family of a term, mixed over the random variables that index its arguments."""
+    term = term.uncensored
     placed = outcome(term, _term(term, scope, families), scope, families)
     return _chosen(placed, term.args.values(), scope)
 

@@ -25,6 +25,7 @@ from ..values.row_blocks import summed, summed_with_gradient
 from ..values.scope import Scope
 from .inner_product import bilinear_energy
 
+NEVER = -1e12  # log density of a case that cannot be
 Moments = tuple[Array, ...]  # of one of the classes of `factors/moments.py`, each a tuple of arrays
 
 
@@ -52,6 +53,8 @@ def _energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
         return total
     density = _density(block, scope)
     weights = [gate_weight(gate, scope) for gate in block.gates]
+    if weights:  # an impossible case is told so by its message, and makes no number of the others
+        density = mapped(lambda log: jnp.maximum(log, NEVER), density)
     if (mask := present(block, scope)) is not None:
         # What stands in for a missing value may be where the density is zero, such as beyond the bounds of its row.
         density = mapped(lambda log, counts: jnp.where(counts > 0, log, 0.0), density, mask, order=block.plates)

@@ -219,7 +219,8 @@ class LogDensity:
             wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
             return mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
         node = self.model.randoms[name]
-        density = term_density(node.term, node, scope)
+        term = node.term if name in self._data else node.term.uncensored
+        density = term_density(term, node, scope)
         if name not in self._missing:
             return density
         present = Placed(jnp.asarray(self._missing[name]), node.plates)

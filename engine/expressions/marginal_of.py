@@ -21,6 +21,7 @@ from jaxtyping import Int
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.algebra.linear import element_of, linear_term
+from ...compiler.algebra.sums import spelled_out
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Random, inside, parents
@@ -33,6 +34,7 @@ from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
 from ..support import asked_families as asked
 from ..support.concrete import is_traced
+from ..values.evaluate import known
 from ..values.instances import count, one_to_one
 from ..values.plated import Placed
 from . import clouds
@@ -71,6 +73,8 @@ def marginal(node: Let, run: Run | Carried) -> ExpressionMarginal:
 
     Raises UnsupportedError for a difference of classes that may be negative.
     """
+    expression = spelled_out(node.expression, lambda expr: known(expr, run.scope), run.scope.sizes)
+    node = node if expression is node.expression else dataclasses.replace(node, expression=expression)
     reader, found, shape, but = Reader(node, run), None, None, ""
     groups = _apart(run.graph, node)
     exact = _stays(node, run)

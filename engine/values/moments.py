@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ...compiler.algebra.averages import NUMBER, POLYNOMIAL
 from ...compiler.algebra.averaging import average
-from ...compiler.algebra.sums import unrolled
+from ...compiler.algebra.sums import all_unrolled
 from ...compiler.language.atoms import Monomial
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
 from ...compiler.passes.join import with_directions
@@ -56,8 +56,7 @@ def _by_rule(expr: Expr, scope: Scope, kind: str) -> Placed:
 
     def rewrite(terms: list[Monomial]) -> list[Monomial]:
         """The members of a joint belief as inner products with it."""
-        apart = [part for monomial in terms for part in unrolled(monomial, scope.sizes)]
-        return with_directions(apart, scope.joint_of, is_known)
+        return with_directions(all_unrolled(terms, scope.sizes), scope.joint_of, is_known)
 
     rule = average(expr, kind, is_known, rewrite if scope.joints else None)
     data = [value(e, scope) for e in rule.data]

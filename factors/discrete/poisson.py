@@ -11,6 +11,7 @@ from ..domains import count
 from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Poisson
 from ..moments import Count, Positive
+from ..positive.truncated_gamma import log_mass_between
 from ..quadrature import tilted_site
 from ..special import lgamma
 
@@ -66,6 +67,8 @@ factor = register(
         log_predictive=_log_predictive,
         keeps={},
         closed=_closed,
+        log_below=lambda x, rate: log_mass_between(jnp.maximum(x, 0.0) + 1.0, 1.0, rate, jnp.inf),
+        log_above=lambda x, rate: jnp.where(x < 1.0, 0.0, log_mass_between(jnp.maximum(x, 1.0), 1.0, 0.0, rate)),
         source="knowles2011ncvmp",
     )
 )

@@ -53,6 +53,8 @@ factor = register(
         link_densities={"exp": lambda out, s: s - out * jnp.exp(s)},
         log_predictive=_log_predictive,
         keeps={},
+        log_below=lambda x, rate: jnp.log(-jnp.expm1(-rate * x)),
+        log_above=lambda x, rate: -rate * x,
         conditional={
             "mean": lambda rate: 1.0 / rate,
             "variance": lambda rate: rate**-2.0,

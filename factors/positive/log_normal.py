@@ -12,6 +12,7 @@ from ..moments import Positive, Real
 from ..quadrature import HALF_LOG_2PI
 from ..quadrature.derived import positive_expectation
 from ..real.gaussian import gaussian
+from ..special import log_ndtr
 
 
 def _log_density(out, mean, precision):
@@ -47,6 +48,8 @@ factor = register(
         predict=_predict,
         with_random=lambda random: _with_random_out if "out" in random else None,
         conjugate=frozenset({"mean", "precision"}),
+        log_below=lambda x, mean, precision: log_ndtr((jnp.log(x) - mean) * jnp.sqrt(precision)),
+        log_above=lambda x, mean, precision: log_ndtr((mean - jnp.log(x)) * jnp.sqrt(precision)),
         source="knowles2011ncvmp",
     )
 )

@@ -25,6 +25,11 @@ def _exp_site(out, mean, variance, power=1.0, shape=1.0) -> Site:
     return tilted_site(lambda s: power * _log_density_of(out, s, shape), mean, variance)
 
 
+def _risk(x, scale, shape):
+    """(x / scale)^shape, of which the exponential is the chance to outlive x."""
+    return jnp.exp(jnp.clip(shape * (jnp.log(x) - jnp.log(scale)), -690.0, 690.0))
+
+
 def _moment(order: int, scale, shape):
     return scale**order * jnp.exp(lgamma(1.0 + order / shape))
 
@@ -49,6 +54,8 @@ factor = register(
             "below": lambda x, scale, shape: -jnp.expm1(-((jnp.maximum(x, 0.0) / scale) ** shape)),
             "draw": lambda key, scale, shape: scale * jax.random.exponential(key) ** (1.0 / shape),
         },
+        log_below=lambda x, scale, shape: jnp.log(-jnp.expm1(-_risk(x, scale, shape))),
+        log_above=lambda x, scale, shape: -_risk(x, scale, shape),
         unsupported={
             "shape": "the average of (x / scale)^shape over its Gamma beliefs is infinite wherever an event is late; "
             "EP, which integrates the density itself, serves it: method='ep' or 'auto'"

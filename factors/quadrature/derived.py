@@ -100,12 +100,14 @@ def expectation_of(
         moved, shifted = tangents
         rules, values = parts(moments, known)
         tangent = jnp.zeros(())
+        total = contracted(rules, values)
+        possible = total != -jnp.inf  # what cannot be has no slope
         for number, rule in enumerate(rules):
             message = rule.gradient(marginal(rules, values, number))
             for edge, gradient in message.items():
                 for slope, change in zip(gradient, moved[edge], strict=True):
                     if not _is_zero(change):
-                        tangent = tangent + jnp.sum(slope * change)
+                        tangent = tangent + jnp.sum(jnp.where(possible, slope, 0.0) * change)
         leaves, structure = jax.tree.flatten(known)
         changes = structure.flatten_up_to(shifted)
         live = [number for number, change in enumerate(changes) if not _is_zero(change)]
@@ -119,7 +121,7 @@ def expectation_of(
                 return contracted(rules, evaluated(lambda points: function(points, known), rules))
 
             tangent = tangent + jax.jvp(of_live, ([leaves[i] for i in live],), ([changes[i] for i in live],))[1]
-        return contracted(rules, values), tangent
+        return total, tangent
 
     expectation.defjvp(derivative, symbolic_zeros=True)
     return expectation

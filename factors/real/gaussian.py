@@ -18,6 +18,7 @@ from ..moments import Positive, Real
 from ..numbers import given_number
 from ..quadrature import HALF_LOG_2PI
 from ..roles import ScalarGaussian
+from ..special import log_ndtr
 
 
 def _log_density(out, mean, precision):
@@ -85,6 +86,8 @@ factor = register(
         keeps={"mean": Gaussian},
         closed=about,
         role=ScalarGaussian(),
+        log_below=lambda x, mean, precision: log_ndtr((x - mean) * jnp.sqrt(precision)),
+        log_above=lambda x, mean, precision: log_ndtr((mean - x) * jnp.sqrt(precision)),
         source="minka2001ep, winn2005vmp",
     )
 )

@@ -22,6 +22,12 @@ def _log_density(out, mean, scale):
     return -jnp.log(2.0 * scale) - jnp.abs(out - mean) / scale
 
 
+def _log_tail(z):
+    """log P(Z <= z) for a Laplace number of scale one around zero."""
+    half = 0.5 * jnp.exp(-jnp.abs(z))
+    return jnp.where(z < 0, z - math.log(2.0), jnp.log1p(-half))
+
+
 def _distance(out: Real, mean: Real):
     """E |out - mean|."""
     gap, variance = out.mean - mean.mean, out.variance + mean.variance
@@ -80,6 +86,8 @@ factor = register(
         site_edge="mean",
         closed=_closed,
         divides={"scale": 2},
+        log_below=lambda x, mean, scale: _log_tail((x - mean) / scale),
+        log_above=lambda x, mean, scale: _log_tail((mean - x) / scale),
         source="seeger2008sparse",
     )
 )

@@ -252,7 +252,8 @@ def test_a_sum_of_gaussian_weights_that_repeat_is_told_to_become_a_vector():
         row, k, f = (m.plate(name) for name in ("row", "k", "f"))
         i = m.input("i", cv.index(f), plates=[row, k])
         w = m.random("w", cv.gaussian(0.0, variance=1.0), plates=f)
-        m.random("y", cv.poisson(cv.exp(cv.sum(w[i], over=k))), plates=row)
+        v = m.random("v", cv.gaussian(0.0, variance=1.0), plates=f)
+        m.random("y", cv.poisson(cv.exp(cv.sum(w[i] * v[i], over=k))), plates=row)
 
     assert "cv.dot(weight, x)" in told(build, sizes={"row": 1, "k": 2, "f": 3})
 

@@ -172,8 +172,12 @@ def test_random_concentration(m):
 
 
 def test_argument_is_a_term(m):
-    term = Term(gaussian(0.0, variance=1.0).factor, {"mean": gaussian(0.0, variance=1.0), "precision": 1.0})
-    refused(lambda: m.random("y", term), "'y'", "`mean`", "itself a term", "m.random")
+    def then(previous):
+        return gaussian(previous, precision=gamma(1.0, 1.0))
+
+    steps = m.plate("t", 4)
+    chain = lambda: m.chain("y", over=steps, first=gaussian(0.0, variance=1.0), then=then)  # noqa: E731
+    refused(chain, "'y'", "`precision`", "itself a term", "m.random")
 
 
 @pytest.mark.parametrize("value", [None, "high", object()])
@@ -312,7 +316,7 @@ def test_arithmetic_without_meaning(x):
     refused(lambda: 2**x, "'x'", "cv.exp")
     refused(lambda: x + "one", "'x'", "'one'", "number")
     refused(lambda: x + np.nan, "NaN", "'x'")
-    refused(lambda: x + gaussian(0.0, variance=1.0), "term", "m.random")
+    refused(lambda: x + switch(x, *[gaussian(0.0, variance=1.0)] * 2), "switch", "m.random")
     refused(lambda: x + np.zeros(3), "(3,)", "'x'", "m.input")
     refused(lambda: exp(3.0), "cv.exp", "float", "NumPy")
 
@@ -345,8 +349,9 @@ def test_index_of_another_plate(m):
 
 def test_index_is_no_index(m, x, b):
     v = m.random("v", gaussian(0.0, variance=1.0), plates=m.plate("k", 2))
-    for index in (0, slice(None), (b, b), np.array([0, 1])):
-        refused(lambda index=index: v[index], "'v'", repr(index), "cv.index", "x[i][j]")
+    for index in (0.5, None, True, "first", [0, 1], np.array([0, 1])):
+        refused(lambda index=index: v[index], "'v'", repr(index), "whole number", "cv.index", "x[i, j]")
+    refused(lambda: v[b, b], "'v'", "2 indices", "plate 'k'", "Leave some out")
     refused(lambda: v[x], "'v'", "'x', which is real", "discrete")
     refused(lambda: v[b & b], "'v'", "unnamed expression '(b & b)'", "m.let")
 

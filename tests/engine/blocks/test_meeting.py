@@ -27,7 +27,7 @@ def check(model, data):
     plan = make_plan(model, frozenset(binding.observed), frozenset(), "ep", sizes=binding.sizes)
     for block in plan.blocks:
         if isinstance(block, SlotsBlock):
-            check_apart(block, {**binding.observed, **binding.inputs})
+            check_apart(block, {**binding.observed, **binding.inputs}, binding.sizes)
 
 
 def test_products_of_elements():

@@ -1,0 +1,1 @@
+"""Factors made of other factors: what is observed in part, and what lies between bounds."""
