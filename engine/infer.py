@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from ..compiler.data.bind import plate_sizes
@@ -11,7 +11,7 @@ from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from .answers.verdict import is_serious
-from .checks.flat_priors import of_flat_priors
+from .checks.flat_priors import Proper, of_flat_priors
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
@@ -78,15 +78,26 @@ def infer(
     program = _program(model, data, method, sizes, options)
     with of_flat_priors(model, program.observed, prior) as proper:
         if integrate:
-            return proper(integrate_over(program, data, integrate, seed))  # type: ignore[return-value]
+            return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
         if prior is not None or not _integrates(accuracy, method):
-            posterior: Any = proper(program.run(data, seed=seed, prior=prior))
-        else:
-            within_effort = proper(within(program, data, seed, effort))
-            posterior = _right_by_default(within_effort, seed, accuracy, effort)
+            return _warned(proper(program.run(data, seed=seed, prior=prior)))
+        found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
+    return _warned(_right_by_default(found, seed, accuracy, effort))
+
+
+def _warned(posterior: Any) -> Any:
+    """The posterior, with a warning where it did not converge."""
     if not posterior.converged:
         warn(posterior.diagnosis)
     return posterior
+
+
+def _over_scalars(
+    program: Program, data: Mapping[str, Any], seed: int, proper: Proper, integrated: Callable[[], Any]
+) -> Any:
+    """What an integration gives, where a single inference has not shown before that the posterior is improper."""
+    proper.look(lambda: program.run(data, seed=seed))
+    return proper(integrated())
 
 
 def _right_by_default(posterior: Any, seed: int, accuracy: str, effort: float) -> Any:

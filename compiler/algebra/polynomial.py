@@ -113,14 +113,17 @@ def _instead(first: Expr, second: Expr) -> str:
 def curved(exprs: Iterable[Expr], known: IsData) -> list[str]:
     """The parts of expressions whose moments are not linear in the statistics of what is random in them.
 
-    Those are powers, quotients, logarithms and maxima, positive variables that are read as real numbers, and sums over
-    a plate, or vectors made of it, which couple the elements of one variable that are updated together.
+    Those are powers, quotients, logarithms and maxima, covariances, positive variables that are read as real numbers,
+    and sums over a plate, or vectors made of it, which couple the elements of one variable that are updated together.
     """
     found: dict[str, None] = {}
     stack = list(exprs)
     while stack:
         node = stack.pop()
         if known(node) or isinstance(node, Random):
+            continue
+        if applies(node, op.INVERSE, op.COVARIANCE):
+            found[str(node)] = None
             continue
         if isinstance(node, Apply):
             random = [arg for arg in node.args if not known(arg)]

@@ -190,7 +190,9 @@ def covariance(scales: UserValue, correlations: UserValue) -> Expr:
     covariance=...)`. ModelError where the numbers of both do not belong together, or none is an expression. Source:
     lewandowski2009generating.
     """
-    return apply(op.COVARIANCE, *_with_node("covariance", _vector_of(scales), _vector_of(correlations)))
+    listed = (part for side in (scales, correlations) for part in (side if isinstance(side, (list, tuple)) else [side]))
+    _with_node("covariance", *listed)
+    return apply(op.COVARIANCE, _vector_of(scales), _vector_of(correlations))
 
 
 def _vector_of(value: UserValue) -> UserValue:

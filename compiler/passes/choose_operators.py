@@ -47,7 +47,7 @@ from ..language.nodes import (
     union_plates,
     unnamed,
 )
-from ..language.operations import GREATER, OVER_CLASSES, WHERE
+from ..language.operations import GREATER, INVERSE, OVER_CLASSES, WHERE
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
 from ..rules.chain import chain_block
@@ -404,6 +404,7 @@ def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> 
         return dataclasses.replace(block, choice=Choice(VMP, f"{block.factor.name} expected log density", "exact", why))
     bounds = {name: _bound(name, method) for name in sorted(links)}
     accuracy = {LINKS[name].bounds[bound] for name, bound in bounds.items()} | ({block.factor.accuracy} - {"exact"})
+    accuracy |= {"cubature" for arg in block.args.values() if applies(unnamed(arg), INVERSE) and not known(arg)}
     chosen = ", ".join(f"{name}: {bound}" for name, bound in bounds.items())
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
@@ -21,22 +22,38 @@ _REMEDY = (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Proper:
+    """Passes proper posteriors on, of a model where the variables called `flat` have flat priors."""
+
+    flat: list[str]
+
+    def __call__(self, posterior: Any) -> Any:
+        """The posterior; UnsupportedError for one that is improper."""
+        if self.flat:
+            check_proper(posterior, self.flat)
+        return posterior
+
+    def look(self, run: Callable[[], Inferred]) -> None:
+        """Runs a cheap inference first: a grid would go on without an end where nothing bounds it."""
+        if not self.flat:
+            return
+        with contextlib.suppress(NoSoundState):  # which a grid may do without
+            posterior = run()
+            if posterior.converged and all(np.all(np.isfinite(posterior[name].sd)) for name in self.flat):
+                check_proper(posterior, self.flat)
+
+
 @contextlib.contextmanager
-def of_flat_priors(model: Model, observed: Collection[str], prior: object = None) -> Iterator[Callable[[Any], Any]]:
-    """Inference in a model that may have flat priors: gives a function that passes proper posteriors on.
+def of_flat_priors(model: Model, observed: Collection[str], prior: object = None) -> Iterator[Proper]:
+    """Inference in a model that may have flat priors: gives what passes proper posteriors on.
 
     UnsupportedError for a posterior that is improper, before or after it is sought. What has a `prior` from earlier
     data needs nothing below it.
     """
     flat = flat_variables(model, observed, prior is None)
-
-    def proper(posterior: Any) -> Any:
-        if flat:
-            check_proper(posterior, flat)
-        return posterior
-
     try:
-        yield proper
+        yield Proper(flat)
     except NoSoundState as problem:
         if not flat:
             raise

@@ -13,6 +13,7 @@ from ..families import Gamma
 from ..moments import Positive
 from ..numbers import given_number
 from ..quadrature import tilted_site
+from ..real.gaussian import checked_positive
 
 
 def _log_density(out, rate):
@@ -78,4 +79,6 @@ def exponential(rate: Argument = None, *, mean: Argument = None) -> Term:
         raise ModelError(
             "exponential() needs exactly one of rate= and mean=. Write for example cv.exponential(rate=2.0)."
         )
-    return Term(factor, {"rate": 1.0 / given_number("exponential", "mean", mean) if rate is None else rate})
+    if rate is None:
+        rate = 1.0 / checked_positive("exponential", "mean", given_number("exponential", "mean", mean))
+    return Term(factor, {"rate": rate})

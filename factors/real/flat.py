@@ -1,4 +1,4 @@
-"""The flat factor: the improper prior of density one, where the data alone are to speak."""
+"""The flat factor: the improper prior of density one, where the data alone are to decide."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def given_precision(builder: str, variance: Argument, precision: Argument, sd: A
             f"Write for example cv.{builder}(0.0, variance=1.0)."
         )
     ((name, value),) = given.items()
-    value = _checked_positive(builder, name, given_number(builder, name, value))
+    value = checked_positive(builder, name, given_number(builder, name, value))
     if name == "precision":
         return value
     value = np.float64(value) if isinstance(value, float) else value
@@ -128,7 +128,7 @@ def given_precision(builder: str, variance: Argument, precision: Argument, sd: A
         return 1.0 / (value if name == "variance" else value**2)
 
 
-def _checked_positive(builder: str, name: str, value: Argument) -> Argument:
+def checked_positive(builder: str, name: str, value: Argument) -> Argument:
     """Checks numbers here, before they are inverted, so that the error names what the user wrote."""
     if isinstance(value, (float, np.ndarray)):
         wrong = ~((np.asarray(value) > 0) & np.isfinite(value))

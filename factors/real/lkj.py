@@ -45,7 +45,7 @@ factor = register(
         log_density=_log_density,
         predict=_predict,
         conditional={
-            "mean": jnp.zeros_like,
+            "mean": lambda concentration: jnp.zeros_like(concentration),
             "variance": lambda concentration: 1.0 / (2.0 * concentration + 1.0),
             "below": lambda x, concentration: betainc(concentration, concentration, jnp.clip(0.5 + 0.5 * x, 0.0, 1.0)),
             "draw": lambda key, concentration: 2.0 * jax.random.beta(key, concentration, concentration) - 1.0,

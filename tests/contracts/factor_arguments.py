@@ -72,6 +72,7 @@ SPECIAL = {
     "half_student_t": {"dof": lambda r: 3 + positive(r)},
     "inverse_gamma": {"shape": lambda r: 3 + positive(r)},
     "pareto": {"shape": lambda r: 3 + positive(r), "scale": lambda r: r.uniform(0.1, 0.5)},
+    "lkj": {"out": lambda r: r.uniform(-0.9, 0.9)},
     "ordered_logistic": {"cutpoints": lambda r: CUTPOINTS},
     "ordered_probit": {"cutpoints": lambda r: CUTPOINTS},
     # Of which the variance is finite, and no spike that is narrow against a belief of its mean.

@@ -91,6 +91,7 @@ SCALARS = {
     "inverse_gamma": lambda shape, scale: st.invgamma(shape, scale=scale),
     "laplace": lambda mean, scale: st.laplace(mean, scale),
     "log_normal": lambda mean, precision: st.lognorm(1 / np.sqrt(precision), scale=np.exp(mean)),
+    "lkj": lambda concentration: st.beta(concentration, concentration, -1.0, 2.0),
     "logit_normal": lambda mean, precision: logit_normal(mean, 1 / np.sqrt(precision)),
     "negative_binomial": lambda mean, dispersion: st.nbinom(dispersion, dispersion / (dispersion + mean)),
     "negative_binomial_trials": lambda successes, probability: st.nbinom(successes, probability),

@@ -138,6 +138,7 @@ def test_expected_log_at_points_is_the_log_density(name, seed):
 
 
 OUTSIDE = {
+    "lkj": {"out": 1.1},
     "pareto": {"out": 0.4, "scale": 0.5},
     "truncated_gamma": {"out": 0.4},
     "truncated_gaussian": {"out": -1.2},

@@ -39,6 +39,14 @@ TABLES = {
     "without a value": VALUELESS,
     "links": LINKS,
 }
+
+
+def correlations_of(one, two, between):
+    """Of three effects: two correlations with the first, and the partial one of the others given it."""
+    third = one * two + between * np.sqrt((1.0 - one**2) * (1.0 - two**2))
+    return np.array([[1.0, one, two], [one, 1.0, third], [two, third, 1.0]])
+
+
 ONE_STEP = {  # of one instance, by NumPy; operands are numbers where nothing else is said
     "add": np.add,
     "subtract": np.subtract,
@@ -56,6 +64,8 @@ ONE_STEP = {  # of one instance, by NumPy; operands are numbers where nothing el
     "dot": lambda a, b: np.sum(a * b),
     "matvec": lambda a, v: np.sum(a * v, axis=1),
     "stack": lambda *x: np.array(x),
+    "covariance": lambda scales, partial: np.outer(scales, scales) * correlations_of(*partial),
+    "inverse": lambda matrix: np.linalg.inv(matrix),
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
     "xor": lambda a, b: a != b,
@@ -94,7 +104,18 @@ DRAWS = {
     "vector": lambda: RNG.normal(size=2),
     "matrix": lambda: RNG.normal(size=(2, 2)),
 }
+# Of operands that belong together: their kinds, for draws, and their domains.
+OF_MATRICES = {
+    "covariance": (("scales", "correlations"), [domains.vector(3), domains.vector(3)]),
+    "inverse": (("posdef",), [domains.posdef(2)]),
+}
+DRAWS |= {
+    "scales": lambda: RNG.gamma(2.0, size=3) + 0.01,
+    "correlations": lambda: RNG.uniform(-0.9, 0.9, 3),
+    "posdef": lambda: np.cov(RNG.normal(size=(2, 9))),
+}
 LEGAL = {
+    "posdef": lambda x: np.linalg.eigvalsh(x) > 0,
     "real": np.isfinite,
     "positive": lambda x: x > 0,
     "unit": lambda x: (x >= 0) & (x <= 1),
@@ -111,6 +132,10 @@ def arity(op):
 
 def accepted(op):
     """The domains of operands that an operation takes, and the domain that it gives."""
+    if op in OF_MATRICES:
+        kinds, operands = OF_MATRICES[op]
+        yield kinds, OPERATIONS[op].domain(operands, refuse)
+        return
     for kinds in itertools.product(DOMAINS, repeat=arity(op)):
         if op == "matvec" and kinds != ("matrix", "vector"):  # `@` chooses it
             continue
@@ -228,11 +253,9 @@ def test_what_is_written_is_what_was_meant():
     exprs += [cv.tanh(x), cv.where(b, x, y), p**0.5]
     exprs += [cv.dot(v, v), names["A"] @ v, cv.stack(x, y), cv.stack(s, over=k), cv.sum(s, over=k)]
     exprs += [cv.softmax(s, over=k), cv.probit(s, over=k), b & c, b | c, b ^ c, ~b, b == c, x > y]
-    exprs += [cv.all(d, over=k), cv.any(d, over=k)]
-    functions = {
-        name: getattr(cv, name) for name in ("tanh", "where", "max", "exp", "log", "logistic", "probit", "dot", "stack")
-    }
-    functions |= {name: getattr(cv, name) for name in ("sum", "softmax", "all", "any")}
+    exprs += [cv.all(d, over=k), cv.any(d, over=k), cv.covariance([p, p], x), cv.covariance([p, p * p], x) ** -1]
+    simple = ("tanh", "where", "max", "exp", "log", "logistic", "probit", "dot", "stack")
+    functions = {name: getattr(cv, name) for name in (*simple, "sum", "softmax", "all", "any", "covariance")}
     functions["matvec"] = operators.matmul
     assert {expr.op for expr in exprs} == set(OPERATIONS) - {"together"}  # which only the compiler makes
     for expr in exprs:

@@ -29,6 +29,7 @@ TERMS = {
         v.get("n", 5), mean=v.get("mean", [0.5, 0.5]), total=3.0
     ),
     "dirichlet_of_mean": lambda m, **v: cv.dirichlet(mean=v["mean"], total=3.0),
+    "lkj": lambda m, **v: cv.lkj(v.get("concentration", 1.0)),
     "multinomial": lambda m, **v: cv.multinomial(v["n"], [0.5, 0.5]),
     "negative_binomial_trials": lambda m, **v: cv.negative_binomial(successes=2.0, probability=v["probability"]),
     "ordered_logistic": lambda m, **v: cv.ordered_logistic(0.0, v["cutpoints"]),
@@ -53,6 +54,9 @@ BROKEN = {
     ("dirichlet_multinomial_of_mean", 0): COUNTED,
     ("dirichlet_multinomial_of_mean", 1): SHARES,
     ("dirichlet_of_mean", 0): SHARES,
+    ("lkj", 0): (
+        {"concentration": POSITIVE}, {"out": 0.9, "concentration": 1.0}, {"out": 1.0, "concentration": 1.0},
+    ),
     ("multinomial", 0): COUNTED,
     ("negative_binomial_trials", 0): ({"probability": UNIT}, {"probability": 0.5}, {"probability": 0.0}),
     ("ordered_logistic", 0): CUTS,
@@ -99,6 +103,7 @@ ALLOWED = {
     ("dirichlet_multinomial_of_mean", 0): whole_counts,
     ("dirichlet_multinomial_of_mean", 1): shares,
     ("dirichlet_of_mean", 0): shares,
+    ("lkj", 0): lambda out: -1.0 < out < 1.0,
     ("multinomial", 0): whole_counts,
     ("negative_binomial_trials", 0): lambda probability: 0.0 < probability < 1.0,
     ("ordered_logistic", 0): lambda cutpoints: list(cutpoints) == sorted(set(cutpoints)),
