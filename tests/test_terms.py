@@ -392,6 +392,10 @@ def test_scales_and_correlations_that_do_not_belong_together(scales, correlation
     correlations = correlations if isinstance(correlations, float) else [of[name] for name in correlations]
     with pytest.raises(cv.ModelError, match=says):
         cv.covariance([of.get(name, name) for name in scales], correlations)
+    effect = m.plate("effect", 2)
+    each = m.random("each", cv.half_normal(1.0), plates=effect)
+    with pytest.raises(cv.ModelError, match=r"elements of 'each' on the plate 'effect'.*must be single variables"):
+        cv.covariance(cv.stack(each, over=effect), of["r"])
     with pytest.raises(cv.ModelError, match=r"covariance= is 'p', which is positive"):
         m.random("v", cv.vector_gaussian(np.zeros(2), covariance=of["p"]))
 

@@ -183,16 +183,34 @@ def stack(*values: UserValue, over: Plate | None = None) -> Expr:
 def covariance(scales: UserValue, correlations: UserValue) -> Expr:
     """The covariance matrix of effects with these standard deviations and correlations.
 
-    `scales`: d positive numbers or expressions, as a list, an array or a vector expression such as
-    `cv.stack(sd, over=effect)`. `correlations`: of two effects one number or variable in (-1, 1), as of `cv.lkj(1.0)`;
-    of more d (d - 1) / 2 partial correlations in the order (1, 0), (2, 0), (2, 1), (3, 0), ..., those of `cv.lkj`, as a
-    list or a vector expression. Returns an expression of domain posdef(d) for `cv.vector_gaussian(mean,
-    covariance=...)`. ModelError where the numbers of both do not belong together, or none is an expression. Source:
+    `scales`: d positive numbers or expressions, as a list, an array or a vector expression. `correlations`: of two
+    effects one number or variable in (-1, 1), as of `cv.lkj(1.0)`; of more d (d - 1) / 2 partial correlations in the
+    order (1, 0), (2, 0), (2, 1), (3, 0), ..., those of `cv.lkj`, as a list or a vector expression. Random ones are
+    single variables, which are integrated, not the elements of a plate. Returns an expression of domain posdef(d) for
+    `cv.vector_gaussian(mean, covariance=...)`. ModelError where the numbers of both do not belong together, none is an
+    expression, or random ones are on a plate. Source:
     lewandowski2009generating.
     """
     listed = (part for side in (scales, correlations) for part in (side if isinstance(side, (list, tuple)) else [side]))
     _with_node("covariance", *listed)
-    return apply(op.COVARIANCE, _vector_of(scales), _vector_of(correlations))
+    vectors = _vector_of(scales), _vector_of(correlations)
+    for name, vector in zip(("scales", "correlations"), vectors, strict=True):
+        _check_single(name, vector)
+    return apply(op.COVARIANCE, *vectors)
+
+
+def _check_single(name: str, vector: UserValue) -> None:
+    """Refuses random elements of a plate: nothing integrates them, and no operator takes them."""
+    if (
+        isinstance(vector, Apply)
+        and not is_data(vector)
+        and isinstance(over := dict(vector.options).get("over"), Plate)
+    ):
+        raise ModelError(
+            f"cv.covariance: the {name} are the elements of '{vector.args[0]}' on the plate '{over.name}'. A "
+            "covariance is inferred by integrating its numbers, which must be single variables: give a list, "
+            "[m.random('sd 1', cv.half_normal(1.0)), m.random('sd 2', cv.half_normal(1.0))]."
+        )
 
 
 def _vector_of(value: UserValue) -> UserValue:
