@@ -96,6 +96,7 @@ SCALARS = {
     "negative_binomial": lambda mean, dispersion: st.nbinom(dispersion, dispersion / (dispersion + mean)),
     "negative_binomial_trials": lambda successes, probability: st.nbinom(successes, probability),
     "pareto": lambda shape, scale: st.pareto(shape, scale=scale),
+    "point": lambda value: st.binom(value, 1.0),
     "poisson": lambda rate: st.poisson(rate),
     "skew_normal": lambda location, scale, skew: st.skewnorm(skew, location, scale),
     "student_t": lambda dof, mean, scale: st.t(dof, mean, scale),
