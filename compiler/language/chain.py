@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
+from ...factors.numbers import brief
 from .arguments import Owner, admit
 from .nodes import Expr, Input, Plate, Previous, Random, union_plates
 from .values import UserValue
@@ -64,8 +65,11 @@ def _with_previous(
     previous = Previous(f"previous {name}", first, plates, domain)
     term = then(previous)
     if not isinstance(term, Term):
+        found = "a switch over terms" if isinstance(term, Switch) else brief(term)
         raise ModelError(
-            f"'{name}': then= must return a term, such as cv.gaussian(previous, variance=1.0); it returned {term!r}."
+            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0); it returned {found}. A "
+            "step that the state before chooses has a table: cv.bernoulli(cv.table([if_false, if_true])[previous]), "
+            "cv.categorical(cv.table(rows)[previous]), or a variable on a plate of the states, chances[previous]."
         )
     admitted, found, generated = admit(term, Owner(name, plates))
     assert isinstance(admitted, Term)

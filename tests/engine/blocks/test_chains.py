@@ -373,8 +373,10 @@ def test_transitions_without_exact_messages_are_refused_with_the_reason(then, er
 def test_errors_of_the_language():
     with pytest.raises(cv.ModelError, match="then= generates boolean values"):
         _chain(lambda p: cv.bernoulli(0.5))
-    with pytest.raises(cv.ModelError, match="must return a term"):
+    with pytest.raises(cv.ModelError, match="must return one term"):
         _chain(lambda p: p + 1.0)
+    with pytest.raises(cv.ModelError, match=r"returned a switch over terms.*cv\.table"):
+        _chain(lambda p: cv.switch(p > 0.0, cv.gaussian(p, variance=1.0), cv.gaussian(0.0, variance=1.0)))
     with pytest.raises(cv.ModelError, match="must be a function"):
         _chain(cv.gaussian(0.0, variance=1.0))
     with pytest.raises(cv.ModelError, match="real, vectors, booleans or categories"):
