@@ -67,8 +67,8 @@ def _with_previous(
     if not isinstance(term, Term):
         found = "a switch over terms" if isinstance(term, Switch) else brief(term)
         raise ModelError(
-            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0); it returned {found}. A "
-            "step that the state before chooses has a table: cv.bernoulli(cv.table([if_false, if_true])[previous]), "
+            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0); it returned {found}. "
+            "A step that the state before chooses has a table: cv.bernoulli(cv.table([if_false, if_true])[previous]), "
             "cv.categorical(cv.table(rows)[previous]), or a variable on a plate of the states, chances[previous]."
         )
     admitted, found, generated = admit(term, Owner(name, plates))
