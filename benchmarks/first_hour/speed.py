@@ -4,7 +4,7 @@
 
 Both are timed in one process, alone on the machine, when all is compiled: cavity's third call of a model, and NUTS run
 again with other keys. The error of cavity is the worst of its means against the reference, in sds, at least .02; NUTS
-has it when its least effective size is one over its square, so that its time is that of the warm-up and of so many draws.
+has it when its least effective size is one over its square: its time is that of the warm-up and of so many draws.
 `--write` makes docs/benchmarks/nuts_speed.md.
 """
 
