@@ -33,6 +33,7 @@ from .distributions.compound import Compound
 from .distributions.count_table import CountTable
 from .distributions.mixed_over_grid import FROM_REAL, GridMixture, OnGrid
 from .distributions.partly_observed import Completed
+from .distributions.tabulated import Tabulated
 from .distributions.weighted_draws import WeightedDraws
 from .evidence.at_points import Mixture
 from .evidence.conditionals import Conditionals
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
 Nested: TypeAlias = "str | int | float | Sequence[Nested] | None"
 KINDS: dict[str, type[Family]] = {
     **BY_NAME,
-    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable)},
+    **{kind.__name__: kind for kind in (Point, Completed, Compound, Cases, Projected, CountTable, Tabulated)},
     **{kind.__name__: kind for kind in (GridMixture, OnGrid, WeightedDraws)},
 }
 
@@ -118,9 +119,17 @@ class _Reader:
             return self.array(value)
         if "conditional" in value:
             return conditional_named(value["conditional"])
+        if "text" in value:
+            return _text(value["text"])
         if "kind" in value:
             return _kind(value["kind"])
         return _nested(value["formulas"]) if "formulas" in value else self.family(value, part_of_mixture)
+
+
+def _text(value: str | None) -> str | None:
+    if not (value is None or isinstance(value, str)):
+        raise ValueError(f"a distribution says of itself {value!r}")
+    return value
 
 
 def _kind(value: str) -> str:

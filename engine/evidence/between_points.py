@@ -60,6 +60,9 @@ def _around(mixture: Mixture, each: int) -> dict[str, np.ndarray]:
     grids = {name: family for name, family in mixture.families.items() if isinstance(family, OnGrid)}
     if not grids:
         return found
+    if len(mixture.values) == 1:  # whose distribution is known between the points: no draws are needed
+        [(name, family)] = grids.items()
+        return {name: _by_weights(family, mixture.weights, each)}
     points = np.stack([np.asarray(grid.coordinates) for grid in grids.values()], axis=1)
     weights = mixture.weights
     mean = weights @ points
@@ -75,3 +78,11 @@ def _around(mixture: Mixture, each: int) -> dict[str, np.ndarray]:
         for column, (name, grid) in zip(coordinates.T, grids.items(), strict=True):
             found[name] = np.asarray(FROM_REAL[grid.kind](column))
     return found
+
+
+def _by_weights(family: OnGrid, weights: np.ndarray, each: int) -> np.ndarray:
+    """So many values for each weight, in the order of the weights: quantiles at levels that share these evenly."""
+    ends = np.concatenate([[0.0], np.cumsum(weights)])
+    inside = (np.arange(each) + 0.5) / each
+    levels = ends[:-1, None] + inside * np.diff(ends)[:, None]
+    return np.asarray(family.quantile(np.clip(levels.ravel(), 1e-12, 1.0 - 1e-12)))

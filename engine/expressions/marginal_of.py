@@ -266,6 +266,11 @@ def _check_classes(node: Let, run: Run | Carried) -> None:
 
 def _apart(graph: Plan, node: Let) -> list[set[str]]:
     """The variables of an expression each by itself, and a second time those of which it folds several elements."""
+    return [{name} for name in latent_names(graph, [node.expression])] + _folded(graph, node)
+
+
+def _folded(graph: Plan, node: Let) -> list[set[str]]:
+    """The variables computed forward of which an expression folds several elements: a parent may tie them."""
     folded = [part for part in inside([node]) if isinstance(part, Apply) and part.operation.reach is Reach.SEVERAL]
     several = {
         name
@@ -273,12 +278,13 @@ def _apart(graph: Plan, node: Let) -> list[set[str]]:
         for name in latent_names(graph, [part])
         if name in graph.forward and set(graph.model.randoms[name].plates) - set(part.plates)
     }
-    return [{name} for name in latent_names(graph, [node.expression])] + [{name} for name in sorted(several)]
+    return [{name} for name in sorted(several)]
 
 
 def _groups(reader: Reader, parts: Parts, meetings: list[Meeting]) -> list[set[str]]:
     """The variables that meet."""
-    return [{name for key in meeting.keys for name in _names(reader, parts.atoms[key])} for meeting in meetings]
+    met = [{name for key in meeting.keys for name in _names(reader, parts.atoms[key])} for meeting in meetings]
+    return met + _folded(reader.run.graph, reader.node)
 
 
 def _names(reader: Reader, atom: Expr) -> tuple[str, ...]:

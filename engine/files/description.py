@@ -33,7 +33,15 @@ class KindEntry(TypedDict):
     kind: str
 
 
-FieldEntry: TypeAlias = "int | list[FieldEntry] | FamilyEntry | ConditionalEntry | FormulasEntry | KindEntry"
+class TextEntry(TypedDict):
+    """What a distribution says of itself; None where it has no part of the name."""
+
+    text: str | None
+
+
+FieldEntry: TypeAlias = (
+    "int | list[FieldEntry] | FamilyEntry | ConditionalEntry | FormulasEntry | KindEntry | TextEntry"
+)
 
 
 class SparseEntry(TypedDict):

@@ -88,6 +88,8 @@ class _Writer:
             return {"formulas": value}
         if isinstance(value, tuple):
             return [self._field(name, part) for part in value]
+        if value is None or name == "origin":
+            return {"text": value}
         if isinstance(value, str):
             return {"kind": value}
         return self.family(value) if isinstance(value, Family) else self.put(value)
