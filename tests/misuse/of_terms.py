@@ -59,6 +59,7 @@ TERMS = {
     ),
     "ordered_logistic": (cv.ordered_logistic, {"score": (0.0, "real"), "cutpoints": (np.arange(2.0), "cuts")}),
     "ordered_probit": (cv.ordered_probit, {"score": (0.0, "real"), "cutpoints": (np.arange(2.0), "cuts")}),
+    "point": (cv.point, {"value": (2, "count")}),
     "poisson": (cv.poisson, {"rate": (4.0, "positive")}),
     "spike_and_slab": (cv.spike_and_slab, {"probability": (0.5, "unit"), "variance": (2.0, "positive")}),
     "student_t": (cv.student_t, {"dof": (4.0, "positive"), "mean": (0.0, "real"), "scale": (2.0, "positive")}),
