@@ -153,7 +153,7 @@ AGAINST_A_GRID = {
             + st.norm.logpdf(k, 0.0, 3.0)
             + summed(lambda y: log_skewed(y, a, s, k), SKEWED)
         ),
-        [np.linspace(-2.2, 4.8, 160), np.linspace(0.7, 5.3, 120), np.linspace(-15.0, 24.0, 160)],
+        [np.linspace(-2.2, 4.8, 71), np.linspace(0.7, 5.3, 47), np.linspace(-15.0, 24.0, 79)],
     ),
     "flat priors": (
         observed(lambda mu, s: cv.gaussian(mu, sd=s), ("mu", cv.flat()), ("s", cv.flat(cv.positive))),
