@@ -54,7 +54,7 @@ def _energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
         return total
     density = _density(block, scope)
     weights = [gate_weight(gate, scope) for gate in block.gates]
-    if weights:  # an impossible case is told so by its message, and makes no number of the others
+    if weights and block.factor.derived:  # an impossible case is told so, and makes no number of the others
         density = mapped(lambda log: jnp.maximum(log, NEVER), density)
     if (mask := present(block, scope)) is not None:
         # What stands in for a missing value may be where the density is zero, such as beyond the bounds of its row.

@@ -16,7 +16,7 @@ from .bound_plan import Data
 from .control import controller
 from .control.carry import Carry, Counts, Parts, Settings, Swept, begin
 from .control.result_codes import CONTRADICTION, DIVERGED, RUNNING
-from .log_evidence import evidence_parts, part_names
+from .log_evidence import evidence_parts, part_names, with_contradictions
 from .machine import Machine
 from .result import Ended
 from .start import Lane, narrower
@@ -96,6 +96,7 @@ class Sweeping:
             parts = evidence_parts(
                 self.machine, self.fixed, self.machine.scope(self.data), beliefs, moments, state.messages
             )
+        parts = with_contradictions(parts)
         evidence = sum(parts.values(), jnp.zeros(()))
         return {
             "beliefs": beliefs,

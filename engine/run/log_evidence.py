@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from ...compiler.blocks.energy import EnergyBlock
 from ...factors.arrays import Array
-from ..blocks.energy import block_energy
+from ..blocks.energy import NEVER, block_energy
 from ..blocks.kinds import KINDS, partitions
 from ..values.first_beliefs import family_of, first_element, stats_from_moments, uniform
 from ..values.joint_beliefs import given_places
@@ -89,3 +89,8 @@ def _entropy(machine: BoundPlan, name: str, naturals: tuple[Array, ...], scope: 
             given = given_places(joint, machine.graph.partly, scope.data, machine.sizes)
             total = total if given is None else total - NORMAL_ENTROPY * jnp.sum(given)
     return total
+
+
+def with_contradictions(parts: Mapping[str, Float[Array, ""]]) -> dict[str, Float[Array, ""]]:
+    """The same, minus infinity where data are impossible: cases are kept from it while beliefs move."""
+    return {name: jnp.where(part < 1e-3 * NEVER, -jnp.inf, part) for name, part in parts.items()}

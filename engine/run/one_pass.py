@@ -10,7 +10,7 @@ from ..values.naturals import all_finite, subtract
 from .bound_plan import Data
 from .control.carry import Settings
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED
-from .log_evidence import evidence_parts
+from .log_evidence import evidence_parts, with_contradictions
 from .machine import Machine
 from .result import Ended
 from .start import prepare
@@ -30,7 +30,7 @@ def direct(machine: Machine, settings: Settings, data: Data, key: Key) -> Ended:
         beliefs |= {name: machine.shaped(name, naturals) for name, naturals in found.items()}
     proper = machine.all_proper(beliefs, beliefs)
     moments = {name: machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
-    parts = evidence_parts(machine, fixed, scope, beliefs, moments, messages, log_z)
+    parts = with_contradictions(evidence_parts(machine, fixed, scope, beliefs, moments, messages, log_z))
     evidence = sum(parts.values(), jnp.zeros(()))
     sound = proper & all_finite(moments) & (evidence < jnp.inf)
     code = jnp.where(sound, CONVERGED, DIVERGED)

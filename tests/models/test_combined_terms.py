@@ -317,3 +317,12 @@ def test_a_random_count_compared_with_a_number():
         assert posterior.log_evidence == pytest.approx(np.log(weights.sum() * (rates[1] - rates[0])), abs=1e-5)
         assert posterior["rate"].mean == pytest.approx(mean, rel=1e-4)
         assert posterior["rate"].variance == pytest.approx(weights @ (rates - mean) ** 2 / weights.sum(), rel=1e-3)
+
+
+def test_counts_that_no_case_allows_are_a_contradiction():
+    m = cv.Model("neither")
+    share = m.random("share", cv.beta(1.0, 1.0))
+    m.random("y", cv.mixture(share, cv.point(0), cv.point(1)), plates=m.plate("n"))
+    with pytest.warns(cv.CavityWarning, match="contradict each other"):
+        posterior = cv.infer(m, {"y": [0, 1, 5]}, accuracy="fast")
+    assert (posterior.code, posterior.log_evidence) == ("contradiction", -np.inf)
