@@ -85,6 +85,7 @@ def test_a_count_with_a_bounded_prior():
     agrees(cv.infer(m, {"y": 1})["n"], by_summation(stats.binom.logpmf(K, 5, 0.4), stats.binom.logpmf(1, K, 0.3)))
 
 
+@pytest.mark.slow
 def test_a_count_whose_table_is_not_known_is_called_a_projection():
     m = cv.Model()
     n = m.random("n", cv.poisson(m.random("r", cv.gamma(3.0, 0.5))))

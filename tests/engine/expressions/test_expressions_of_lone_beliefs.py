@@ -35,6 +35,7 @@ def lone_beliefs(m):
     }
 
 
+@pytest.mark.slow
 def test_functions_of_beliefs_that_are_no_members_of_their_family():
     """Mean, sd and quantiles against draws: of one number, of two, and of two elements of one vector."""
     m = cv.Model()
