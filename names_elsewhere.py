@@ -146,7 +146,7 @@ EXPRESSIONS = (
     Row("cv.table(array)[z]", "constants that a variable chooses", "constant", "", "",
         "Variable.Constant", "", ""),
     Row("cv.max(a, b), cv.min(a, b)", "", "math.maximum", "fmax, fmin", "maximum, minimum", "Max", "", "max, min"),
-    Row("cv.stack([a, b])", "several numbers as one vector", "math.stack", "to_vector", "", "Vector.FromArray", "", ""),
+    Row("cv.stack(a, b)", "several numbers as one vector", "math.stack", "to_vector", "", "Vector.FromArray", "", ""),
     Row("cv.covariance(scales, correlations)", "of a few effects; as `covariance=` of cv.vector_gaussian",
         "", "quad_form_diag", "", "", "", ""),
     Row("cv.subvector(x, start, size)", "", "", "segment", "", "Subvector", "", ""),

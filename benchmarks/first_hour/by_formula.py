@@ -1,8 +1,8 @@
-"""References of the models of vocabulary.py: closed forms, grids and importance sampling.
+"""References of the models of first_tries.py: closed forms, grids and importance sampling.
 
     python benchmarks/first_hour/by_formula.py [--only NAME ...]
 
-Each function here has the name of a model, takes its data, and gives the entry of vocabulary.json. NumPy and SciPy
+Each function here has the name of a model, takes its data, and gives the entry of first_tries.json. NumPy and SciPy
 only: nothing of the engine is used but the data of the models.
 """
 
@@ -10,13 +10,13 @@ import argparse
 import json
 from pathlib import Path
 
+import first_tries
 import numpy as np
 import truth
-import vocabulary
 from scipy import special, stats
 from truth import Grid, known, weighted
 
-FILE = Path(__file__).resolve().parent / "vocabulary.json"
+FILE = Path(__file__).resolve().parent / "first_tries.json"
 
 
 def over(points):
@@ -186,7 +186,7 @@ def small_steps(data):
 
 
 def main():
-    models = {function.__name__: function for function in vocabulary.MODELS}
+    models = {function.__name__: function for function in first_tries.MODELS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[*models], choices=[*models], metavar="NAME")
     found = json.loads(FILE.read_text()) if FILE.exists() else {}

@@ -28,7 +28,7 @@ import numpy as np
 import cavity as cv
 
 FOLDER = Path(__file__).resolve().parent
-FILES = [name for name in ("infernet", "bugs", "stan", "vocabulary") if (FOLDER / f"{name}.py").exists()]
+FILES = [name for name in ("infernet", "bugs", "stan", "first_tries") if (FOLDER / f"{name}.py").exists()]
 RESULTS = harness.RESULTS / "first_hour.json"
 PAGE = FOLDER.parents[1] / "docs" / "first-hour.md"
 BEGIN, END = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest import mock
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "first_hour"
-FILES = [name for name in ("infernet", "bugs", "stan", "vocabulary") if (FOLDER / f"{name}.py").exists()]
+FILES = [name for name in ("infernet", "bugs", "stan", "first_tries") if (FOLDER / f"{name}.py").exists()]
 
 
 def load(name):
