@@ -193,10 +193,17 @@ def covariance(scales: UserValue, correlations: UserValue) -> Expr:
     """
     listed = (part for side in (scales, correlations) for part in (side if isinstance(side, (list, tuple)) else [side]))
     _with_node("covariance", *listed)
-    vectors = _vector_of(scales), _vector_of(correlations)
+    vectors = _vector_of(_as_nodes(scales)), _vector_of(_as_nodes(correlations))
     for name, vector in zip(("scales", "correlations"), vectors, strict=True):
         _check_single(name, vector)
     return apply(op.COVARIANCE, *vectors)
+
+
+def _as_nodes(value: UserValue) -> UserValue:
+    """The same with the variables of the terms in it."""
+    if isinstance(value, (list, tuple)):
+        return [_as_nodes(part) for part in value]
+    return value.variable if isinstance(value, Term) else value
 
 
 def _check_single(name: str, vector: UserValue) -> None:

@@ -136,11 +136,13 @@ class Model:
 
     def _ordered(self, name: str, drawn: Ordered, plates: Plates) -> Let:
         """An increasing vector: its first entry and the gaps are variables of their own."""
-        entries: list[Expr] = [self.random(f"{name}[0]", drawn.first(), plates)]
-        for k in range(1, drawn.size):
-            term = drawn.gap(entries[-1], drawn.size - k)
-            entries.append(entries[-1] + self.random(f"{name}[{k}] - {name}[{k - 1}]", term, plates))
-        return self.let(name, stack(*entries))
+        with self._inner_variables() as declare:
+            drawn = dataclasses.replace(drawn, term=named_in_term(name, drawn.term, declare))
+            entries: list[Expr] = [self._random(f"{name}[0]", drawn.first(), plates)]
+            for k in range(1, drawn.size):
+                term = drawn.gap(entries[-1], drawn.size - k)
+                entries.append(entries[-1] + self._random(f"{name}[{k}] - {name}[{k - 1}]", term, plates))
+            return self.let(name, stack(*entries))
 
     def _mixed(self, owner: Owner, mixture: Mixture) -> Random:
         """A variable of several terms, after the class that chooses among them."""

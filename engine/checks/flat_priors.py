@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr, Random, parents
 from ...factors.errors import UnsupportedError
@@ -102,7 +103,8 @@ def _below(roots: Iterable[Expr]) -> set[int]:
 
 def check_proper(posterior: Inferred, flat: Collection[str]) -> None:
     """UnsupportedError where the belief of a variable with a flat prior is so wide that the data cannot bound it."""
-    values = [*posterior.binding.inputs.values(), *posterior.observed.values()]
+    given = (*posterior.binding.inputs.values(), *posterior.observed.values())
+    values = [value.data if is_sparse(value) else value for value in given]
     numbers = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (np.asarray(v, float) for v in values)]
     reach = VAST * max([1.0, *map(float, numbers)])
     for name in flat:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..arrays import Argument, Array
 from ..domains import positive, real
@@ -69,15 +70,17 @@ def ordered(term: Argument, size: int) -> Ordered:
     are the positive variables "name[1] - name[0]" and so on. ModelError for another term, or a size that is no positive
     integer. Source: mccullagh1980ordinal.
     """
+    if isinstance(term, Term) and "problem" in term.options:
+        raise ModelError(term.options["problem"])
     if not isinstance(term, Term) or term.factor not in SURVIVAL:
         found = term.factor.name if isinstance(term, Term) else repr(term)
         raise ModelError(
             f"ordered() takes a term whose draws it can order; found {found}. Write cv.ordered(cv.gaussian(0.0, "
             "sd=5.0), size=4), or with cv.student_t(dof, mean, scale)."
         )
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise ModelError(f"ordered(): size={size!r} is no positive integer. Give the number of entries: size=4.")
-    return Ordered(term, size)
+    return Ordered(term, int(size))
 
 
 def _log_first(base: Factor, count: int, out: Array, **arguments: Array) -> Array:

@@ -90,3 +90,16 @@ def test_what_cannot_be_ordered_is_told():
     m.random("y", cv.ordered_logistic(0.0, c), plates=m.plate("n"))
     with pytest.raises(cv.UnsupportedError, match=r"cv\.ordered\(cv\.gaussian"):
         cv.infer(m, {"y": [0, 1, 2]})
+
+
+def test_terms_inside_the_drawn_term_are_named_once_and_a_refusal_leaves_nothing():
+    m = cv.Model()
+    m.random("cut", cv.ordered(cv.gaussian(cv.gaussian(0.0, sd=1.0), sd=1.0), np.int64(3)))
+    assert list(m.randoms) == ["cut.mean", "cut[0]", "cut[1] - cut[0]", "cut[2] - cut[1]"]
+    other = cv.Model()
+    strange = m.plate("n", 2)
+    with pytest.raises(cv.ModelError):
+        other.random("cut", cv.ordered(cv.gaussian(cv.gaussian(0.0, sd=1.0), sd=1.0), 3), plates=strange)
+    assert not other.randoms
+    with pytest.raises(cv.ModelError, match="sd"):
+        cv.ordered(cv.gaussian(0.0, sd=-1.0), 3)
