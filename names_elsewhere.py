@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .factors.errors import capital
+
 SYSTEMS = ("PyMC", "Stan", "NumPyro", "Infer.NET", "RxInfer", "BUGS", "SciPy")
 
 
@@ -199,7 +201,7 @@ def advice(name: str, known: Iterable[str]) -> str:
     if rows := ours(name):
         told = [f"that of {_joined(systems)} is `{row.ours}` here" for row, systems in rows]
         note = f" ({rows[0][0].note})" if len(rows) == 1 and rows[0][0].note else ""
-        return f"{_capital('; '.join(told))}{note}. All names: docs/what-is-it-called.md."
+        return f"{capital('; '.join(told))}{note}. All names: docs/what-is-it-called.md."
     plain = {_plain(own): own for own in known}
     close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
     return f"Did you mean `{plain[close[0]]}`?" if close else "docs/language.md has the vocabulary."
@@ -207,10 +209,6 @@ def advice(name: str, known: Iterable[str]) -> str:
 
 def _joined(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _plain(name: str) -> str:

@@ -5,9 +5,8 @@ page is not current, or a program is longer than it says, and runs the programs.
 """
 
 import ast
-import importlib
+import importlib.util
 import inspect
-import sys
 import textwrap
 from pathlib import Path
 
@@ -32,17 +31,24 @@ CLASSICS = "Classics"
 
 def programs():
     """All models as (title, text of the program, file), by section."""
-    sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
     sections = {title: [] for title in (*SYSTEMS.values(), CLASSICS)}
     for file in FILES:
         if not (FOLDER / f"{file}.py").exists():
             continue
-        module = importlib.import_module(file)
+        module = _module(FOLDER / f"{file}.py")
         for function in module.MODELS:
             title = " ".join(function.__doc__.split("Refused:")[0].split())
             section = next((SYSTEMS[word] for word in SYSTEMS if word in title), CLASSICS)
             sections[section].append((title, program(function, module), file))
     return {title: found for title, found in sections.items() if found}
+
+
+def _module(path):
+    """A module that is no part of the package, under a name that no other has."""
+    spec = importlib.util.spec_from_file_location(f"first_hour_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def program(function, module):

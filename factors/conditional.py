@@ -178,3 +178,9 @@ def _line(factor: Factor, kind: str) -> Functions:
         return place(jnp.interp(jax.random.uniform(key), jnp.cumsum(weights) - 0.5 * weights, u))
 
     return {"mean": mean, "variance": variance, "below": below, "draw": draw}
+
+
+def moment_above(least: float, value: Callable[[Array], Array], shape: Array) -> Array:
+    """A moment that exists where a shape, or the degrees of freedom, is above `least`: infinite elsewhere."""
+    exists = shape > least
+    return jnp.where(exists, value(jnp.where(exists, shape, least + 1.0)), jnp.inf)

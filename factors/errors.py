@@ -23,3 +23,8 @@ class CavityWarning(UserWarning):
     All warnings of the library are of this category: `warnings.simplefilter("error", cv.CavityWarning)` makes them
     errors.
     """
+
+
+def capital(text: str) -> str:
+    """The beginning of a sentence."""
+    return text[:1].upper() + text[1:]

@@ -1,13 +1,12 @@
 """The page of models: it is current, its programs are short, and they give what the tables say."""
 
-import importlib.util
-from pathlib import Path
+import functools
 
+import doc_scripts
 import pytest
-from first_hour_models import load
+from first_hour_models import FILES, load
 
 BEST = ("right", "off", "wrong", "failed")
-HERE = Path(__file__).parents[1]
 QUICK = (
     "two_coins", "truncated_gaussian", "learning_a_gaussian", "cyclist", "murder_mystery", "three_questions",
     "jill_and_fred", "coin", "random_walk", "line", "wet_grass", "monty_hall", "two_dice", "handedness", "tanks",
@@ -17,10 +16,7 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def page():
-    spec = importlib.util.spec_from_file_location("make_can_i_write", HERE / "docs" / "make_can_i_write.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return doc_scripts.load("make_can_i_write")
 
 
 def test_the_page_is_current(page):
@@ -38,13 +34,18 @@ def test_programs_are_short_and_are_python(page):
 
 def said():
     """What docs/first-hour.md says of each model."""
-    rows = [line.split(" | ") for line in (HERE / "docs" / "first-hour.md").read_text().splitlines()]
+    rows = [line.split(" | ") for line in (doc_scripts.DOCS / "first-hour.md").read_text().splitlines()]
     return {row[0].removeprefix("| "): row[1] for row in rows if len(row) > 5 and row[1] in BEST}
 
 
+@functools.cache
+def declared():
+    """All models: file and function by name."""
+    return {function.__name__: (file, function) for file in FILES for function in load(file).MODELS}
+
+
 def marked(name):
-    table = load("table")
-    return table.run(*table.declared()[name])["mark"]
+    return load("table").run(*declared()[name])["mark"]
 
 
 @pytest.mark.parametrize("name", QUICK)

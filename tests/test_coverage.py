@@ -1,18 +1,14 @@
 """Coverage: the page is current, every numeric factor of Infer.NET has a construct that auto serves, and they run."""
 
-import importlib.util
 import inspect
-from pathlib import Path
 
 import numpy as np
 import pytest
+from doc_scripts import DOCS, load
 
 import cavity as cv
 
-DOCS = Path(__file__).parents[1] / "docs"
-spec = importlib.util.spec_from_file_location("docs_make_coverage", DOCS / "make_coverage.py")
-coverage = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(coverage)
+coverage = load("make_coverage")
 
 
 def test_the_page_is_current():

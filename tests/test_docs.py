@@ -1,21 +1,10 @@
 """The pages cannot rot: their Python blocks run, print what stands below them, and generated tables are current."""
 
 import ast
-import importlib.util
 import re
-from pathlib import Path
 
 import pytest
-
-DOCS = Path(__file__).parents[1] / "docs"
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from doc_scripts import DOCS, load
 
 PAGES = load("run_pages")
 QUICK = {

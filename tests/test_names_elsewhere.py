@@ -1,17 +1,14 @@
 """The names of other systems, both ways: each leads to ours, and each of ours is in the table."""
 
-import importlib.util
 import inspect
 import re
-from pathlib import Path
 
+import doc_scripts
 import pytest
 
 import cavity as cv
 from cavity.factors.factor import Term
 from cavity.names_elsewhere import ROWS, TERMS, ours
-
-HERE = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.ours)
@@ -70,7 +67,5 @@ def test_a_model_says_what_its_methods_are_called():
 
 
 def test_the_page_is_current():
-    spec = importlib.util.spec_from_file_location("make_names", HERE / "docs" / "make_names.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = doc_scripts.load("make_names")
     assert module.renewed() == module.PAGE.read_text()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...factors.domains import Domain
-from ...factors.errors import DataError, ModelError
+from ...factors.errors import DataError, ModelError, capital
 from ...factors.families import FOR_DOMAIN
 from ...factors.numbers import ValueProblem, numeric_array
 from ..language.model import Model
@@ -229,7 +229,7 @@ def _note_parts(model: Model, known: dict[str, tuple[int, str]]) -> None:
     for part in parts:
         if part.whole.name in known:
             size, origin = known[part.whole.name]
-            _note_size(known, part.name, size + part.length, origin[0].upper() + origin[1:], origin)
+            _note_size(known, part.name, size + part.length, capital(origin), origin)
 
 
 def _note_places(model: Model, known: dict[str, tuple[int, str]], given: list[_Given]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ...factors import domains
-from ...factors.errors import ModelError
+from ...factors.errors import ModelError, capital
 from .nodes import BUILDERS, Apply, Expr, Gather, Let, Plate, PlatePart, Position, is_data, union_plates
 from .operators import coordinate, matmul
 from .values import UserValue
@@ -89,12 +89,12 @@ def _check_entry(source: Expr, entry: UserValue) -> None:
 def _check_slice(what: str, entry: slice) -> None:
     if entry.step not in (None, 1):
         raise ModelError(
-            f"{_capital(what)}: a slice with the step {entry.step!r}. Take every element, as in x[1:], or give the "
+            f"{capital(what)}: a slice with the step {entry.step!r}. Take every element, as in x[1:], or give the "
             "positions as data: m.input(name, cv.index(plate), plates=...)."
         )
     for end in (entry.start, entry.stop):
         if end is not None and (isinstance(end, bool) or not isinstance(end, (int, np.integer))):
-            raise ModelError(f"{_capital(what)}: a slice from or to {end!r}. Give whole numbers: x[1:], x[:-1].")
+            raise ModelError(f"{capital(what)}: a slice from or to {end!r}. Give whole numbers: x[1:], x[:-1].")
 
 
 def _for_each_axis(source: Expr, entries: list, axes: Sequence[Axis]) -> list:
@@ -146,7 +146,7 @@ def _coordinates(source: Expr, entry: UserValue) -> Expr:
 def _check_range(number: int, size: int, what: str) -> None:
     if not -size <= number < size:
         raise ModelError(
-            f"{_capital(what)} are indexed by {number}, but there are {size}. Give a number from 0 to "
+            f"{capital(what)} are indexed by {number}, but there are {size}. Give a number from 0 to "
             f"{size - 1}, or from -{size} to -1, counted from the end."
         )
 
@@ -208,7 +208,7 @@ def _length(plate: Plate, entry: slice, what: str) -> int:
     from_end = entry.stop is None or stop < 0
     if start < 0 and not from_end:
         raise ModelError(
-            f"{_capital(what)} are sliced by [{_written(entry)}], of which the size of the plate decides the number. "
+            f"{capital(what)} are sliced by [{_written(entry)}], of which the size of the plate decides the number. "
             f"Give the plate a size: m.plate('{plate.name}', 8)."
         )
     length = stop - start
@@ -222,7 +222,7 @@ def _ends(entry: slice, size: int, what: str) -> tuple[int, int]:
     start, stop = entry.start or 0, size if entry.stop is None else entry.stop
     if not (-size <= start <= size and -size <= stop <= size):
         raise ModelError(
-            f"{_capital(what)} are sliced by [{_written(entry)}], but there are {size}. Give a slice within these."
+            f"{capital(what)} are sliced by [{_written(entry)}], but there are {size}. Give a slice within these."
         )
     start, stop = start + size * (start < 0), stop + size * (stop < 0)
     if start >= stop:
@@ -231,15 +231,11 @@ def _ends(entry: slice, size: int, what: str) -> tuple[int, int]:
 
 
 def _no_elements(what: str, entry: slice) -> ModelError:
-    return ModelError(f"{_capital(what)} are sliced by [{_written(entry)}], which has no elements. Give at least one.")
+    return ModelError(f"{capital(what)} are sliced by [{_written(entry)}], which has no elements. Give at least one.")
 
 
 def _written(entry: slice) -> str:
     return f"{'' if entry.start is None else entry.start}:{'' if entry.stop is None else entry.stop}"
-
-
-def _capital(what: str) -> str:
-    return what[0].upper() + what[1:]
 
 
 def pushed(source: Expr, position: Expr, axis: Plate) -> Expr:

@@ -117,7 +117,6 @@ class Model:
         ModelError when the name is taken, an argument is outside the domain that the factor needs, or plates do not
         line up.
         """
-        self._check_name(name, "random variable")
         return self._ordered(name, term, plates) if isinstance(term, Ordered) else self._random(name, term, plates)
 
     def _random(self, name: str, term: Term | Switch | Mixture, plates: Plates = ()) -> Random:
@@ -136,6 +135,7 @@ class Model:
 
     def _ordered(self, name: str, drawn: Ordered, plates: Plates) -> Let:
         """An increasing vector: its first entry and the gaps are variables of their own."""
+        self._check_name(name, "random variable")
         with self._inner_variables() as declare:
             drawn = dataclasses.replace(drawn, term=named_in_term(name, drawn.term, declare))
             entries: list[Expr] = [self._random(f"{name}[0]", drawn.first(), plates)]

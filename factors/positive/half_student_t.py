@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc
 
 from ..arrays import Argument
+from ..conditional import moment_above
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..special import lgamma
@@ -24,14 +25,15 @@ def _log_density(out, dof, scale):
 
 def _mean(dof, scale):
     """Of any degrees of freedom above one."""
-    a = jnp.where(dof > 1.0, dof, 2.0)
-    ratio = jnp.exp(lgamma(0.5 * (a + 1.0)) - lgamma(0.5 * a)) * jnp.sqrt(a / math.pi) / (a - 1.0)
-    return jnp.where(dof > 1.0, 2.0 * scale * ratio, jnp.inf)
+
+    def ratio(a):
+        return jnp.exp(lgamma(0.5 * (a + 1.0)) - lgamma(0.5 * a)) * jnp.sqrt(a / math.pi) / (a - 1.0)
+
+    return moment_above(1.0, lambda a: 2.0 * scale * ratio(a), dof)
 
 
 def _variance(dof, scale):
-    a = jnp.where(dof > 2.0, dof, 3.0)
-    return jnp.where(dof > 2.0, scale**2 * a / (a - 2.0) - _mean(a, scale) ** 2, jnp.inf)
+    return moment_above(2.0, lambda a: scale**2 * a / (a - 2.0) - _mean(a, scale) ** 2, dof)
 
 
 def _below(x, dof, scale):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaincc
 
 from ..arrays import Argument
+from ..conditional import moment_above
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -36,11 +37,6 @@ def _predict(shape: Positive, scale: Positive) -> Gamma:
     return Gamma.from_parameters(shape=shape.mean, rate=jnp.exp(2.0 * digamma(shape.mean) - scale.log))
 
 
-def _moment(least: float, value, shape):
-    """A moment that exists above the shape `least`."""
-    return jnp.where(shape > least, value(jnp.where(shape > least, shape, least + 1.0)), jnp.inf)
-
-
 factor = register(
     Factor(
         name="inverse_gamma",
@@ -53,8 +49,8 @@ factor = register(
         with_random=_with_random,
         conjugate=frozenset({"scale"}),
         conditional={
-            "mean": lambda shape, scale: _moment(1.0, lambda a: scale / (a - 1.0), shape),
-            "variance": lambda shape, scale: _moment(2.0, lambda a: (scale / (a - 1.0)) ** 2 / (a - 2.0), shape),
+            "mean": lambda shape, scale: moment_above(1.0, lambda a: scale / (a - 1.0), shape),
+            "variance": lambda shape, scale: moment_above(2.0, lambda a: (scale / (a - 1.0)) ** 2 / (a - 2.0), shape),
             "below": lambda x, shape, scale: jnp.where(x > 0.0, gammaincc(shape, scale / jnp.maximum(x, TINY)), 0.0),
             "draw": lambda key, shape, scale: scale / jax.random.gamma(key, shape),
         },

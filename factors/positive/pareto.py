@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..conditional import moment_above
 from ..domains import Domain, positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -45,13 +46,8 @@ def _predict(shape: Positive, scale: Positive) -> Gamma:
     return Gamma.from_parameters(shape=width, rate=jnp.exp(digamma(width) - scale.log - 1.0 / shape.mean))
 
 
-def _moment(least: float, value, shape):
-    """A moment that exists above the shape `least`."""
-    return jnp.where(shape > least, value(jnp.where(shape > least, shape, least + 1.0)), jnp.inf)
-
-
 def _variance(shape, scale):
-    return _moment(2.0, lambda a: scale**2 * a / (a - 1.0) ** 2 / (a - 2.0), shape)
+    return moment_above(2.0, lambda a: scale**2 * a / (a - 1.0) ** 2 / (a - 2.0), shape)
 
 
 factor = register(
@@ -65,7 +61,7 @@ factor = register(
         predict=_predict,
         conjugate=frozenset({"shape"}),
         conditional={
-            "mean": lambda shape, scale: _moment(1.0, lambda a: scale * a / (a - 1.0), shape),
+            "mean": lambda shape, scale: moment_above(1.0, lambda a: scale * a / (a - 1.0), shape),
             "variance": _variance,
             "below": lambda x, shape, scale: -jnp.expm1(shape * (jnp.log(scale) - jnp.log(jnp.maximum(x, scale)))),
             "draw": lambda key, shape, scale: scale * jnp.exp(jax.random.exponential(key) / shape),

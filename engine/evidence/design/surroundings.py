@@ -19,7 +19,7 @@ from .rules import Rule
 POWER = 0.15  # of the density whose mean and covariance the first wide normal has
 ROUNDS = 8  # of normals fitted to what lies far out
 BEYOND = 2.5  # sds: in d dimensions a normal has no mass beyond this and sqrt(d)
-SEEN = 0.01  # of the mass, that makes it worth looking on
+SEEN = 0.01  # of the mass: with less away from the peak, the points around it are enough
 WIDER = 1.5  # than the spread of what was found
 LEAST = 1e-6  # variance of a fitted normal
 
@@ -47,6 +47,11 @@ class Around(NamedTuple):
     log_weights: Float[np.ndarray, " K"]
     far: float
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is more mass far away than the points around the peak can leave out."""
+        return self.far > SEEN
+
 
 def around(log_density: Standard, z: Float[np.ndarray, "K d"], values: Float[np.ndarray, " K"], rule: Rule) -> Around:
     """The points `z` of a standard normal, where the log density has `values`, with those of wider normals."""
@@ -60,14 +65,14 @@ def around(log_density: Standard, z: Float[np.ndarray, "K d"], values: Float[np.
         found.append(log_density(new))
 
     look(Normal(np.zeros(d), np.eye(d) / np.sqrt(POWER), len(rule.points)))
-    tempered = _normalised(POWER * found[-1] - proposals[-1].log_density(places[-1]))
+    tempered = normalised(POWER * found[-1] - proposals[-1].log_density(places[-1]))
     look(_fitted(places[-1], tempered, len(rule.points)))
     now = _together(proposals, places, found)
     for _ in range(ROUNDS):
-        outside = _is_far(now.z)
-        if now.far < SEEN:
+        if not now.is_needed:
             break
-        look(_fitted(now.z[outside], _normalised(now.log_weights[outside]), len(rule.points), WIDER))
+        outside = _is_far(now.z)
+        look(_fitted(now.z[outside], normalised(now.log_weights[outside]), len(rule.points), WIDER))
         now = _together(proposals, places, found)
     return now
 
@@ -75,7 +80,7 @@ def around(log_density: Standard, z: Float[np.ndarray, "K d"], values: Float[np.
 def _together(proposals: list[Normal], places: list[np.ndarray], found: list[np.ndarray]) -> Around:
     z = np.concatenate(places)
     log_weights = np.concatenate(found) - np.logaddexp.reduce([normal.log_density(z) for normal in proposals])
-    return Around(z, log_weights, float(_normalised(log_weights)[_is_far(z)].sum()))
+    return Around(z, log_weights, float(normalised(log_weights)[_is_far(z)].sum()))
 
 
 def _is_far(z: Float[np.ndarray, "K d"]) -> np.ndarray:
@@ -88,6 +93,7 @@ def _fitted(z: Float[np.ndarray, "K d"], weights: Float[np.ndarray, " K"], numbe
     return Normal(mean, wider * np.linalg.cholesky(covariance), number)
 
 
-def _normalised(log_weights: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+def normalised(log_weights: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    """Their probabilities."""
     weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()

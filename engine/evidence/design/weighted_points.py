@@ -16,29 +16,21 @@ from .bent import Bent, bent
 from .grid import Grid
 from .peak import LogDensity, peak
 from .rules import Rule
-from .surroundings import around
+from .surroundings import Around, around, normalised
 
 LEAST = 0.25  # of the points that count: with less, the density is not like a normal in any coordinates that are tried
 ENOUGH = 0.8  # with more, nothing is moved
 ROUNDS = 3
-FAR = 0.01  # of the mass: with less away from the peak, the points around it are enough
 SMOOTH = 0.9  # bandwidth, in sds, of a rule with one point: it falls with the fifth root of their number
 
 
 class Found(NamedTuple):
-    """Log weights of points (K,): of the density over the normal, with the weights of the rule."""
+    """Log weights of the points of a rule: of the density over the normal, with the weights of the rule."""
 
     axes: Bent
-    z: Float[np.ndarray, "K d"]  # in their coordinates
-    values: Float[np.ndarray, " K"]  # of the log density there
+    values: Float[np.ndarray, " K"]  # of the log density in their coordinates
     log_weights: Float[np.ndarray, " K"]
     counting: float
-    far: float = 0.0  # the mass found away from the peak
-
-    def weights(self) -> Float[np.ndarray, " K"]:
-        """Their probabilities."""
-        weights = np.exp(self.log_weights - self.log_weights.max())
-        return weights / weights.sum()
 
 
 def weighted_points(
@@ -62,12 +54,20 @@ def weighted_points(
             best = found
         if not best.counting < ENOUGH or not found.counting * len(rule.points) > 2.0 * rule.points.shape[1]:
             break
-        weights = found.weights()
-        mean = weights @ found.z
-        axes = axes.moved(mean, np.linalg.cholesky((weights[:, None] * (found.z - mean)).T @ (found.z - mean)))
+        weights = normalised(found.log_weights)
+        mean = weights @ rule.points
+        off = rule.points - mean
+        axes = axes.moved(mean, np.linalg.cholesky((weights[:, None] * off).T @ off))
     if best is None or not best.counting > LEAST:
         return None
-    return _as_grid(best if wide is None else _widened(log_density, best, wide))
+    near = Around(rule.points, best.log_weights, 0.0)
+    if wide is None:
+        return _as_grid(best.axes, near, best.counting)
+    everywhere = around(lambda z: _standard(log_density, best.axes, z), rule.points, best.values, wide)
+    if not everywhere.is_needed:
+        return _as_grid(best.axes, near, best.counting)
+    weights = normalised(everywhere.log_weights)
+    return _as_grid(best.axes, everywhere, 1.0 / float(len(weights) * (weights**2).sum()))
 
 
 def _found(log_density: LogDensity, axes: Bent, rule: Rule) -> Found:
@@ -76,20 +76,10 @@ def _found(log_density: LogDensity, axes: Bent, rule: Rule) -> Found:
     values = _standard(log_density, axes, z)
     ratios = values + 0.5 * np.sum(z**2, axis=1) + 0.5 * z.shape[1] * np.log(2.0 * np.pi)
     if not np.isfinite(ratios).any():
-        return Found(axes, z, values, ratios, 0.0)
+        return Found(axes, values, ratios, 0.0)
     relative = np.exp(ratios - ratios.max())
     counting = (rule.weights @ relative) ** 2 / (rule.weights @ relative**2)
-    return Found(axes, z, values, ratios + np.log(rule.weights), min(1.0, float(counting)))
-
-
-def _widened(log_density: LogDensity, found: Found, wide: Rule) -> Found:
-    """With the points of wider normals, where these find mass."""
-    everywhere = around(lambda z: _standard(log_density, found.axes, z), found.z, found.values, wide)
-    if not everywhere.far > FAR:
-        return found
-    weights = np.exp(everywhere.log_weights - everywhere.log_weights.max())
-    counting = float(weights.sum() ** 2 / (len(weights) * (weights**2).sum()))
-    return Found(found.axes, everywhere.z, found.values, everywhere.log_weights, counting, everywhere.far)
+    return Found(axes, values, ratios + np.log(rule.weights), min(1.0, float(counting)))
 
 
 def _standard(log_density: LogDensity, axes: Bent, z: Float[np.ndarray, "K d"]) -> Float[np.ndarray, " K"]:
@@ -98,9 +88,9 @@ def _standard(log_density: LogDensity, axes: Bent, z: Float[np.ndarray, "K d"]) 
     return np.where(np.isfinite(values), values, -np.inf)
 
 
-def _as_grid(found: Found) -> Grid:
-    points, number = found.axes.points(found.z), len(found.z) * found.counting
-    weights = found.weights()
+def _as_grid(axes: Bent, found: Around, counting: float) -> Grid:
+    points, number = axes.points(found.z), len(found.z) * counting
+    weights = normalised(found.log_weights)
     sds = np.sqrt(weights @ (points - weights @ points) ** 2)
-    error = float(np.hypot(np.sqrt((1.0 / found.counting - 1.0) / number), found.far))
+    error = float(np.hypot(np.sqrt((1.0 / counting - 1.0) / number), found.far))
     return Grid(points, found.log_weights, 0.0, SMOOTH * number**-0.2 * sds, error)

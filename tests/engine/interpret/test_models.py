@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import signal
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from doc_scripts import load
 
 import cavity as cv
 from cavity import models
@@ -26,9 +26,7 @@ sys.path.insert(0, str(ROOT / "tests" / "reference"))
 
 import runner  # noqa: E402
 
-specification = importlib.util.spec_from_file_location("docs_make_coverage", ROOT / "docs" / "make_coverage.py")
-coverage = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(coverage)
+coverage = load("make_coverage")
 
 CASES = {case["id"]: case for case in runner.cases()}
 # One of each kind of program: EP, VMP and NCVMP, chains, tables, slots, mixtures with random starts, quadrature.
