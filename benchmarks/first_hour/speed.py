@@ -2,9 +2,10 @@
 
     python benchmarks/first_hour/speed.py [--only NAME ...] [--write]
 
-Both are timed in one process, alone on the machine, when all is compiled: cavity's third call of a model, and NUTS run
-again with other keys. The error of cavity is the worst of its means against the reference, in sds, at least .02; NUTS
-has it when its least effective size is one over its square: its time is that of the warm-up and of so many draws.
+Both are timed in one process for each model, alone on the machine, when all is compiled: cavity's third call of a
+model, and NUTS run again with other keys. The error of cavity is the worst of its means against the reference, in sds,
+at least .02; NUTS has it when its least effective size is one over its square: its time is that of the warm-up and of
+so many draws.
 `--write` makes docs/benchmarks/nuts_speed.md.
 """
 
@@ -17,7 +18,7 @@ import harness
 
 # isort: split
 import argparse
-import time
+import subprocess
 import warnings
 
 import jax
@@ -86,45 +87,62 @@ def row(name):
     return name, mark, error, spent, other, other / spent
 
 
+def in_own_process(name):
+    """The row of a model, timed in a process of its own: machine code of many would fill the map of one's memory."""
+    done = subprocess.run([sys.executable, __file__, "--only", name], capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(f"{name}: ")]
+    return read(lines[0]) if lines else f"{name}: {done.stderr.strip().splitlines()[-1][:100]}"
+
+
+def written(found):
+    """A row as a line."""
+    name, mark, error, spent, other, ratio = found
+    return f"{name}: {mark} {error:.3f} {spent:.3f} {other:.3f} {ratio:.1f}"
+
+
+def read(line):
+    """The row of such a line; the line itself where it tells why there is none."""
+    name, rest = line.split(": ", 1)
+    *mark, error, spent, other, ratio = rest.split()
+    return name, " ".join(mark), *map(float, (error, spent, other, ratio))
+
+
+def page(rows):
+    """docs/benchmarks/nuts_speed.md."""
+    machine = harness.machine()
+    about = f"{machine['date']}, {machine['processor']}, {machine['cores']} cores, commit {machine['commit']}."
+    told = __doc__.split("\n\n")[2].replace("`--write` makes docs/benchmarks/nuts_speed.md.", "").strip()
+    lines = [
+        f"| {name} | {mark} | {error:.3f} | {spent:.3f} | {other:.3f} | {ratio:.1f} |"
+        for name, mark, error, spent, other, ratio in rows
+    ]
+    head = ["| model | mark | worst mean (sd) | cavity, CPU s | NUTS, CPU s | NUTS over cavity |", "| --- " * 6 + "|"]
+    return "\n".join(
+        ["# The default call beside NUTS", "", told, "", f"{summary(rows)} {about}", "", *head, *lines, ""]
+    )
+
+
+def summary(rows):
+    """The ratios in a line."""
+    ratios = sorted(found[-1] for found in rows)
+    return f"Median of {len(rows)}: {np.median(ratios):.1f} times as fast, from {ratios[0]:.2f} to {ratios[-1]:.0f}."
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [name for name in second_opinions.PROGRAMS if name in table.declared()]
     parser.add_argument("--only", nargs="+", default=names, choices=names, metavar="NAME")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    rows = []
+    one = row if len(options.only) == 1 else in_own_process
+    found = []
     for name in options.only:
-        began = time.perf_counter()
-        try:
-            rows.append(row(name))
-        except Exception as error:  # one model that fails is no reason to lose the others
-            print(f"{name}: {type(error).__name__}: {str(error)[:100]}", flush=True)
-            continue
-        found = rows[-1]
-        took = time.perf_counter() - began
-        print(
-            f"{name}: {found[1]} {found[2]:.3f} {found[3]:.3f} {found[4]:.3f} {found[5]:.1f} ({took:.0f} s)", flush=True
-        )
-    ratios = sorted(found[-1] for found in rows)
-    head = f"Median of {len(rows)}: {np.median(ratios):.1f} times as fast, from {ratios[0]:.2f} to {ratios[-1]:.0f}."
-    print(head)
+        found.append(one(name))
+        print(found[-1] if isinstance(found[-1], str) else written(found[-1]), flush=True)
+    rows = [one for one in found if not isinstance(one, str)]
+    print(summary(rows))
     if options.write:
-        lines = [
-            f"| {name} | {mark} | {error:.3f} | {spent:.3f} | {other:.3f} | {ratio:.1f} |"
-            for name, mark, error, spent, other, ratio in rows
-        ]
-        machine = harness.machine()
-        about = f"{machine['date']}, {machine['processor']}, {machine['cores']} cores, commit {machine['commit']}."
-        text = (
-            "# The default call beside NUTS\n\n"
-            + __doc__.split("\n\n")[2].replace("`--write` makes docs/benchmarks/nuts_speed.md.", "").strip()
-            + f"\n\n{head} {about}\n\n"
-            + "| model | mark | worst mean (sd) | cavity, CPU s | NUTS, CPU s | NUTS over cavity |\n"
-            + "| --- | --- | --- | --- | --- | --- |\n"
-            + "\n".join(lines)
-            + "\n"
-        )
-        PAGE.write_text(text)
+        PAGE.write_text(page(rows))
 
 
 if __name__ == "__main__":
