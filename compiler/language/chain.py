@@ -23,8 +23,6 @@ def declare(
             "example then=lambda previous: cv.gaussian(previous, variance=1.0)."
         )
     edge = "first" if parent is None else "root"
-    if isinstance(first, Switch):
-        raise ModelError(f"'{name}': {edge}= is a switch. Give a single term.")
     if parent is not None:
         _check_parent(name, over, parent)
     others = tuple(plate for plate in declared if plate is not over)
@@ -56,7 +54,7 @@ def declare(
 def _with_previous(
     name: str,
     over: Plate,
-    first: Term,
+    first: Term | Switch,
     then: Callable[[Expr], UserValue],
     parent: UserValue,
     plates: tuple[Plate, ...],
@@ -64,15 +62,12 @@ def _with_previous(
 ) -> tuple[Chain, tuple[Plate, ...], Domain]:
     previous = Previous(f"previous {name}", first, plates, domain)
     term = then(previous)
-    if not isinstance(term, Term):
-        found = "a switch over terms" if isinstance(term, Switch) else brief(term)
+    if not isinstance(term, (Term, Switch)):
         raise ModelError(
-            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0); it returned {found}. "
-            "A step that the state before chooses has a table: cv.bernoulli(cv.table([if_false, if_true])[previous]), "
-            "cv.categorical(cv.table(rows)[previous]), or a variable on a plate of the states, chances[previous]."
+            f"'{name}': then= must return a term, such as cv.gaussian(previous, variance=1.0), or a cv.switch or "
+            f"cv.mixture of terms; it returned {brief(term)}."
         )
     admitted, found, generated = admit(term, Owner(name, plates))
-    assert isinstance(admitted, Term)
     return Chain(first, admitted, previous, over, parent), found, generated
 
 

@@ -77,8 +77,7 @@ def _terms(node: Random) -> Iterator[tuple[Term, bool]]:
     if isinstance(node.term, Term):
         yield node.term, True
     else:
-        cases = node.term.terms if isinstance(node.term, Switch) else (node.term.first, node.term.then)
-        yield from ((case, False) for case in cases)
+        yield from ((case, False) for case in node.term.terms)
 
 
 def _check_term(node: Random, term: Term, scope: Scope, binding: Binding, whole: bool) -> None:
