@@ -3,27 +3,29 @@
 Given all discrete states the others are Gaussian, a mixture of as many components as there are histories. Of these the
 last few steps are kept apart and what is older is merged: a component for each history of `length` states, with mean
 and covariance of the mixture over the state that drops out. Going up in time, this is a filter; going down, each
-component is taken back through the linear transition of its pair of histories, and the older state is as likely as it
-makes what is known of the next element. Exact where no more than `length` steps exist. Arrays have lanes last, and
+component is taken back through the linear transition of its pair of histories, and how likely the older state is given
+the next element is averaged over what is known of that, by cubature. Exact where no more than `length` steps exist. Arrays have lanes last, and
 histories, the oldest state first, before these. Source: barber2006expectation, murphy1998switching.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ....factors.quadrature import HALF_LOG_2PI
 from .discrete_chain import LogMessages, Probabilities, Transitions
 from .gaussian_chain import LinearTransitions, Matrices, Vectors, given_parent
-from .small_matrices import applied, eye, inner, inverse, log_det, product, symmetric, transposed
+from .small_matrices import applied, eye, inner, inverse, log_det, product, root, symmetric, transposed
 
 logsumexp = jax.scipy.special.logsumexp
 NEVER = -1e30  # the logarithm of what is impossible: finite, so that differences are numbers
-COMPONENTS = 16  # histories kept apart
+IMPOSSIBLE = 1e-300  # the least probability
+COMPONENTS = 32  # histories kept apart
+ROOM = 2**22  # such of all elements
 
 
 class Mixture(NamedTuple):
@@ -73,10 +75,10 @@ class Pairs(NamedTuple):
 Shape: TypeAlias = tuple[int, int, int, int]  # oldest, rest, next, lanes
 
 
-def history(states: int) -> int:
+def history(states: int, elements: int) -> int:
     """How many steps are kept apart."""
-    length = 1
-    while states ** (length + 1) <= COMPONENTS:
+    length, most = 1, min(COMPONENTS, ROOM // elements)
+    while 1 < states ** (length + 1) <= most:
         length += 1
     return length
 
@@ -95,7 +97,7 @@ def smooth(
     is that of all elements but the first, or of all of them.
     """
     times, states, lanes = log.shape
-    length = min(history(states), times)
+    length = min(history(states, times * lanes), times)
     shape = states, states ** (length - 1), states, lanes
     moves = jnp.maximum(jnp.broadcast_to(moves, (times - 1, states, states, lanes)), NEVER)
     log = jnp.maximum(log, NEVER)
@@ -111,8 +113,8 @@ def smooth(
     def down(after: Mixture, read: tuple[Mixture, Element]) -> tuple[Mixture, tuple[jax.Array, ...]]:
         return _back(after, *read, shape)
 
-    root, (log_states, pairs, mean, covariance) = jax.lax.scan(down, last, (filtered, later), reverse=True)
-    own = _by_state(root, shape)
+    start, (log_states, pairs, mean, covariance) = jax.lax.scan(down, last, (filtered, later), reverse=True)
+    own = _by_state(start, shape)
     size = own.mean.shape[0]
     zeros = jnp.zeros((1, 2 * size, 2 * size, states, lanes))
     mean = jnp.concatenate([zeros[:, 0].at[:, :size].set(own.mean), mean])
@@ -240,9 +242,14 @@ def _back(
     mean, covariance = of_oldest(after.mean), of_oldest(after.covariance)
     certainty = inverse(pairs.spread)
     error = mean - pairs.predicted
-    square = inner(error, applied(certainty, error)) + log_det(pairs.spread)
-    log = (pairs.log - 0.5 * square - size * HALF_LOG_2PI).reshape(full)
-    log = after.log + log - logsumexp(log, axis=0)
+    scale = log_det(pairs.spread)
+    chances = jnp.zeros(full)
+    columns = root(_flat(after.covariance, 2)).reshape(after.covariance.shape)
+    for column in jnp.moveaxis(of_oldest(columns), 1, 0):
+        for away in (error + math.sqrt(size) * column, error - math.sqrt(size) * column):
+            log = (pairs.log - 0.5 * (inner(away, applied(certainty, away)) + scale)).reshape(full)
+            chances = chances + jnp.exp(log - logsumexp(log, axis=0)) / (2 * size)
+    log = after.log + jnp.log(jnp.maximum(chances, IMPOSSIBLE))
     gain = product(product(pairs.covariance, transposed(pairs.link.a)), certainty)
     rest_of = eye(size) - product(gain, pairs.link.a)
     own = product(product(rest_of, pairs.covariance), transposed(rest_of))
