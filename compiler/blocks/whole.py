@@ -94,7 +94,9 @@ class GatedBlock(ChainBlock):
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        terms = [term for node in self.chains if isinstance(node.term, Chain) for term in (node.term.first, node.term.then)]
+        terms = [
+            term for node in self.chains if isinstance(node.term, Chain) for term in (node.term.first, node.term.then)
+        ]
         return tuple(arg for term in terms for arg in arguments_of(term))
 
     @property

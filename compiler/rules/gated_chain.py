@@ -101,8 +101,9 @@ def _gate_names(draft: Draft, node: Random) -> tuple[str, ...]:
     names = latent_names(draft, [gate.selector for gate in _gates(draft, node)])
     if names and _chain(node).parent is not None:
         raise UnsupportedError(
-            f"'{node.name}' is a tree whose transitions are gated by the random '{names[0]}'. Trees have no operator for "
-            "that yet, chains do. Observe that variable, or write the cases out in one larger discrete state."
+            f"'{node.name}' is a tree whose transitions are gated by the random '{names[0]}'. Trees have no "
+            "operator for that yet, chains do. Observe that variable, or write the cases out in one larger discrete "
+            "state."
         )
     for gate in _gates(draft, node):
         _check_selector(draft, node, gate.selector)

@@ -16,7 +16,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Apply, Constant, Expr, Input, Let, Random, inside
 from ...compiler.language.values import check
 from ...factors.errors import DataError, ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Term
 from ...factors.numbers import ValueProblem
 from ..support.asked_arguments import UserData
 from ..values.evaluate import known, value

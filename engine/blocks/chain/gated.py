@@ -4,16 +4,11 @@ A gate that is the same along the chain, the class of its plate's element, makes
 lanes, whose evidences are the message to the class. Gates that move along, other chains or regimes of each element,
 make a state jointly with the discrete chains. Observed chains are what such states are seen by. All this is exact.
 Gaussian states are so given a class, too; under a gate that moves they are mixtures (`switching.py`). Random parameters
-are met through their moments. Source: ghahramani1997factorial, barber2006expectation.
+are met through their moments. Source: ghahramani1997factorial, zoeter2005change.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import math
-import operator
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -24,30 +19,18 @@ from ....compiler.blocks.whole import GatedBlock
 from ....compiler.language.nodes import Plate, Random
 from ....factors.arrays import Array, Key
 from ....factors.families.base import ExponentialFamily
-from ....factors.moments import Boolean, Category
-from ...values.evaluate import value
 from ...values.first_beliefs import event_size, family_of
 from ...values.instances import count
 from ...values.naturals import Naturals, subtract
-from ...values.plated import Placed, mapped, spread, to_event, union
+from ...values.plated import Placed, spread, to_event, union
 from ...values.scope import Scope
 from ..discrete import tables
 from . import discrete_chain, switching
-from .discrete_chain import LogMessages, Probabilities, Transitions
+from .discrete_chain import LogMessages, Transitions
+from .gates import Gated, Layout, as_placed, axes_in, layout_of, logs_of, outside, parts_of, plus
 from .gaussian_chain import Matrices, Vectors
-from .small_matrices import applied, inverse, outer, product, symmetric
-from .transitions import (
-    Axes,
-    Gaussians,
-    TransitionTables,
-    by_case,
-    chain_of,
-    expected_log,
-    gaussian_energies,
-    gaussians,
-    state_count,
-    table_energy,
-)
+from .small_matrices import applied, inverse, symmetric
+from .transitions import TransitionTables, gaussian_energies, table_energy
 
 logsumexp = jax.scipy.special.logsumexp
 
@@ -56,52 +39,6 @@ class PreparedGates(NamedTuple):
     """Uniform messages: there is nothing else that depends on data only."""
 
     initial: Naturals
-
-
-class Layout(NamedTuple):
-    """How arrays are laid out: time, joint states, and lanes, which are independent chains by class.
-
-    `states` has a plate of states for each discrete chain and each regime, `before` one for the element before of each,
-    `classes` one for each class. `chains` of these states are chains, the others regimes.
-    """
-
-    over: Plate
-    lanes: tuple[Plate, ...]
-    classes: tuple[Plate, ...]
-    states: tuple[Plate, ...]
-    before: tuple[Plate, ...]
-    sizes: dict[str, int]
-
-    def number(self, plates: Sequence[Plate]) -> int:
-        """How many elements these plates have together."""
-        return math.prod(self.sizes[plate.name] for plate in plates)
-
-    def lay(self, placed: Placed, *groups: tuple[Plate, ...], time: bool = True) -> jax.Array:
-        """An array over (time, each group of plates in one axis, lanes)."""
-        lead, lanes = (self.over,) if time else (), (*self.lanes, *self.classes)
-        full = spread(placed, (*lead, *lanes, *(plate for group in groups for plate in group)), self.sizes)
-        shape = [*([self.sizes[self.over.name]] if time else []), self.number(lanes), *map(self.number, groups)]
-        return jnp.moveaxis(full.reshape(shape), len(lead), -1)
-
-    def placed(self, array: jax.Array, *groups: tuple[Plate, ...], time: bool = True) -> Placed:
-        """The way back."""
-        lead = (self.over,) if time else ()
-        plates = (*lead, *self.lanes, *self.classes, *(plate for group in groups for plate in group))
-        array = jnp.moveaxis(array, -1, len(lead))
-        return Placed(array.reshape([self.sizes[plate.name] for plate in plates]), plates)
-
-
-class Gated(NamedTuple):
-    """What the block is made of, under the moments of its parameters: log densities expected over these.
-
-    `first` and `moves` are those of the joint states, `seen` of what is observed; `gaussian` the terms of a Gaussian
-    chain by element, joint state and lane.
-    """
-
-    first: Probabilities
-    moves: Transitions
-    seen: LogMessages
-    gaussian: Gaussians | None
 
 
 class Solved(NamedTuple):
@@ -137,13 +74,12 @@ def solve(
     marginals; in the cavities it is that of log Z itself.
     """
     layout = layout_of(block, scope)
-    parts = _parts(block, layout, scope)
-    outside = _outside(block, layout, cavities)
-    found = _solved(block, layout, jax.lax.stop_gradient(parts), outside, cavities)
-    log_z, shares = _classes(block, layout, found.log_z, cavities)
+    parts = parts_of(block, layout, scope)
+    found = solved(block, layout, jax.lax.stop_gradient(parts), cavities)
+    log_z, shares = classes_of(block, layout, found.log_z, cavities)
     weight = jnp.exp(shares.own)
     energy = _energy(layout, parts, jax.lax.stop_gradient((found, weight)))
-    marginals = jax.lax.stop_gradient(_marginals(block, layout, found, shares, cavities))
+    marginals = jax.lax.stop_gradient(marginals_of(block, layout, found, shares, cavities))
     return log_z + energy - jax.lax.stop_gradient(energy), marginals
 
 
@@ -157,172 +93,21 @@ def energy(
     """
     layout = layout_of(block, scope)
     cavities = {name: subtract(naturals[name], messages[name]) for name in messages}
-    parts = _parts(block, layout, scope)
+    parts = parts_of(block, layout, scope)
     fixed, moments = jax.lax.stop_gradient((parts, scope.moments))
-    found = _solved(block, layout, fixed, _outside(block, layout, cavities), cavities)
-    _, shares = _classes(block, layout, found.log_z, cavities)
-    marginals = _marginals(block, layout, found, shares, cavities)
+    found = solved(block, layout, fixed, cavities)
+    _, shares = classes_of(block, layout, found.log_z, cavities)
+    marginals = marginals_of(block, layout, found, shares, cavities)
     found, weight = _as_weighed(block, layout, found, jnp.exp(shares.own), marginals, moments)
     return _energy(layout, parts, jax.lax.stop_gradient((found, weight)))
-
-
-# what the block is made of --------------------------------------------------------------------------------------------
-
-
-def layout_of(block: GatedBlock, scope: Scope) -> Layout:
-    """The layout of a block at the sizes of the data."""
-    sizes = dict(scope.sizes)
-
-    def axis(node: Random, what: str) -> Plate:
-        plate = Plate(f"{what} of {node.name}", state_count(node, scope))
-        sizes[plate.name] = plate.size or 0
-        return plate
-
-    moving = (*block.states, *block.regimes)
-    return Layout(
-        block.chain.over,
-        block.lanes,
-        tuple(axis(node, "states") for node in block.classes),
-        tuple(axis(node, "states") for node in moving),
-        tuple(axis(node, "states before") for node in moving),
-        sizes,
-    )
-
-
-def _grid(node: Random, axis: Plate) -> Placed:
-    numbers = jnp.arange(axis.size or 0)
-    return Placed(numbers > 0 if node.domain.is_boolean else numbers, (axis,))
-
-
-def _parts(block: GatedBlock, layout: Layout, scope: Scope) -> Gated:
-    discrete = (*block.states, *block.regimes)
-    grids = {node.name: _grid(node, axis) for node, axis in zip(discrete, layout.states, strict=True)}
-    grids |= {node.name: _grid(node, axis) for node, axis in zip(block.classes, layout.classes, strict=True)}
-    inside = dataclasses.replace(scope.with_data(grids), sizes=layout.sizes)
-    firsts, moves = [Placed(jnp.zeros(()), ())], [Placed(jnp.zeros(()), ())]
-    for node, own, before in zip(block.states, layout.states, layout.before, strict=False):
-        first, move = _tables(node, own, before, inside)
-        firsts.append(first)
-        moves.append(move)
-    seen = [Placed(jnp.zeros(()), ())]
-    for node in block.observed_chains:
-        found = (_seen_states if node.domain.is_discrete else _seen_gaussian)(node, layout, inside)
-        seen.append(_summed_to(layout, found))
-    moved = functools.reduce(_plus, moves)
-    along = layout.over in set(moved.plates)
-    table = layout.lay(moved, layout.before, layout.states, time=along)
-    gaussian = None
-    if block.gaussian is not None:
-        axes = Axes(block.gaussian.plates, (layout.over, *layout.lanes, *layout.classes, *layout.states), layout.sizes)
-        gaussian = _by_state(layout, gaussians(block.gaussian, inside, _root(layout), axes))
-    return Gated(
-        layout.lay(functools.reduce(_plus, firsts), layout.states, time=False),
-        table[1:] if along and table.shape[0] > 1 else table if along else table[None],
-        layout.lay(functools.reduce(_plus, seen), layout.states),
-        gaussian,
-    )
-
-
-def _plus(one: Placed, other: Placed) -> Placed:
-    return mapped(operator.add, one, other)
-
-
-def _root(layout: Layout) -> jax.Array:
-    return jnp.arange(layout.sizes[layout.over.name]) == 0
-
-
-def _tables(node: Random, own: Plate, before: Plate, inside: Scope) -> tuple[Placed, Placed]:
-    """E log p(first) and E log p(child | parent) of a discrete chain over its states, and over those of its gates."""
-    chain, size = chain_of(node), own.size or 0
-    states = jnp.arange(size)
-    out = Placed(Boolean(1.0 * states) if node.domain.is_boolean else Category(jnp.eye(size)), (own,))
-    above = inside.with_data({chain.previous.name: _grid(node, before)})
-    first = by_case(chain.first, inside, lambda term: expected_log(term, out, inside))
-    return first, by_case(chain.then, above, lambda term: expected_log(term, out, above))
-
-
-def _seen_states(node: Random, layout: Layout, inside: Scope) -> Placed:
-    """The expected log density of each element of an observed discrete chain given the one before."""
-    size = state_count(node, inside)
-    own, before = Plate(f"states of {node.name}", size), Plate(f"states before of {node.name}", size)
-    first, then = _tables(node, own, before, inside)
-    data = Placed(jnp.asarray(value(node, inside).value).astype(jnp.int32), node.plates)
-    begun = mapped(lambda log, i: log[i], _evented(first, own), data)
-    log = mapped(lambda log, i, j: log[i, j], _evented(_evented(then, own), before), _before(data, layout.over), data)
-    root = Placed(_root(layout), (layout.over,))
-    return mapped(lambda r, one, other: jnp.where(r, one, other), root, begun, log)
-
-
-def _evented(placed: Placed, axis: Plate) -> Placed:
-    """The axis of states as the first of an event, also where all states are alike."""
-    if axis in set(placed.plates):
-        return to_event(placed, axis)
-    return mapped(lambda log: jnp.broadcast_to(log, (axis.size or 0, *jnp.shape(log))), placed)
-
-
-def _before(data: Placed, over: Plate) -> Placed:
-    """The value of the element before; of the first its own."""
-    axis = data.plates.index(over)
-    places = jnp.maximum(jnp.arange(data.value.shape[axis]) - 1, 0)
-    return Placed(jnp.take(data.value, places, axis), data.plates)
-
-
-def _seen_gaussian(node: Random, layout: Layout, inside: Scope) -> Placed:
-    """The same of an observed Gaussian chain."""
-    order = (layout.over, *(plate for plate in node.plates if plate is not layout.over))
-    axes = Axes(node.plates, (*order, *layout.classes, *layout.states), layout.sizes)
-    values = jnp.asarray(value(node, inside).value, float)
-    mean = axes.lanes(Placed(values[..., None] if node.domain.is_real else values, node.plates))
-    above = jnp.concatenate([jnp.zeros_like(mean[:1]), mean[:-1]])
-    certain = jnp.zeros((*mean.shape[:2], *mean.shape[1:]))
-    terms = gaussians(node, inside, _root(layout), axes)
-    energies = gaussian_energies(terms, (mean, certain), (above, certain), certain)
-    return Placed(energies.reshape([layout.sizes[plate.name] for plate in axes.order]), axes.order)
-
-
-def _summed_to(layout: Layout, placed: Placed) -> Placed:
-    """Without the plates of an observed chain that its gates have not."""
-    own = {layout.over, *layout.lanes, *layout.classes, *layout.states}
-    for plate in [plate for plate in placed.plates if plate not in own]:
-        moved = to_event(placed, plate)
-        placed = Placed(jnp.sum(moved.value, axis=-1), moved.plates)
-    return placed
-
-
-def _by_state(layout: Layout, terms: Gaussians) -> Gaussians:
-    """Terms with joint states before lanes in the last axis."""
-    states = layout.number(layout.states)
-
-    def turned(array: jax.Array) -> jax.Array:
-        apart = array.reshape((*array.shape[:-1], -1, states))
-        return jnp.swapaxes(apart, -1, -2).reshape(array.shape)
-
-    return jax.tree.map(turned, terms)
-
-
-def _logs(node: Random, cavities: Naturals) -> jax.Array:
-    """Logarithms by state, with all plates in one axis."""
-    (natural,) = cavities[node.name]
-    return jnp.stack([jnp.zeros_like(natural), natural], axis=-1) if node.domain.is_boolean else natural
-
-
-def _as_placed(node: Random, array: jax.Array, axis: Plate, layout: Layout) -> Placed:
-    shape = [layout.sizes[plate.name] for plate in node.plates]
-    return Placed(array.reshape((*shape, array.shape[-1])), (*node.plates, axis))
-
-
-def _outside(block: GatedBlock, layout: Layout, cavities: Naturals) -> LogMessages:
-    """The messages of the other factors to the joint states."""
-    nodes = zip((*block.states, *block.regimes), layout.states, strict=True)
-    placed = [_as_placed(node, _logs(node, cavities), axis, layout) for node, axis in nodes]
-    return layout.lay(functools.reduce(_plus, placed, Placed(jnp.zeros(()), ())), layout.states)
 
 
 # the solution ---------------------------------------------------------------------------------------------------------
 
 
-def _solved(block: GatedBlock, layout: Layout, parts: Gated, outside: LogMessages, cavities: Naturals) -> Solved:
-    log = parts.seen + outside
+def solved(block: GatedBlock, layout: Layout, parts: Gated, cavities: Naturals) -> Solved:
+    """The block in every lane, given the messages of the other factors."""
+    log = parts.seen + outside(block, layout, cavities)
     if parts.gaussian is not None and block.gaussian is not None:
         precision, shift = _messages(block.gaussian, layout, cavities[block.gaussian.name])
         terms = parts.gaussian
@@ -343,13 +128,9 @@ def _messages(node: Random, layout: Layout, naturals: tuple[Array, ...]) -> tupl
     shift, half = naturals
     if node.domain.is_real:
         shift, half = shift[:, None], half[:, None, None]
-    axes, classes = _axes(node, layout), layout.number(layout.classes)
+    axes, classes = axes_in(node, layout), layout.number(layout.classes)
     shift, half = (jnp.repeat(axes.from_flat(array), classes, axis=-1) for array in (shift, half))
     return -2.0 * half, shift
-
-
-def _axes(node: Random, layout: Layout) -> Axes:
-    return Axes(node.plates, (layout.over, *layout.lanes), layout.sizes)
 
 
 class Shares(NamedTuple):
@@ -359,7 +140,7 @@ class Shares(NamedTuple):
     by_class: tuple[jax.Array, ...]
 
 
-def _classes(
+def classes_of(
     block: GatedBlock, layout: Layout, log_z: Float[jax.Array, " lanes"], cavities: Naturals
 ) -> tuple[Float[jax.Array, ""], Shares]:
     """log Z, the classes summed out, and their log probabilities."""
@@ -371,7 +152,7 @@ def _classes(
         moved = to_event(total, plate)
         total = Placed(jnp.sum(moved.value, axis=-1), moved.plates)
     for node, axis in zip(block.classes, layout.classes, strict=True):
-        total = _plus(total, _as_placed(node, _logs(node, cavities), axis, layout))
+        total = plus(total, as_placed(node, logs_of(node, cavities), axis, layout))
     array = spread(total, (*own, *layout.classes), layout.sizes)
     inner = tuple(range(len(own), array.ndim))
     whole = logsumexp(array, axis=inner, keepdims=True)
@@ -384,10 +165,8 @@ def _classes(
     return jnp.sum(whole), Shares(layout.lay(Placed(shares, (*own, *layout.classes)), time=False), tuple(by_class))
 
 
-def _marginals(
-    block: GatedBlock, layout: Layout, found: Solved, shares: Shares, cavities: Naturals
-) -> Naturals:
-    beliefs = {
+def marginals_of(block: GatedBlock, layout: Layout, found: Solved, shares: Shares, cavities: Naturals) -> Naturals:
+    beliefs: Naturals = {
         node.name: (_natural(node, log),) for node, log in zip(block.classes, shares.by_class, strict=True)
     }
     sizes = [plate.size or 1 for plate in layout.states]
@@ -396,7 +175,7 @@ def _marginals(
     joint = logsumexp(joint, axis=-1)
     for number, node in enumerate((*block.states, *block.regimes)):
         others = tuple(1 + other for other in range(len(sizes)) if other != number)
-        log = _axes(node, layout).to_flat(logsumexp(joint, axis=others))
+        log = axes_in(node, layout).to_flat(logsumexp(joint, axis=others))
         beliefs[node.name] = (_natural(node, log),)
     if block.gaussian is not None and found.gaussian is not None:
         beliefs[block.gaussian.name] = _gaussian_belief(block.gaussian, layout, found, shares)
@@ -404,13 +183,11 @@ def _marginals(
 
 
 def _natural(node: Random, log: Float[jax.Array, "elements states"]) -> jax.Array:
-    log = tables.bounded(log, True)
+    log = jnp.asarray(tables.bounded(log, True))
     return log[:, 1] - log[:, 0] if node.domain.is_boolean else log
 
 
-def _gaussian_belief(
-    node: Random, layout: Layout, found: Solved, shares: Shares
-) -> tuple[jax.Array, ...]:
+def _gaussian_belief(node: Random, layout: Layout, found: Solved, shares: Shares) -> tuple[jax.Array, ...]:
     """The Gaussian with the mean and covariance of the mixture over joint states and classes."""
     assert found.gaussian is not None
     mean, covariance = found.gaussian.own
@@ -427,7 +204,7 @@ def _gaussian_belief(
     spread_out = covariance + error[:, :, None] * error[:, None]
     total = jnp.sum(weight[:, None, None] * spread_out, axis=(3, 5))
     belief = symmetric(inverse(total))
-    axes = _axes(node, layout)
+    axes = axes_in(node, layout)
     shift, half = axes.to_flat(applied(belief, centre)), -0.5 * axes.to_flat(belief)
     return (shift[:, 0], half[:, 0, 0]) if node.domain.is_real else (shift, half)
 
@@ -469,8 +246,8 @@ def _as_weighed(
 
 def _ratio(node: Random, axis: Plate, layout: Layout, marginals: Naturals, moments: dict) -> Placed:
     """What the moments of a gate say of its states, over the probabilities that these have."""
-    logits = _logs(node, marginals)
+    logits = logs_of(node, marginals)
     own = jax.nn.softmax(logits, axis=-1)
     given = moments[node.name].probability
     given = jnp.stack([1.0 - given, given], axis=-1) if node.domain.is_boolean else given
-    return _as_placed(node, given.reshape(own.shape) / jnp.maximum(own, 1e-300), axis, layout)
+    return as_placed(node, given.reshape(own.shape) / jnp.maximum(own, 1e-300), axis, layout)

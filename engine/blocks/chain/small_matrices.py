@@ -84,19 +84,6 @@ def determinant(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
     return inner(a[..., 0, :, :], _cross(a[..., 1, :, :], a[..., 2, :, :]))
 
 
-def root(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
-    """The Cholesky factor, column by column, of a positive definite matrix."""
-    dimension = a.shape[-2]
-    columns: list[Array] = []
-    for k in range(dimension):
-        column = a[..., :, k, :]
-        for other in columns:
-            column = column - other * other[..., k : k + 1, :]
-        below = (jnp.arange(dimension) >= k)[:, None]
-        columns.append(jnp.where(below, column / jnp.sqrt(jnp.maximum(column[..., k : k + 1, :], 1e-300)), 0.0))
-    return jnp.stack(columns, axis=-2)
-
-
 def log_det(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
     """log det A of a matrix with a positive determinant."""
     if a.shape[-2] <= 3:

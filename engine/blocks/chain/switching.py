@@ -1,16 +1,15 @@
 """Switching linear systems: Gaussian states whose transitions a discrete state chooses, by histories of that state.
 
 Given all discrete states the others are Gaussian, a mixture of as many components as there are histories. Of these the
-last few steps are kept apart and what is older is merged: a component for each history of `length` states, with mean
-and covariance of the mixture over the state that drops out. Going up in time, this is a filter; going down, each
-component is taken back through the linear transition of its pair of histories, and how likely the older state is given
-the next element is averaged over what is known of that, by cubature. Exact where no more than `length` steps exist. Arrays have lanes last, and
-histories, the oldest state first, before these. Source: barber2006expectation, murphy1998switching.
+last few steps are kept apart and what is older is merged: a component for each history of some states, with mean and
+covariance of the mixture over the state that drops out. Up in time this is a filter. Down, what later elements say of
+a history is the Gaussian of all data over that of the data so far (expectation propagation), which goes to each older
+state through the linear transition. Exact where there are no more steps than are kept apart. Arrays have lanes last,
+and histories, the oldest state first, before these. Source: zoeter2005change, murphy1998switching.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -19,11 +18,10 @@ from jaxtyping import Float
 
 from .discrete_chain import LogMessages, Probabilities, Transitions
 from .gaussian_chain import LinearTransitions, Matrices, Vectors, given_parent
-from .small_matrices import applied, eye, inner, inverse, log_det, product, root, symmetric, transposed
+from .small_matrices import applied, eye, inverse, product, symmetric, transposed
 
 logsumexp = jax.scipy.special.logsumexp
 NEVER = -1e30  # the logarithm of what is impossible: finite, so that differences are numbers
-IMPOSSIBLE = 1e-300  # the least probability
 COMPONENTS = 32  # histories kept apart
 ROOM = 2**22  # such of all elements
 
@@ -150,9 +148,7 @@ def _begun(
     log = jnp.full((rest, states, lanes), NEVER).at[0].set(total)
     size = link.b.shape[0]
     mean = jnp.broadcast_to(above[0].reshape((size, 1, states, lanes)), (size, rest, states, lanes))
-    covariance = jnp.broadcast_to(
-        above[1].reshape((size, size, 1, states, lanes)), (size, size, rest, states, lanes)
-    )
+    covariance = jnp.broadcast_to(above[1].reshape((size, size, 1, states, lanes)), (size, size, rest, states, lanes))
     return _normalised(Mixture(_joined(log, 0), _joined(mean, 1), _joined(covariance, 2)))
 
 
@@ -232,24 +228,12 @@ def _back(
     of it and its parent by its state.
     """
     states, rest, _, lanes = shape
-    size, full = after.mean.shape[0], (states, rest * states, lanes)
+    size = after.mean.shape[0]
     pairs = _pairs(before, element, shape)
 
-    def of_oldest(array: jax.Array) -> jax.Array:
-        event = array.shape[:-2]
-        return jnp.broadcast_to(array[..., None, :, :], (*event, *full)).reshape((*event, -1))
-
-    mean, covariance = of_oldest(after.mean), of_oldest(after.covariance)
-    certainty = inverse(pairs.spread)
+    mean, covariance, log = _known(after, pairs, element, shape)
     error = mean - pairs.predicted
-    scale = log_det(pairs.spread)
-    chances = jnp.zeros(full)
-    columns = root(_flat(after.covariance, 2)).reshape(after.covariance.shape)
-    for column in jnp.moveaxis(of_oldest(columns), 1, 0):
-        for away in (error + math.sqrt(size) * column, error - math.sqrt(size) * column):
-            log = (pairs.log - 0.5 * (inner(away, applied(certainty, away)) + scale)).reshape(full)
-            chances = chances + jnp.exp(log - logsumexp(log, axis=0)) / (2 * size)
-    log = after.log + jnp.log(jnp.maximum(chances, IMPOSSIBLE))
+    certainty = inverse(pairs.spread)
     gain = product(product(pairs.covariance, transposed(pairs.link.a)), certainty)
     rest_of = eye(size) - product(gain, pairs.link.a)
     own = product(product(rest_of, pairs.covariance), transposed(rest_of))
@@ -264,6 +248,45 @@ def _back(
     by_state = _merged(both)
     expected = jnp.sum(jnp.exp(log).reshape((rest, states, states, lanes)), axis=0)
     return histories, (by_state.log, expected, by_state.mean, by_state.covariance)
+
+
+def _known(after: Mixture, pairs: Pairs, element: Element, shape: Shape) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Each history with the next state, from all data: mean and covariance of the element, and log probability.
+
+    What later elements say is the Gaussian of all data over that of the data so far, the same for all oldest states.
+    Where it makes one improper, that keeps the Gaussian of all data.
+    """
+    full = shape[0], shape[1] * shape[2], shape[3]
+    copies = pairs.log.shape[0] // shape[-1]
+    precision, shift = jnp.tile(element.precision, copies), jnp.tile(element.shift, copies)
+    (mean, covariance), log_z = _seen(pairs.predicted, pairs.spread, precision, shift)
+    before = _merged(_shaped(pairs.log + log_z, mean, covariance, full))
+
+    def of_oldest(array: jax.Array) -> jax.Array:
+        event = array.shape[:-2]
+        return jnp.broadcast_to(array[..., None, :, :], (*event, *full)).reshape((*event, -1))
+
+    flat = [_flat(array, 2) for array in (after.covariance, before.covariance)]
+    certain, less = (inverse(array) for array in flat)
+    more = (certain - less).reshape(after.covariance.shape)
+    pull = applied(certain, _flat(after.mean, 1)) - applied(less, _flat(before.mean, 1))
+    (new_mean, new_covariance), gained = _seen(
+        mean, covariance, of_oldest(more), of_oldest(pull.reshape(after.mean.shape))
+    )
+    proper = _positive(new_covariance) & jnp.isfinite(gained)
+    new_mean = jnp.where(proper, new_mean, of_oldest(after.mean))
+    new_covariance = jnp.where(proper, new_covariance, of_oldest(after.covariance))
+    log = (pairs.log + log_z + jnp.where(proper, gained, 0.0)).reshape(full)
+    return new_mean, new_covariance, after.log + log - logsumexp(log, axis=0)
+
+
+def _positive(a: jax.Array) -> jax.Array:
+    """Whether matrices are positive definite: what is left of the diagonal, row by row."""
+    rest, found = a, a[0, 0] > 0.0
+    for _ in range(a.shape[0] - 1):
+        rest = rest[1:, 1:] - rest[1:, :1] * rest[:1, 1:] / rest[0, 0]
+        found = found & (rest[0, 0] > 0.0)
+    return found
 
 
 def _block(own: jax.Array, cross: jax.Array, parent: jax.Array) -> jax.Array:
