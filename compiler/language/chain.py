@@ -9,7 +9,7 @@ from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
 from ...factors.numbers import brief
 from .arguments import Owner, admit
-from .nodes import Expr, Input, Plate, Previous, Random, union_plates
+from .nodes import Expr, Input, Plate, Previous, Random, inside, union_plates
 from .values import UserValue
 
 
@@ -64,10 +64,20 @@ def _with_previous(
     term = then(previous)
     if not isinstance(term, (Term, Switch)):
         raise ModelError(
-            f"'{name}': then= must return a term, such as cv.gaussian(previous, variance=1.0), or a cv.switch or "
+            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0), or a cv.switch or "
             f"cv.mixture of terms; it returned {brief(term)}."
         )
     admitted, found, generated = admit(term, Owner(name, plates))
+    if (
+        isinstance(admitted, Switch)
+        and domain.is_gaussian
+        and any(node is previous for node in inside([admitted.selector]))
+    ):
+        raise ModelError(
+            f"'{name}': then= returned a switch on '{admitted.selector}', which depends on the element before, and that "
+            f"is {domain}: the states given each other are then no Gaussians. A switch may be on a discrete variable; "
+            "where the element before chooses, it is a boolean or a category."
+        )
     return Chain(first, admitted, previous, over, parent), found, generated
 
 

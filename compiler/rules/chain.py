@@ -5,14 +5,16 @@ from __future__ import annotations
 from ...factors.errors import UnsupportedError
 from ...factors.factor import REGISTRY, Chain, Term, arguments_of, cases_of
 from ...factors.roles import LinearGaussian, transition
+from ..algebra.complement import complement_of
 from ..algebra.degree import degree_in
-from ..algebra.known import latent_names
+from ..algebra.has_moments import no_moments
+from ..algebra.known import Known, known_in, latent_names
 from ..blocks.base import Block, Choice
 from ..blocks.whole import ChainBlock, TreeBlock
 from ..graph import Draft
-from ..language.nodes import Random
+from ..language.nodes import Expr, Random
 from ..methods import EP
-from .gated_chain import check_method, gated_block, gated_groups
+from .gated_chain import check_method, gate_names, gated_block, gated_groups
 
 
 def chain_blocks(draft: Draft, node: Random) -> list[Block]:
@@ -69,9 +71,25 @@ def _check(draft: Draft, node: Random, what: str) -> None:
     assert isinstance(chain, Chain)
     _check_missing(draft, node, what)
     _check_terms(node, chain, what)
+    facts = known_in(draft)
+    known = Known(facts.observed | {chain.previous.name, *gate_names(draft, node)}, facts.sizes)
+    for term in chain.terms:
+        read = {edge: _read(arg) for edge, arg in term.args.items()}
+        lacking = no_moments(((arg, term.factor.edges[edge]) for edge, arg in read.items()), known)
+        if lacking is not None and lacking.domain.is_unit:
+            raise UnsupportedError(
+                f"'{node.name}': there is no average of the logarithm of the probability '{lacking}', which its random "
+                "parameters need. Give such a probability as a variable of its own, or in the cases of a cv.switch."
+            )
     if node.domain.is_gaussian:
         for term in cases_of(chain.then):
             _check_linear(node, chain, term)
+
+
+def _read(arg: Expr) -> Expr:
+    """The expression whose average a term reads."""
+    found = complement_of(arg)
+    return arg if found is None else found
 
 
 def _check_terms(node: Random, chain: Chain, what: str) -> None:

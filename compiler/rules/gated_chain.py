@@ -68,7 +68,7 @@ def gated_groups(draft: Draft) -> list[Group]:
     for name, node in draft.model.randoms.items():
         if name not in draft.needed or not isinstance(node.term, Chain):
             continue
-        gates = tuple(draft.model.randoms[gate] for gate in _gate_names(draft, node))
+        gates = tuple(draft.model.randoms[gate] for gate in gate_names(draft, node))
         mine = Group((node,), gates)
         for other in [other for other in found if set(other.chains) & set(gates)]:
             if _fits(draft, mine, other):
@@ -87,17 +87,18 @@ def _gates(draft: Draft, node: Random) -> list[Gate]:
     """The gates of a chain that are random, but for the element before."""
     chain, facts = _chain(node), known_in(draft)
     known = Known(facts.observed | {chain.previous.name}, facts.sizes)
-    found: dict[tuple[int, Plate | None], Gate] = {}
+    found: dict[tuple[str, Plate | None], Gate] = {}
     for term in (chain.first, chain.then):
         if isinstance(term, Switch) and not known(term.selector):
-            found[id(term.selector), None] = Gate(term.selector, case=0)
+            found[str(term.selector), None] = Gate(term.selector, case=0)
         for part in inside(arguments_of(term)):
             if isinstance(part, Gather) and not known(part.index):
-                found[id(part.index), part.axis] = Gate(part.index, axis=part.axis)
+                found[str(part.index), part.axis] = Gate(part.index, axis=part.axis)
     return list(found.values())
 
 
-def _gate_names(draft: Draft, node: Random) -> tuple[str, ...]:
+def gate_names(draft: Draft, node: Random) -> tuple[str, ...]:
+    """The random variables that gate the transitions of a chain; UnsupportedError for what may not."""
     names = latent_names(draft, [gate.selector for gate in _gates(draft, node)])
     if names and _chain(node).parent is not None:
         raise UnsupportedError(

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
+from ....compiler.algebra.complement import complement_of
 from ....compiler.language.nodes import Expr, Gather, Plate, Random, parents
 from ....factors.arrays import Array
 from ....factors.factor import Chain, Switch, Term, arguments_of
@@ -290,6 +291,8 @@ def expected_log(term: Term, out: Placed, scope: Scope) -> Placed:
     ((edge, arg),) = term.args.items()
     density = term.factor.expected_log
     assert density is not None  # the compiler makes no chain of other factors
+    if (p := complement_of(arg)) is not None and isinstance(out.value, Boolean):
+        arg, out = p, Placed(Boolean(1.0 - out.value.probability), out.plates)
     return mapped(lambda out, p: density(out, **{edge: p}), out, moments(arg, scope, term.factor.edges[edge]))
 
 
