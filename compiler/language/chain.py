@@ -75,8 +75,8 @@ def _with_previous(
     ):
         raise ModelError(
             f"'{name}': then= returned a switch on '{admitted.selector}', which depends on the element before, and "
-            f"that is {domain}: the states given each other are then no Gaussians. A switch may be on a discrete variable; "
-            "where the element before chooses, it is a boolean or a category."
+            f"that is {domain}: the states given each other are then no Gaussians. A switch may be on a discrete "
+            "variable; where the element before chooses, it is a boolean or a category."
         )
     return Chain(first, admitted, previous, over, parent), found, generated
 

@@ -191,9 +191,9 @@ class Model:
         `over`: the plate of the chain, in the order of its elements. `first`: the term of the first element, without
         that plate. `then`: a function from the expression of the element before to the term of the next one; inputs
         over the plate are read at the element that is generated. Elements are real (gaussian terms, the mean linear in
-        the one before), vectors (vector_gaussian), or booleans and categories (tables that the one before indexes). It may
-        be a switch or a mixture of terms, and discrete variables may choose its arguments: classes on fewer plates, or
-        other chains and regimes over the same plates.
+        the one before), vectors (vector_gaussian), or booleans and categories (tables that the one before indexes). The
+        term may be a switch or a mixture of terms, and discrete variables may choose its arguments: classes on fewer
+        plates, or other chains and regimes over the same plates.
         `plates`: one plate or several that repeat the chain. Returns the variable, over `plates` and `over`.
         ModelError when the name is taken or the terms do not fit together. Source: rauch1965smoothing, rabiner1989hmm.
         """
