@@ -65,7 +65,7 @@ def asthma(known):
 def test_classes_come_back():
     chances, z, tests = children(np.random.default_rng(2))
     best = cv.infer(asthma(True), {**chances, **tests})
-    posterior = cv.infer(asthma(False), tests, accuracy="fast")
+    posterior = cv.infer(asthma(False), tests, accuracy="fast", restarts=3)
     found = posterior["z"].mean.argmax(axis=1)
     table = np.array([[np.sum((found == i) & (z == j)) for j in range(CLASSES)] for i in range(CLASSES)])
     names = linear_sum_assignment(-table)[1]
