@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from ..factors.factor import Switch, Term
+from ..factors.factor import Chain, Switch, Term
 from .algebra.known import ungathered
 from .blocks.base import Block
 from .graph import Plan
@@ -102,7 +102,9 @@ def _untold(plan: Plan, components: list[Random], axis: Plate) -> bool:
 
 def _cases(plan: Plan, selector: Random) -> list[tuple[Term, ...]]:
     """The terms of the switches over a selector that have latent variables of their own."""
-    switches = (node.term for node in plan.model.randoms.values() if isinstance(node.term, Switch))
+    made = (node.term for node in plan.model.randoms.values())
+    terms = (term for part in made for term in ((part.first, part.then) if isinstance(part, Chain) else (part,)))
+    switches = (term for term in terms if isinstance(term, Switch))
     mine = [switch.terms for switch in switches if ungathered(switch.selector) is selector]
     return [terms for terms in mine if all(_own(plan, terms, term) for term in terms)]
 

@@ -11,6 +11,7 @@ QUICK = (
     "two_coins", "truncated_gaussian", "learning_a_gaussian", "cyclist", "murder_mystery", "three_questions",
     "jill_and_fred", "coin", "random_walk", "line", "wet_grass", "monty_hall", "two_dice", "handedness", "tanks",
     "remission_times", "extra_zeros", "teams_of_any_size", "states_of_known_levels", "chance_by_itself", "small_steps",
+    "drifts_by_regime",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ only: nothing of the engine is used but the data of the models.
 """
 
 import argparse
+import itertools
 import json
 from pathlib import Path
 
@@ -183,6 +184,23 @@ def small_steps(data):
     design = np.concatenate([np.diff(np.eye(9), axis=0), np.eye(9)[[0, 4, 8]]])
     seen = np.concatenate([data["step"], [data["begins"], data["middle"], data["ends"]]])
     return gaussian("x", 100.0 * np.eye(9), design, np.repeat([1.0, 0.09], [8, 3]), seen)
+
+
+def drifts_by_regime(data):
+    y = np.array(data["y"])
+    paths = np.array(list(itertools.product((False, True), repeat=len(y))))
+    sums = np.tril(np.ones((len(y), len(y))))
+    spread = sums @ np.diag([4.0, *[0.04] * (len(y) - 1)]) @ sums.T
+    total = spread + 0.25 * np.eye(len(y))
+    gain = spread @ np.linalg.inv(total)
+    drift = np.where(paths, 0.5, -0.5)
+    drift[:, 0] = 0.0
+    means = drift @ sums.T
+    same = paths[:, 1:] == paths[:, :-1]
+    log = np.log(0.5) + np.where(same, np.log(0.9), np.log(0.1)).sum(axis=1)
+    log += stats.multivariate_normal(np.zeros(len(y)), total).logpdf(y - means)
+    level = means + (y - means) @ gain.T, np.broadcast_to(np.diag(spread - gain @ spread), means.shape)
+    return weighted("all paths of regimes", log, {"level": level, "up": paths.astype(float)})
 
 
 def main():

@@ -153,6 +153,21 @@ def small_steps():
     return m, {"step": np.zeros(8), "begins": 0.0, "middle": 3.0, "ends": -1.0}
 
 
+def drifts_by_regime():
+    """RxInfer and PyMC, a switching linear system: a level whose drift another chain chooses."""
+    m = cv.Model("drifts by regime")
+    t = m.plate("t")
+    up = m.chain("up", over=t, first=cv.bernoulli(0.5), then=lambda before: cv.bernoulli(cv.table([0.1, 0.9])[before]))
+    level = m.chain(
+        "level",
+        over=t,
+        first=cv.gaussian(0.0, sd=2.0),
+        then=lambda before: cv.switch(up, cv.gaussian(before + 0.5, sd=0.2), cv.gaussian(before - 0.5, sd=0.2)),
+    )
+    m.random("y", cv.gaussian(level, sd=0.5))
+    return m, {"y": [0.1, 0.4, 1.2, 1.4, 1.1, 1.6, 0.9, 0.6, -0.3, -0.4]}
+
+
 MODELS = (
     limit_of_detection,
     remission_times,
@@ -167,4 +182,5 @@ MODELS = (
     unknown_variance,
     waiting_times,
     small_steps,
+    drifts_by_regime,
 )

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...factors.factor import Chain
+from ...factors.factor import Chain, arguments_of
 from ...factors.kernels import Kernel
 from ..language.nodes import Expr, Plate, Random
-from .base import Block
+from .base import Block, Gate
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,7 +42,7 @@ class ChainBlock(WholeBlock):
 
     @property
     def arguments(self) -> tuple[Expr, ...]:
-        return (*self.chain.first.args.values(), *self.chain.then.args.values())
+        return (*arguments_of(self.chain.first), *arguments_of(self.chain.then))
 
     @property
     def whole(self) -> tuple[Plate, ...]:
@@ -52,6 +52,56 @@ class ChainBlock(WholeBlock):
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class TreeBlock(ChainBlock):
     """The same for a tree, whose elements name their parents."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GatedBlock(ChainBlock):
+    """Chains jointly with what gates their transitions; `out` is the last of them.
+
+    `states` are latent chains of discrete states, `gaussian` the one of Gaussian states, if any, `observed_chains` the
+    observed ones. `regimes` are gates that vary along the chains and are none of these, `classes` those that do not.
+    `lanes` are the plates of independent chains, and `gating` names what gates. `chooses` are the gates as written.
+    """
+
+    states: tuple[Random, ...]
+    gaussian: Random | None
+    observed_chains: tuple[Random, ...]
+    regimes: tuple[Random, ...]
+    classes: tuple[Random, ...]
+    lanes: tuple[Plate, ...]
+    gating: frozenset[str]
+    chooses: tuple[Gate, ...]
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]  # most blocks have none
+        return self.chooses
+
+    @property
+    def chains(self) -> tuple[Random, ...]:
+        """All chains."""
+        own = () if self.gaussian is None else (self.gaussian,)
+        return (*self.states, *own, *self.observed_chains)
+
+    @property
+    def reached(self) -> tuple[Random, ...]:
+        """What the block sends messages to."""
+        own = () if self.gaussian is None else (self.gaussian,)
+        return (*self.states, *own, *self.regimes, *self.classes)
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return self.reached
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        terms = [
+            term for node in self.chains if isinstance(node.term, Chain) for term in (node.term.first, node.term.then)
+        ]
+        return tuple(arg for term in terms for arg in arguments_of(term))
+
+    @property
+    def projects(self) -> bool:
+        return self.gaussian is not None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -34,7 +34,8 @@ def _uses(node: Random | Let) -> Iterator[tuple[bool, Expr]]:
         case Switch(selector=selector, terms=terms):
             yield False, selector
         case Chain(first=first, then=then, parent=parent):
-            terms = (first, then)
+            terms = node.term.terms
+            yield from ((False, part.selector) for part in (first, then) if isinstance(part, Switch))
             yield from [] if parent is None else [(False, parent)]
         case Term() as term:
             terms = (term,)

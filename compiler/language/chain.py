@@ -9,7 +9,7 @@ from ...factors.errors import ModelError
 from ...factors.factor import Chain, Switch, Term
 from ...factors.numbers import brief
 from .arguments import Owner, admit
-from .nodes import Expr, Input, Plate, Previous, Random, union_plates
+from .nodes import Expr, Input, Plate, Previous, Random, inside, union_plates
 from .values import UserValue
 
 
@@ -23,8 +23,6 @@ def declare(
             "example then=lambda previous: cv.gaussian(previous, variance=1.0)."
         )
     edge = "first" if parent is None else "root"
-    if isinstance(first, Switch):
-        raise ModelError(f"'{name}': {edge}= is a switch. Give a single term.")
     if parent is not None:
         _check_parent(name, over, parent)
     others = tuple(plate for plate in declared if plate is not over)
@@ -56,7 +54,7 @@ def declare(
 def _with_previous(
     name: str,
     over: Plate,
-    first: Term,
+    first: Term | Switch,
     then: Callable[[Expr], UserValue],
     parent: UserValue,
     plates: tuple[Plate, ...],
@@ -64,15 +62,22 @@ def _with_previous(
 ) -> tuple[Chain, tuple[Plate, ...], Domain]:
     previous = Previous(f"previous {name}", first, plates, domain)
     term = then(previous)
-    if not isinstance(term, Term):
-        found = "a switch over terms" if isinstance(term, Switch) else brief(term)
+    if not isinstance(term, (Term, Switch)):
         raise ModelError(
-            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0); it returned {found}. "
-            "A step that the state before chooses has a table: cv.bernoulli(cv.table([if_false, if_true])[previous]), "
-            "cv.categorical(cv.table(rows)[previous]), or a variable on a plate of the states, chances[previous]."
+            f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0), or a cv.switch or "
+            f"cv.mixture of terms; it returned {brief(term)}."
         )
     admitted, found, generated = admit(term, Owner(name, plates))
-    assert isinstance(admitted, Term)
+    if (
+        isinstance(admitted, Switch)
+        and domain.is_gaussian
+        and any(node is previous for node in inside([admitted.selector]))
+    ):
+        raise ModelError(
+            f"'{name}': then= returned a switch on '{admitted.selector}', which depends on the element before, and "
+            f"that is {domain}: the states given each other are then no Gaussians. A switch may be on a discrete "
+            "variable; where the element before chooses, it is a boolean or a category."
+        )
     return Chain(first, admitted, previous, over, parent), found, generated
 
 

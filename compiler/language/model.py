@@ -191,7 +191,9 @@ class Model:
         `over`: the plate of the chain, in the order of its elements. `first`: the term of the first element, without
         that plate. `then`: a function from the expression of the element before to the term of the next one; inputs
         over the plate are read at the element that is generated. Elements are real (gaussian terms, the mean linear in
-        the one before), vectors (vector_gaussian), or booleans and categories (tables that the one before indexes).
+        the one before), vectors (vector_gaussian), or booleans and categories (tables that the one before indexes). The
+        term may be a switch or a mixture of terms, and discrete variables may choose its arguments: classes on fewer
+        plates, or other chains and regimes over the same plates.
         `plates`: one plate or several that repeat the chain. Returns the variable, over `plates` and `over`.
         ModelError when the name is taken or the terms do not fit together. Source: rauch1965smoothing, rabiner1989hmm.
         """
@@ -221,13 +223,34 @@ class Model:
         self._check_plate(f"{owner}, over=", over)
         with self._inner_variables() as inner:
             first = named_in_term(f"{name}.{'first' if parent is None else 'root'}", first, inner)
-            node = declare(name, over, first, then, parent, self._own_plates(owner, plates))
+            own = self._own_plates(owner, plates)
+            node = declare(name, over, first, self._chosen(name, (over, *own), then), parent, own)
             assert isinstance(node.term, Chain)
             self._check_own(owner, parents(node), node.term.previous)
-            node = dataclasses.replace(node, plates=self._in_order(node.plates, self._own_plates(owner, plates)))
+            node = dataclasses.replace(node, plates=self._in_order(node.plates, own))
             self._fix_sizes(owner, parents(node))
         self.randoms[name] = node
         return node
+
+    def _chosen(self, name: str, declared: tuple[Plate, ...], then: UserValue) -> UserValue:
+        """The same function, with a switch on a class of each element where it returns a mixture."""
+        if not callable(then):
+            return then
+
+        made: dict[str, Random] = {}
+
+        def switched(previous: Expr) -> UserValue:
+            term = then(previous)
+            if not isinstance(term, Mixture):
+                return term
+            plates = union_plates(declared, *(node.plates for node in _nodes(terms_of(term))))
+            for name_before in made:  # of fewer plates
+                del self.randoms[name_before]
+            chosen = self._random(class_name(name), class_term(name, term), plates)
+            made[chosen.name] = chosen
+            return Switch(chosen, term.terms)
+
+        return switched
 
     @not_too_deep()
     def let(self, name: str, expression: Expr) -> Let:

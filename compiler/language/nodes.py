@@ -15,7 +15,7 @@ import numpy as np
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Switch, Term, arguments_of
 from .operations import Operation
 from .values import UserValue
 
@@ -364,12 +364,10 @@ def parents(expr: Expr) -> tuple[Expr, ...]:
         case Previous():
             return ()
         case Random(term=Chain() as chain):
-            args = (*chain.first.args.values(), *chain.then.args.values())
+            args = (*arguments_of(chain.first), *arguments_of(chain.then))
             return args if chain.parent is None else (*args, chain.parent)
-        case Random(term=Switch() as switch):
-            return (switch.selector, *(arg for case in switch.terms for arg in case.args.values()))
-        case Random(term=Term() as term):
-            return tuple(term.args.values())
+        case Random(term=Switch() | Term() as term):
+            return arguments_of(term)
         case Let(expression=expression):
             return (expression,)
         case Gather(source=source, index=index):

@@ -50,7 +50,7 @@ from ..language.nodes import (
 from ..language.operations import GREATER, INVERSE, OVER_CLASSES, WHERE
 from ..methods import EXACT, NCVMP, VMP, Method
 from ..rules import slots
-from ..rules.chain import chain_block
+from ..rules.chain import chain_blocks
 from ..rules.conditional_tables import switch_table, table
 from ..rules.coupled_site import coupled_site
 from ..rules.gaussian_process import process_block
@@ -118,7 +118,7 @@ def compares(selector: Expr, known: IsData) -> bool:
 
 def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:
     if isinstance(generated, Chain):
-        return [chain_block(draft, node)]
+        return chain_blocks(draft, node)
     if not known_in(draft)(node):  # what nobody looks at is not censored
         generated = generated.uncensored
     if isinstance(generated, Term) and draft.method_of(node.name).name not in ("ep", "power"):

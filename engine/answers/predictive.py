@@ -28,6 +28,8 @@ from ...factors.moments import POINT_VARIANCE, Boolean, Category, Real, Vector
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
 from ..blocks.chain.chains import prior as chain_prior
+from ..blocks.chain.gated_prior import is_gated
+from ..blocks.chain.gated_prior import prior as gated_prior
 from ..blocks.energy import gate_weight
 from ..blocks.gaussian_process import predicted
 from ..blocks.site.sites import SMALLEST_VARIANCE
@@ -123,7 +125,8 @@ def _regular(covariance: Any) -> Any:
 
 def _random(node: Random, scope: Scope, families: Families) -> Placed:
     if isinstance(node.term, Chain):
-        return chain_prior(node, scope, lambda expr, inside: _probability(expr, inside, families))
+        prior = gated_prior if is_gated(node, scope) else chain_prior
+        return prior(node, scope, lambda expr, inside: _probability(expr, inside, families))
     if isinstance(node.term, Switch):
         cases = len(node.term.terms)
         parts, weights = [], []

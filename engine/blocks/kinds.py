@@ -18,14 +18,14 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
-from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
+from ...compiler.blocks.whole import ChainBlock, GatedBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
 from . import gaussian_process, observed_product
-from .chain import chains
+from .chain import chains, gated
 from .discrete import networks, tables
 from .site import site_data, sites
 from .slots import slot_data, slots
@@ -136,4 +136,5 @@ def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:
 KINDS[ProcessBlock] = exact_kind(gaussian_process.prepare, gaussian_process.solve, gaussian_process.family)
 KINDS[NetworkBlock] = exact_kind(networks.prepare, networks.solve, networks.family)
 KINDS[ChainBlock] = KINDS[TreeBlock] = exact_kind(chains.prepare, chains.solve, chains.family)
+KINDS[GatedBlock] = exact_kind(gated.prepare, gated.solve, gated.family)._replace(energy=gated.energy)
 KINDS[ProductBlock] = exact_kind(observed_product.prepare, observed_product.solve, observed_product.family)

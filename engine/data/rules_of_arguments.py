@@ -16,7 +16,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Apply, Constant, Expr, Input, Let, Random, inside
 from ...compiler.language.values import check
 from ...factors.errors import DataError, ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Term
 from ...factors.numbers import ValueProblem
 from ..support.asked_arguments import UserData
 from ..values.evaluate import known, value
@@ -77,8 +77,7 @@ def _terms(node: Random) -> Iterator[tuple[Term, bool]]:
     if isinstance(node.term, Term):
         yield node.term, True
     else:
-        cases = node.term.terms if isinstance(node.term, Switch) else (node.term.first, node.term.then)
-        yield from ((case, False) for case in cases)
+        yield from ((case, False) for case in node.term.terms)
 
 
 def _check_term(node: Random, term: Term, scope: Scope, binding: Binding, whole: bool) -> None:

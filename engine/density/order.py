@@ -15,6 +15,7 @@ from ...compiler.discrete.networks import Network, TooLarge
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, parents
 from ...factors.errors import UnsupportedError
+from ...factors.factor import arguments_of
 from ..values.plated import Plates
 from .sum_chains import chain_of, together
 from .sum_networks import network_of
@@ -113,7 +114,7 @@ def _reads(name: str, factor: Factor, summed: Mapping[str, Summed], data: Collec
         return [Read(name, factor.plates, gathers_of(name, factor.roots, summed, data))]
     lanes = tuple(plate for plate in factor.plates if plate is not chain.over)
     first, then = (
-        gathers_of(name, (own.variable, *term.args.values()), summed, data) for term in (chain.first, chain.then)
+        gathers_of(name, (own.variable, *arguments_of(term)), summed, data) for term in (chain.first, chain.then)
     )
     return [Read(name, lanes, first), Read(name, factor.plates, then)]
 

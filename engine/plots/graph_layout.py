@@ -14,7 +14,7 @@ from itertools import pairwise, permutations
 
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Apply, Constant, Expr, Gather, Input, Let, Random, is_data, parents, render
-from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
+from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term, cases_of
 
 ROW, COLUMN, RADIUS, SQUARE, GAP = 0.9, 1.1, 0.4, 0.09, 0.6  # inches; SQUARE is half the side of a factor
 _LETTER = 0.064  # width of a letter of a factor's label
@@ -78,8 +78,10 @@ def _random_factor(node: Random) -> FactorNode:
         cases = tuple(_case(term, name) for term, name in zip(terms, names, strict=True))
         return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, [selector]))
     if isinstance(node.term, Chain):
-        cases = (_case(node.term.first, "first: "), _case(node.term.then, "then: "))
-        return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, []))
+        parts = (("first: ", node.term.first), ("then: ", node.term.then))
+        cases = tuple(_case(case, name) for name, part in parts for case in cases_of(part))
+        gates = [part.selector for _, part in parts if isinstance(part, Switch)]
+        return FactorNode(f"factor {node.name}", node.name, _names(node), cases, _selectors(node, gates))
     return FactorNode(f"factor {node.name}", node.name, _names(node), (_case(node.term),), _selectors(node, []))
 
 

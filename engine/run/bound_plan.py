@@ -21,7 +21,7 @@ from ...compiler.algebra.inner_products import in_turn
 from ...compiler.algebra.parity import EVEN, parity
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
-from ...compiler.blocks.whole import ChainBlock
+from ...compiler.blocks.whole import ChainBlock, GatedBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array, Key
@@ -125,6 +125,12 @@ class BoundPlan:
         for block in self.ep_blocks.values():
             names |= self.message_names(block)
         return frozenset(names)
+
+    @cached_property
+    def gating_chains(self) -> frozenset[str]:
+        """The gates of chains that are solved with them."""
+        found = (block.gating for block in self.ep_blocks.values() if isinstance(block, GatedBlock))
+        return frozenset().union(*found)
 
     @cached_property
     def partners(self) -> dict[str, tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, PyTree
 
 from ...compiler.algebra.inner_products import in_turn
 from ...compiler.blocks.energy import EnergyBlock
@@ -132,6 +132,8 @@ class Machine(BoundPlan):
         run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
         for name in self.with_ep:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
+            if name in self.gating_chains:
+                run.moments[name] = self._begun(run, name, run.moments[name])
         for name in self.moving:
             if name not in self.transient:
                 self._update(run, name, fixed, scope, step, always, messages)
@@ -172,10 +174,14 @@ class Machine(BoundPlan):
         constant = self._unmoved(run, name, fixed)
         run.moving[name] = target
         run.beliefs[name] = add(constant, target)
-        found = self.moments_of(name, run.beliefs[name])
-        if name in run.starts:
-            found = jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
+        found = self._begun(run, name, self.moments_of(name, run.beliefs[name]))
         run.moments[name] = computed_once(found, always)
+
+    def _begun(self, run: _Run, name: str, found: PyTree) -> PyTree:
+        """The moments of a belief; those that a selector starts with, in the first sweep."""
+        if name not in run.starts:
+            return found
+        return jax.tree.map(lambda start, own: jnp.where(run.first, start, own), run.starts[name], found)
 
     def _unmoved(self, run: _Run, name: str, fixed: Fixed) -> tuple[Array, ...]:
         """What a variable's belief is without its moving part."""

@@ -15,7 +15,7 @@ from ....factors.arrays import Array, Key
 from ....factors.factor import Term
 from ....factors.families import DiscreteFamily
 from ....factors.families.base import ExponentialFamily
-from ....factors.moments import Real, Vector
+from ....factors.moments import Boolean, Real, Vector
 from ...values.evaluate import value
 from ...values.first_beliefs import event_size, family_of
 from ...values.instances import count
@@ -227,19 +227,9 @@ def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Place
         shape = terms.links.b.shape
         precision, shift = jnp.zeros((*shape[:2], *shape[1:])), jnp.zeros(shape)
         smoothed = _smoothed(terms.links, tree, precision, shift)
-        return _placed_gaussian(axes, node, smoothed.mean, smoothed.covariance)
+        return placed_gaussian(axes, node, smoothed.mean, smoothed.covariance)
 
-    def log_mean(term: Term, out: Placed, inside: Scope) -> Placed:
-        (arg,) = term.args.values()
-
-        def log_probability(out: tuple[jax.Array, ...], p: jax.Array) -> Float[jax.Array, ""]:
-            p = jnp.stack([1.0 - p, p]) if node.domain.is_boolean else p
-            weight = jnp.stack([1.0 - out[0], out[0]]) if node.domain.is_boolean else out[0]
-            return jnp.log(jnp.sum(weight * p))
-
-        return mapped(log_probability, out, probability(arg, inside))
-
-    terms = table_terms(node, scope, log_mean)
+    terms = table_terms(node, scope, log_mean(probability))
     outside = jnp.zeros((scope.sizes[axes.order[0].name], *terms.first.shape))
     logits = axes.to_flat(_summed(*terms, tree, outside).message)
     logits = logits.reshape((*(scope.sizes[plate.name] for plate in node.plates), logits.shape[-1]))
@@ -248,7 +238,24 @@ def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Place
     return Placed(states.from_logits(logits), node.plates)
 
 
-def _placed_gaussian(axes: Axes, node: Random, mean: Vectors, covariance: Matrices) -> Placed:
+def log_mean(probability: Callable[[Expr, Scope], Placed]) -> Callable[[Term, Placed, Scope], Placed]:
+    """The log probability of an outcome that a term generates, its parameters averaged out."""
+
+    def log_mean(term: Term, out: Placed, inside: Scope) -> Placed:
+        (arg,) = term.args.values()
+
+        def log_probability(out: tuple[jax.Array, ...], p: jax.Array) -> Float[jax.Array, ""]:
+            boolean = isinstance(out, Boolean)
+            p = jnp.stack([1.0 - p, p]) if boolean else p
+            weight = jnp.stack([1.0 - out[0], out[0]]) if boolean else out[0]
+            return jnp.log(jnp.sum(weight * p))
+
+        return mapped(log_probability, out, probability(arg, inside))
+
+    return log_mean
+
+
+def placed_gaussian(axes: Axes, node: Random, mean: Vectors, covariance: Matrices) -> Placed:
     shape = tuple(axes.sizes[plate.name] for plate in node.plates)
     mean, covariance = (axes.to_flat(array) for array in (mean, covariance))
     mean, covariance = (array.reshape((*shape, *array.shape[1:])) for array in (mean, covariance))

@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
+from ....compiler.algebra.complement import complement_of
 from ....compiler.language.nodes import Expr, Gather, Plate, Random, parents
 from ....factors.arrays import Array
-from ....factors.factor import Chain, Term
+from ....factors.factor import Chain, Switch, Term, arguments_of
 from ....factors.moments import Boolean, Category, Real, Vector
 from ....factors.quadrature import HALF_LOG_2PI
 from ....factors.roles import gaussian_arguments
+from ...values.evaluate import value
 from ...values.first_beliefs import family_of
 from ...values.moments import moments
 from ...values.plated import Placed, arrange, mapped, spread
@@ -92,12 +94,15 @@ class Gaussians(NamedTuple):
     e0: Float[jax.Array, "*time lanes"]
 
 
-def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"]) -> Gaussians:
-    """The terms of a Gaussian chain by element; `root` is true of the elements without a parent."""
+def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"], axes: Axes | None = None) -> Gaussians:
+    """The terms of a Gaussian chain by element; `root` is true of the elements without a parent.
+
+    `axes` are those of the variable, or also of the states of what gates it, which the data of the scope hold.
+    """
     chain = chain_of(node)
-    axes = axes_of(node, scope)
-    then = _gaussian_term(chain.then, chain.previous, _ordinary_at(root, chain, scope), axes.lanes)
-    first = _gaussian_term(chain.first, chain.previous, scope, axes.one)
+    axes = axes_of(node, scope) if axes is None else axes
+    then = _gaussian_case(chain.then, chain.previous, _ordinary_at(root, chain, scope), axes.lanes)
+    first = _gaussian_case(chain.first, chain.previous, scope, axes.one)
 
     def chosen(begin: jax.Array, follow: jax.Array) -> jax.Array:
         return jnp.where(root.reshape((-1,) + (1,) * begin.ndim), begin, follow)
@@ -125,7 +130,7 @@ def _positive_parameters(chain: Chain) -> tuple[set[Random], set[Random]]:
     """The positive parameters of then= along the chain, element by element; and those that indices choose among."""
     used: set[Random] = set()
     gathered: set[Random] = set()
-    stack: list[tuple[Expr, bool]] = [(arg, False) for arg in chain.then.args.values()]
+    stack: list[tuple[Expr, bool]] = [(arg, False) for arg in arguments_of(chain.then)]
     while stack:
         node, chosen = stack.pop()
         if isinstance(node, Random):
@@ -135,6 +140,32 @@ def _positive_parameters(chain: Chain) -> tuple[set[Random], set[Random]]:
             chosen = chosen or (isinstance(node, Gather) and node.axis is chain.over)
             stack += [(child, chosen) for child in parents(node)]
     return used, gathered
+
+
+def _gaussian_case(
+    term: Term | Switch, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]
+) -> Gaussians:
+    """The terms of all elements, of a gate those of the case that its selector chooses."""
+    if isinstance(term, Term):
+        return _gaussian_term(term, previous, scope, lay)
+    chosen = lay(position(term, scope))
+
+    def choose(*cases: jax.Array) -> jax.Array:
+        found = cases[-1]
+        for number, case in enumerate(cases[:-1]):
+            here = chosen == number
+            here = here.reshape((*here.shape[:-1], *(1,) * (case.ndim - here.ndim), here.shape[-1]))
+            found = jnp.where(here, case, found)
+        return found
+
+    return jax.tree.map(choose, *(_gaussian_term(case, previous, scope, lay) for case in term.terms))
+
+
+def position(switch: Switch, scope: Scope) -> Placed:
+    """The number of the case that a known selector chooses: that of true is the first."""
+    selector = value(switch.selector, scope)
+    number = jnp.asarray(selector.value).astype(jnp.int32)
+    return Placed(1 - number if switch.selector.domain.is_boolean else number, selector.plates)
 
 
 def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
@@ -192,6 +223,13 @@ Marginals: TypeAlias = tuple[Vectors, Matrices]  # mean and covariance
 
 def gaussian_energy(terms: Gaussians, own: Marginals, parent: Marginals, cross: Matrices) -> Float[jax.Array, ""]:
     """The sum of the terms expected under the pairs' marginals; `cross` is Cov(own, parent)."""
+    return jnp.sum(gaussian_energies(terms, own, parent, cross))
+
+
+def gaussian_energies(
+    terms: Gaussians, own: Marginals, parent: Marginals, cross: Matrices
+) -> Float[jax.Array, "*time lanes"]:
+    """The same by element."""
     a, b, _, e_matrix, e = terms.links
     error = own[0] - applied(a, parent[0]) - b
     product_of_both = product(a, transposed(cross))
@@ -199,7 +237,7 @@ def gaussian_energy(terms: Gaussians, own: Marginals, parent: Marginals, cross: 
     square = square - product_of_both - transposed(product_of_both)
     second = parent[1] + outer(parent[0], parent[0])
     total = 0.5 * terms.log_det - b.shape[-2] * HALF_LOG_2PI - 0.5 * jnp.sum(terms.precision * square, axis=(-3, -2))
-    return jnp.sum(total + terms.e0 + inner(e, parent[0]) - 0.5 * jnp.sum(e_matrix * second, axis=(-3, -2)))
+    return total + terms.e0 + inner(e, parent[0]) - 0.5 * jnp.sum(e_matrix * second, axis=(-3, -2))
 
 
 # discrete -------------------------------------------------------------------------------------------------------------
@@ -222,7 +260,8 @@ def table_terms(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Sc
     inside = scope.with_data({chain.previous.name: Placed(numbers > 0 if node.domain.is_boolean else numbers, (rows,))})
     out = Boolean(1.0 * numbers) if node.domain.is_boolean else Category(jnp.eye(size))
     placed = Placed(out, (columns,))
-    first, table = evaluate(chain.first, placed, scope), evaluate(chain.then, placed, inside)
+    first = by_case(chain.first, scope, lambda term: evaluate(term, placed, scope))
+    table = by_case(chain.then, inside, lambda term: evaluate(term, placed, inside))
     sizes = {**scope.sizes, rows.name: size, columns.name: size}
     others = axes.order[1:]
     along = axes.order[:1] if axes.order[0] in set(table.plates) else ()
@@ -232,6 +271,14 @@ def table_terms(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Sc
     times = scope.sizes[axes.order[0].name] if axes.order[0] in set(table.plates) else 1
     flat = jnp.moveaxis(table.value.reshape((times, -1, size, size)), 1, -1)
     return TransitionTables(jnp.moveaxis(first.value.reshape((-1, size)), 0, -1), flat)
+
+
+def by_case(term: Term | Switch, scope: Scope, evaluate: Callable[[Term], Placed]) -> Placed:
+    """What a term gives, of a gate that of the case which its selector chooses."""
+    if isinstance(term, Term):
+        return evaluate(term)
+    cases = [evaluate(case) for case in term.terms]
+    return mapped(lambda number, *of: jnp.stack(of)[number], position(term, scope), *cases)
 
 
 def state_count(node: Random, scope: Scope) -> int:
@@ -244,6 +291,8 @@ def expected_log(term: Term, out: Placed, scope: Scope) -> Placed:
     ((edge, arg),) = term.args.items()
     density = term.factor.expected_log
     assert density is not None  # the compiler makes no chain of other factors
+    if (p := complement_of(arg)) is not None and isinstance(out.value, Boolean):
+        arg, out = p, Placed(Boolean(1.0 - out.value.probability), out.plates)
     return mapped(lambda out, p: density(out, **{edge: p}), out, moments(arg, scope, term.factor.edges[edge]))
 
 
