@@ -1,0 +1,155 @@
+"""Auxiliary variables: factors that are Gaussian given a further random number for each instance.
+
+A logistic outcome given a Polya-Gamma number, a probit one given the latent normal, a Student-t or Laplace one given
+the precision of its normal. Source: polson2013polya, albert1993probit, geweke1993student, park2008lasso.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from ...compiler.language.nodes import Apply, Expr, Let
+from ...factors.arrays import Array, Key
+from ...factors.discrete import bernoulli
+from ...factors.factor import Factor, Term
+from ...factors.real import laplace, student_t
+from ...factors.special import lgamma
+from ..values.evaluate import value
+from ..values.plated import Placed, mapped, spread
+from ..values.scope import Scope
+from .polya_gamma import polya_gamma
+
+if TYPE_CHECKING:
+    from .joint import Joint
+
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclasses.dataclass(frozen=True)
+class Auxiliary:
+    """A kind of auxiliary variable.
+
+    `draw(key, out, **arguments)` draws it for arrays of instances, and `log_density(auxiliary, out, **arguments)` is
+    the log density of both for one, up to a constant in `auxiliary`. Under a link, `predictor` is the argument of it.
+    `latent` tells whether the outcome may be latent itself.
+    """
+
+    name: str
+    draw: Callable[..., Array]
+    log_density: Callable[..., Array]
+    latent: bool = True
+
+
+def _normal(out, mean, log_precision):
+    return 0.5 * log_precision - HALF_LOG_2PI - 0.5 * jnp.exp(log_precision) * (out - mean) ** 2
+
+
+def _logistic(omega, out, predictor):
+    return (out - 0.5) * predictor - 0.5 * omega * predictor**2 - math.log(2.0)
+
+
+def _probit_draw(key, out, predictor):
+    """A normal number around the predictor, above zero where the outcome is true and below it elsewhere."""
+    sign = 2.0 * out - 1.0
+    low = jnp.where(sign > 0.0, -predictor, predictor)
+    return predictor + sign * jax.random.truncated_normal(key, low, jnp.inf, jnp.shape(low))
+
+
+def _student(mixing, out, dof, mean, scale):
+    half = 0.5 * dof
+    prior = half * jnp.log(half) - lgamma(half) + (half - 1.0) * jnp.log(mixing) - half * mixing
+    return prior + _normal(out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale))
+
+
+def _student_draw(key, out, dof, mean, scale):
+    rate = 0.5 * (dof + ((out - mean) / scale) ** 2)
+    return jnp.exp(jax.random.loggamma(key, 0.5 * (dof + 1.0), jnp.shape(rate)) - jnp.log(rate))
+
+
+def _laplace(mixing, out, mean, scale):
+    """N(out; mean, scale^2 / mixing), and 1 / mixing exponential of mean two."""
+    return -0.5 / mixing - 2.0 * jnp.log(mixing) - math.log(2.0) + _normal(
+        out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale)
+    )  # fmt: skip
+
+
+def _laplace_draw(key, out, mean, scale):
+    """Inverse Gaussian of shape one and mean scale / |out - mean|."""
+    gap = jnp.maximum(jnp.abs(out - mean) / scale, 1e-12)
+    return jax.random.wald(key, 1.0 / gap, jnp.shape(gap))
+
+
+AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and the link of its first argument
+    (bernoulli.factor, "logistic"): Auxiliary("a Polya-Gamma number", lambda key, out, predictor: polya_gamma(key, predictor), _logistic),
+    (bernoulli.factor, "probit"): Auxiliary(
+        "the normal number behind it",
+        _probit_draw,
+        lambda normal, out, predictor: _normal(normal, predictor, 0.0),
+        latent=False,
+    ),
+    (student_t.factor, None): Auxiliary("the precision of its normal", _student_draw, _student),
+    (laplace.factor, None): Auxiliary("the precision of its normal", _laplace_draw, _laplace),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmented:
+    """A factor with its auxiliary variable, which is among the values under `name`."""
+
+    name: str
+    kind: Auxiliary
+    out: Expr
+    arguments: dict[str, Expr]
+
+    def _placed(self, scope: Scope) -> dict[str, Placed]:
+        found = {key: value(arg, scope) for key, arg in {"out": self.out, **self.arguments}.items()}
+        return {key: Placed(jnp.asarray(one.value, float), one.plates) for key, one in found.items()}
+
+    def table(self, scope: Scope) -> Placed:
+        """The log density of the outcome and the auxiliary variable, by instance."""
+        names, placed = zip(*self._placed(scope).items(), strict=True)
+        auxiliary = Placed(scope.data[self.name], self.out.plates)
+
+        def density(auxiliary, *rest):
+            return self.kind.log_density(auxiliary, **dict(zip(names, rest, strict=True)))
+
+        return mapped(density, auxiliary, *placed, order=self.out.plates)
+
+    def draw(self, key: Key, scope: Scope) -> Array:
+        """The auxiliary variable given all others, for every instance."""
+        arrays = {name: spread(one, self.out.plates, scope.sizes) for name, one in self._placed(scope).items()}
+        return self.kind.draw(key, **arrays)
+
+
+def auxiliaries_of(joint: Joint) -> dict[str, Augmented]:
+    """The factors of a joint density that have an auxiliary variable, by name."""
+    found = {}
+    for name in joint.factors:
+        node = joint.density.model.randoms.get(name)
+        plain = node is not None and name not in joint.density._missing and name not in joint.density._holes
+        if node is None or not plain or not isinstance(node.term, Term) or name in joint.density._comparisons:
+            continue
+        args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
+        linked = None if edge is None else _linked(args[edge], joint)
+        kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
+        if kind is None or not (kind.latent or name in joint.data):
+            continue
+        if linked is not None:
+            del args[edge]
+            args["predictor"] = linked.args[0]
+        found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args)
+    return found
+
+
+def _linked(expr: Expr, joint: Joint) -> Apply | None:
+    """The link that an argument applies last, if its value is not given."""
+    while isinstance(expr, Let) and expr.name not in joint.data:
+        expr = expr.expression
+    links = {link for _, link in AUXILIARIES}
+    return expr if isinstance(expr, Apply) and expr.op in links else None
