@@ -75,17 +75,18 @@ class LogDensity:
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise that was integrated out, `hard` the constraints that make the density jump to zero, which no gradient
-    tells. `model` is whose density it is, `binding` the data, as checked. Raises UnsupportedError for a model without a
-    joint density.
+    tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are
+    among the values, with `everything` also what nothing observed depends on. Raises UnsupportedError for a model
+    without a joint density.
     """
 
-    def __init__(self, model: Model, binding: Binding, sum_out: bool = True) -> None:
+    def __init__(self, model: Model, binding: Binding, sum_out: bool = True, everything: bool = False) -> None:
         self.model, self._sizes = model, binding.sizes
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
         holes = self._read_by_others(binding.missing)
         self._missing = {name: ~mask for name, mask in binding.missing.items() if name not in holes}
         self._holes = {name: np.flatnonzero(binding.missing[name]) for name in holes}
-        self._needed = _needed(model, set(binding.observed))
+        self._needed = set(model.randoms) if everything else _needed(model, set(binding.observed))
         latent = {n for n in self._needed if n not in binding.observed} | holes
         free = {n: v for n, v in model.randoms.items() if n in latent}
         self._events = self._find_events(set(binding.observed))
@@ -385,9 +386,7 @@ class LogDensity:
             low, high = (np.asarray(spread(value(side, scope), variable.plates, self._sizes)).ravel() for side in sides)
         return low, high
 
-    def _between(
-        self, variable: Random, shape: tuple[int, ...], term: Term, support: Support
-    ) -> Bijection:
+    def _between(self, variable: Random, shape: tuple[int, ...], term: Term, support: Support) -> Bijection:
         """A support that the factor states: each element between its ends, numbers or arguments that are data."""
         low, high = self.ends(variable, term, support)
         each = [interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]

@@ -91,9 +91,8 @@ def _one_discrete(joint: Joint, name: str) -> Move | None:
     """The move of a variable whose elements are independent given all others, or a chain of such."""
     if (gathers := joint.gathers(name)) is not None:
         return discrete.by_element(joint, name, gathers)
-    chain = chain_of(joint.variables[name])
     outside = joint.gathers_outside(name)
-    if chain is None or chain.parent is not None or outside is None:
+    if not _is_chain(joint, name) or outside is None:
         return None
     return discrete.along_chain(joint, name, outside)
 
@@ -127,9 +126,16 @@ def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values]
         if name not in small:
             if joint.gathers(name) is not None:
                 moves.append(gaussian.by_element(joint, (name,)))
+            elif _is_chain(joint, name) and joint.gathers_outside(name) is not None and name not in holes:
+                moves.append(gaussian.along_chain(joint, name))
             elif gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes:
                 moves.append(gaussian.jointly(joint, (name,)))
     return moves
+
+
+def _is_chain(joint: Joint, name: str) -> bool:
+    chain = chain_of(joint.variables[name])
+    return chain is not None and chain.parent is None
 
 
 def _quadratic(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
@@ -161,14 +167,14 @@ def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
     moves = [slice_move(joint, name, *found) for name, found in slices.items()]
     names = tuple(name for name in left if name not in slices)
     if names:
-        bijections = {name: joint.density._bijection(left[name], joint.data) for name in names}
+        bijections = {name: joint.density._bijection(left[name], joint.density._data) for name in names}
         moves.append(nuts_move(joint, names, bijections))
     return [_filled(joint, move) for move in moves]
 
 
 def _random_ends(joint: Joint, variable: Random) -> bool:
     try:
-        joint.density._bijection(variable, joint.data)
+        joint.density._bijection(variable, joint.density._data)
     except UnsupportedError:
         return True
     return False
@@ -214,7 +220,7 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
         assert one is not None
         found = one.over(shape)
     else:
-        found = joint.density._bijection(variable, joint.data)
+        found = joint.density._bijection(variable, joint.density._data)
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from ...factors.arrays import Array, Key
+from ..density.sum_chains import chain_of
 from .joint import Data, Joint, Values
 from .move import Move, stateless
 
@@ -100,3 +101,73 @@ def is_quadratic(joint: Joint, names: tuple[str, ...], states: list[Values], dat
         if not bool(jnp.max(jnp.abs(here - there)) < 1e-7 * size) or not bool(here @ direction < 0.0):
             return False
     return True
+
+
+def along_chain(joint: Joint, name: str) -> Move:
+    """A long chain jointly: its precision has blocks beside the diagonal alone, which few derivatives tell.
+
+    A vector that is one at every third element reads a column of three blocks of each at once. Source: rue2001fast.
+    """
+    variable, factors = joint.variables[name], joint.touching([name])
+    chain = chain_of(variable)
+    assert chain is not None
+    shape, place = joint.density._shape(variable), variable.plates.index(chain.over)
+    lanes = tuple(size for i, size in enumerate(shape[: len(variable.plates)]) if i != place)
+    length, dimension = shape[place], math.prod(shape[len(variable.plates) :])
+
+    def rows(x: Array) -> Array:
+        return jnp.moveaxis(x, place, 0).reshape((length, *lanes, dimension))
+
+    def back(x: Array) -> Array:
+        return jnp.moveaxis(x.reshape((length, *lanes, *shape[len(variable.plates) :])), 0, place)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        start = rows(values[name])
+        slope = jax.grad(lambda x: joint.total(factors, {**values, name: back(x)}, data))
+        number = jnp.arange(length)
+
+        def column(color: int, unit: Array) -> Array:
+            """Of minus the curvature, the blocks of every element with the one of this color next to it."""
+            at = jnp.where((number % 3 == color).reshape((-1,) + (1,) * (start.ndim - 1)), unit, 0.0)
+            return -jax.jvp(slope, (start,), (jnp.broadcast_to(at, start.shape),))[1]
+
+        found = jnp.stack(
+            [jnp.stack([column(color, unit) for unit in jnp.eye(dimension)], axis=-1) for color in range(3)]
+        )
+        own = found[number % 3, number]
+        below = found[(number - 1) % 3, number]  # of an element with the one before it
+        noise = jax.random.normal(key, start.shape)
+        return {name: back(start + _banded(0.5 * (own + jnp.swapaxes(own, -1, -2)), below, slope(start), noise))}
+
+    return stateless((name,), "the chain jointly, from the Gaussian that the rest gives", draw)
+
+
+def _banded(own: Array, below: Array, shift: Array, noise: Array) -> Array:
+    """P^-1 shift plus noise of that covariance, from the blocks of P on the diagonal and left of it."""
+    solve = jnp.vectorize(
+        lambda root, b: jax.scipy.linalg.solve_triangular(root, b, lower=True), signature="(d,d),(d,e)->(d,e)"
+    )
+    solve_up = jnp.vectorize(
+        lambda root, b: jax.scipy.linalg.solve_triangular(root.T, b[:, None], lower=False)[:, 0],
+        signature="(d,d),(d)->(d)",
+    )
+
+    def forward(before: tuple[Array, Array], element: tuple[Array, Array, Array]) -> tuple[tuple, tuple]:
+        root, done = before
+        diagonal, left, b = element
+        gain = jnp.swapaxes(solve(root, jnp.swapaxes(left, -1, -2)), -1, -2)
+        lower = jnp.linalg.cholesky(diagonal - gain @ jnp.swapaxes(gain, -1, -2))
+        new = solve(lower, (b - (gain @ done[..., None])[..., 0])[..., None])[..., 0]
+        return (lower, new), (lower, new, gain)
+
+    first = jnp.broadcast_to(jnp.eye(own.shape[-1]), own.shape[1:]), jnp.zeros(shift.shape[1:])
+    _, (roots, b, gains) = jax.lax.scan(forward, first, (own, below.at[0].set(0.0), shift))
+
+    def backward(after: tuple[Array, Array], element: tuple[Array, Array, Array]) -> tuple[tuple, Array]:
+        x, gain_after = after
+        root, own_b, gain = element
+        x = solve_up(root, own_b - (jnp.swapaxes(gain_after, -1, -2) @ x[..., None])[..., 0])
+        return (x, gain), x
+
+    start = jnp.zeros(shift.shape[1:]), jnp.zeros(own.shape[1:])
+    return jax.lax.scan(backward, start, (roots, b + noise, gains), reverse=True)[1]

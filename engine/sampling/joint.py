@@ -37,9 +37,10 @@ class Joint:
     """
 
     def __init__(self, model: Model, binding: Binding) -> None:
-        self.density = LogDensity(model, binding, sum_out=False)
-        self.sizes, self.data = binding.sizes, self.density._data
+        self.density = LogDensity(model, binding, sum_out=False, everything=not binding.observed)
+        self.sizes = binding.sizes
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
+        self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
         self.factors = {name: self._factor(name) for name in self.density._single}
         self.augmented: dict[str, Augmented] = auxiliaries_of(self)
 
