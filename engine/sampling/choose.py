@@ -21,6 +21,7 @@ from .joint import Joint, Values
 from .move import Move, stateless
 from .nuts import nuts_move
 from .slices import slice_move
+from .smooth import is_conjugate
 
 TRIED = 3  # points at which a conditional is tried
 QUADRATIC = ("real", "vector")
@@ -113,7 +114,8 @@ def _check_reachable(joint: Joint, names: Iterable[str]) -> None:
 
 def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values], key: Key) -> list[Move]:
     """Real variables and vectors: jointly where a matrix of all is small enough, else element by element."""
-    alone = [n for n, v in left.items() if v.domain.kind in QUADRATIC and _quadratic(joint, (n,), starts, key)]
+    alone = [n for n, v in left.items() if v.domain.kind in QUADRATIC and is_conjugate(joint, n)]
+    alone = [name for name in alone if _quadratic(joint, (name,), starts, key)]
     small, size = [], 0
     holes = joint.density._holes
     for name in sorted(alone, key=lambda name: gaussian.size_of(joint, name)):
@@ -145,7 +147,7 @@ def _quadratic(joint: Joint, names: tuple[str, ...], starts: list[Values], key: 
 def _conjugates(joint: Joint, left: Mapping[str, Random], starts: list[Values]) -> list[Move]:
     moves = []
     for name, variable in left.items():
-        gathers = joint.gathers(name)
+        gathers = joint.gathers(name) if is_conjugate(joint, name) else None
         for fit in conjugate.FITS.get(variable.domain.kind, ()) if gathers is not None else ():
             off = [float(conjugate.misfit(fit, joint, name, values, joint.data)) for values in starts]
             if max(off) < conjugate.NEAR:
