@@ -74,9 +74,8 @@ def _student_draw(key, out, dof, mean, scale):
 
 def _laplace(mixing, out, mean, scale):
     """N(out; mean, scale^2 / mixing), and 1 / mixing exponential of mean two."""
-    return -0.5 / mixing - 2.0 * jnp.log(mixing) - math.log(2.0) + _normal(
-        out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale)
-    )  # fmt: skip
+    prior = -0.5 / mixing - 2.0 * jnp.log(mixing) - math.log(2.0)
+    return prior + _normal(out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale))
 
 
 def _laplace_draw(key, out, mean, scale):
@@ -85,8 +84,12 @@ def _laplace_draw(key, out, mean, scale):
     return jax.random.wald(key, 1.0 / gap, jnp.shape(gap))
 
 
+def _polya_gamma(key, out, predictor):
+    return polya_gamma(key, predictor)
+
+
 AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and the link of its first argument
-    (bernoulli.factor, "logistic"): Auxiliary("a Polya-Gamma number", lambda key, out, predictor: polya_gamma(key, predictor), _logistic),
+    (bernoulli.factor, "logistic"): Auxiliary("a Polya-Gamma number", _polya_gamma, _logistic),
     (bernoulli.factor, "probit"): Auxiliary(
         "the normal number behind it",
         _probit_draw,
@@ -95,7 +98,7 @@ AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and th
     ),
     (student_t.factor, None): Auxiliary("the precision of its normal", _student_draw, _student),
     (laplace.factor, None): Auxiliary("the precision of its normal", _laplace_draw, _laplace),
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,15 +21,13 @@ from .joint import Joint, Values
 from .move import Move, stateless
 from .nuts import nuts_move
 from .slices import slice_move
-from .smooth import is_conjugate
 
 TRIED = 3  # points at which a conditional is tried
-QUADRATIC = ("real", "vector")
 NUMBERS = ("real", "positive", "unit")
 
 
 def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
-    """The moves of a sweep, auxiliary and discrete variables first. `starts` are points at which conditionals are tried.
+    """The moves of a sweep, auxiliary and discrete variables first; conditionals are tried at the values in `starts`.
 
     UnsupportedError where a variable has none.
     """
@@ -114,13 +112,12 @@ def _check_reachable(joint: Joint, names: Iterable[str]) -> None:
 
 def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values], key: Key) -> list[Move]:
     """Real variables and vectors: jointly where a matrix of all is small enough, else element by element."""
-    alone = [n for n, v in left.items() if v.domain.kind in QUADRATIC and is_conjugate(joint, n)]
-    alone = [name for name in alone if _quadratic(joint, (name,), starts, key)]
+    alone = [n for n, v in left.items() if v.domain.is_gaussian and gaussian.is_gaussian(joint, (n,), starts, key)]
     small, size = [], 0
     holes = joint.density._holes
     for name in sorted(alone, key=lambda name: gaussian.size_of(joint, name)):
         fits = size + gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes
-        if fits and (not small or _quadratic(joint, (*small, name), starts, key)):
+        if fits and (not small or gaussian.is_gaussian(joint, (*small, name), starts, key)):
             small.append(name)
             size += gaussian.size_of(joint, name)
     moves = [gaussian.jointly(joint, tuple(small))] if small else []
@@ -140,19 +137,12 @@ def _is_chain(joint: Joint, name: str) -> bool:
     return chain is not None and chain.parent is None
 
 
-def _quadratic(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
-    return gaussian.is_quadratic(joint, names, starts, joint.data, key)
-
-
 def _conjugates(joint: Joint, left: Mapping[str, Random], starts: list[Values]) -> list[Move]:
     moves = []
-    for name, variable in left.items():
-        gathers = joint.gathers(name) if is_conjugate(joint, name) else None
-        for fit in conjugate.FITS.get(variable.domain.kind, ()) if gathers is not None else ():
-            off = [float(conjugate.misfit(fit, joint, name, values, joint.data)) for values in starts]
-            if max(off) < conjugate.NEAR:
-                moves.append(conjugate.conjugate(joint, name, gathers, fit))
-                break
+    for name in left:
+        gathers = joint.gathers(name)
+        if gathers is not None and (fit := conjugate.fitting(joint, name, starts)) is not None:
+            moves.append(conjugate.conjugate(joint, name, gathers, fit))
     return moves
 
 
@@ -235,6 +225,6 @@ def feasible_start(joint: Joint, key: Key, tries: int = 100) -> Values:
         if np.isfinite(float(total(values))) and not math.isnan(float(total(values))):
             return values
     raise UnsupportedError(
-        f"No start of positive density was found in {tries} tries: constraints or bounds leave little room. Loosen them, "
-        "or give the compared quantities noise of their own."
+        f"No start of positive density was found in {tries} tries: constraints or bounds leave little room. Loosen "
+        "them, or give the compared quantities noise of their own."
     )

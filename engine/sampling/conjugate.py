@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 
 from ...factors.arrays import Array, Key
-from ...factors.families import Beta, Dirichlet, Gamma
+from ...factors.families import Beta, Dirichlet, ExponentialFamily, Gamma
 from ...factors.families.wishart import Wishart
 from .joint import Data, Gathers, Joint, Values
 from .move import Move, stateless
+from .smooth import is_conjugate
 
 Slope = Callable[[Array], Array]  # the derivative of the log density by element
 Found = tuple[Array, ...]  # parameters of a conditional, by element
@@ -27,15 +28,28 @@ class Fit:
     """A family of conditionals.
 
     `read(slope, x)` gives the parameters from the derivative near x, `slope(parameters, x)` the derivative that they
-    have, and `draw(key, parameters)` draws; `elsewhere(x)` is a point of the domain other than those that `read` looks
-    at.
+    have, `belief(parameters)` is the conditional itself, of 1 / x where that is `inverted`; `elsewhere(x)` is a
+    point of the domain other than those that `read` looks at, `middle(shape)` one for any variable.
     """
 
     name: str
     read: Callable[[Slope, Array], Found]
     slope: Callable[[Found, Array], Array]
-    draw: Callable[[Key, Found], Array]
+    belief: Callable[[Found], ExponentialFamily]
     elsewhere: Callable[[Array], Array]
+    middle: Callable[[tuple[int, ...]], Array]
+    inverted: bool = False  # whether the belief is about 1 / x
+
+    def draw(self, key: Key, found: Found) -> Array:
+        """A draw of each element."""
+        drawn = self.belief(found).sample(key)
+        return 1.0 / drawn if self.inverted else drawn
+
+    def log_density(self, found: Found, x: Array) -> Array:
+        """Of each element at x."""
+        if self.inverted:
+            return self.belief(found).log_density(1.0 / x) - 2.0 * jnp.log(x)
+        return self.belief(found).log_density(x)
 
 
 def _gamma(slope: Slope, x: Array) -> Found:
@@ -44,8 +58,8 @@ def _gamma(slope: Slope, x: Array) -> Found:
     return excess + 1.0, excess / x - first
 
 
-def _gamma_draw(key: Key, found: Found) -> Array:
-    return Gamma.from_parameters(shape=found[0], rate=found[1]).sample(key)
+def _gamma_belief(found: Found) -> Gamma:
+    return Gamma.from_parameters(shape=found[0], rate=found[1])
 
 
 def _inverse_gamma(slope: Slope, x: Array) -> Found:
@@ -59,10 +73,6 @@ def _beta(slope: Slope, x: Array) -> Found:
     """x (1 - x) times the derivative is (a - 1) (1 - x) - (b - 1) x."""
     left, right = (0.25 * 0.75 * slope(jnp.full_like(x, at)) for at in (0.25, 0.75))
     return 1.0 + 1.5 * left - 0.5 * right, 1.0 + 0.5 * left - 1.5 * right
-
-
-def _beta_draw(key: Key, found: Found) -> Array:
-    return Beta.from_parameters(a=found[0], b=found[1]).sample(key)
 
 
 def _dirichlet(slope: Slope, x: Array) -> Found:
@@ -86,13 +96,15 @@ def _wishart_slope(found: Found, x: Array) -> Array:
 
 FITS: dict[str, tuple[Fit, ...]] = {  # by kind of domain
     "positive": (
-        Fit("gamma", _gamma, lambda p, x: (p[0] - 1.0) / x - p[1], _gamma_draw, lambda x: 5.0 * x),
+        Fit("gamma", _gamma, lambda p, x: (p[0] - 1.0) / x - p[1], _gamma_belief, lambda x: 5.0 * x, jnp.ones),
         Fit(
             "inverse gamma",
             _inverse_gamma,
             lambda p, x: p[1] / x**2 - (p[0] + 1.0) / x,
-            lambda key, found: 1.0 / _gamma_draw(key, found),
+            _gamma_belief,
             lambda x: 5.0 * x,
+            jnp.ones,
+            inverted=True,
         ),
     ),
     "unit": (
@@ -100,8 +112,9 @@ FITS: dict[str, tuple[Fit, ...]] = {  # by kind of domain
             "beta",
             _beta,
             lambda p, x: (p[0] - 1.0) / x - (p[1] - 1.0) / (1.0 - x),
-            _beta_draw,
+            lambda p: Beta.from_parameters(a=p[0], b=p[1]),
             lambda x: jnp.full_like(x, 0.6),
+            lambda shape: jnp.full(shape, 0.5),
         ),
     ),
     "simplex": (
@@ -109,8 +122,9 @@ FITS: dict[str, tuple[Fit, ...]] = {  # by kind of domain
             "Dirichlet",
             _dirichlet,
             lambda p, x: (p[0] - 1.0) / x,
-            lambda key, found: Dirichlet.from_parameters(concentration=found[0]).sample(key),
+            lambda p: Dirichlet.from_parameters(concentration=p[0]),
             lambda x: jnp.arange(1.0, x.shape[-1] + 1.0) / (0.5 * x.shape[-1] * (x.shape[-1] + 1.0)) + 0.0 * x,
+            lambda shape: jnp.full(shape, 1.0 / shape[-1]),
         ),
     ),
     "posdef": (
@@ -118,8 +132,9 @@ FITS: dict[str, tuple[Fit, ...]] = {  # by kind of domain
             "Wishart",
             _wishart,
             _wishart_slope,
-            lambda key, found: Wishart.from_parameters(dof=found[0], scale=jnp.linalg.inv(found[1])).sample(key),
+            lambda p: Wishart.from_parameters(dof=p[0], scale=jnp.linalg.inv(p[1])),
             lambda x: x + jnp.eye(x.shape[-1]),
+            lambda shape: jnp.broadcast_to(jnp.eye(shape[-1]), shape),
         ),
     ),
 }
@@ -145,6 +160,14 @@ def misfit(fit: Fit, joint: Joint, name: str, values: Values, data: Data) -> Arr
     found, at = fit.read(slope, values[name]), fit.elsewhere(values[name])
     wanted = slope(at)
     return jnp.max(jnp.abs(fit.slope(found, at) - wanted) / (1e-3 + jnp.abs(wanted)), initial=0.0)
+
+
+def fitting(joint: Joint, name: str, starts: list[Values]) -> Fit | None:
+    """The family that the conditional of a variable is of, tried at several points; None where it is of none."""
+    for fit in FITS.get(joint.variables[name].domain.kind, ()) if is_conjugate(joint, name) else ():
+        if max(float(misfit(fit, joint, name, values, joint.data)) for values in starts) < NEAR:
+            return fit
+    return None
 
 
 def conjugate(joint: Joint, name: str, gathers: Gathers, fit: Fit) -> Move:

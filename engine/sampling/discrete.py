@@ -53,7 +53,8 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
     """
     variable = joint.variables[name]
     chain, one = chain_of(variable), summed(variable)
-    assert chain is not None and one.before is not None
+    assert chain is not None
+    assert one.before is not None
     over, before = chain.over, one.before
     lanes = tuple(plate for plate in variable.plates if plate is not over)
     size = state_count(joint, variable)

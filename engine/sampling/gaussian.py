@@ -1,6 +1,6 @@
-"""Moves of real variables and vectors whose log density, given all others, is a quadratic form: an exact Gaussian draw.
+"""Moves of real variables and vectors whose log density, given all others, is a quadratic form: exact Gaussian draws.
 
-Its precision and shift are the derivatives of the log density wherever the chain is. Elements that are independent given
+Precision and shift are the derivatives of the log density wherever the chain is. Elements that are independent given
 the rest have a small matrix each, all others one together.
 """
 
@@ -16,6 +16,7 @@ from ...factors.arrays import Array, Key
 from ..density.sum_chains import chain_of
 from .joint import Data, Joint, Values
 from .move import Move, stateless
+from .smooth import is_conjugate
 
 DENSE = 400  # numbers that are drawn with one matrix
 
@@ -79,6 +80,11 @@ def by_element(joint: Joint, names: tuple[str, ...]) -> Move:
         return back(start + around(slope(start), precision, jax.random.normal(key, start.shape)))
 
     return stateless(names, "each element from its Gaussian conditional", draw)
+
+
+def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
+    """Whether the conditional of these variables together is Gaussian, by structure and at several points."""
+    return all(is_conjugate(joint, name) for name in names) and is_quadratic(joint, names, starts, joint.data, key)
 
 
 def is_quadratic(joint: Joint, names: tuple[str, ...], states: list[Values], data: Data, key: Key) -> bool:

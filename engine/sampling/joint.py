@@ -6,7 +6,8 @@ it, its elements are independent given all others, and the sum is known by eleme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax.numpy as jnp
 
@@ -27,13 +28,15 @@ from .augmented import Augmented, auxiliaries_of
 Values = dict[str, Array]  # of all latent variables and auxiliary ones, by name
 Data = Mapping[str, Array]
 Gathers = Mapping[str, Gather | None]  # how each factor reads the elements of a variable
+Integral = Callable[[Mapping[str, Array], Data], Array]  # the logarithm of one over variables that are not drawn
 
 
 class Joint:
     """The factors of a model given data.
 
     `variables` are the latent ones, `factors` by name what each is made of, `augmented` those that an auxiliary
-    variable makes Gaussian; `density` has everything that a log density knows.
+    variable makes Gaussian, `integrals` what is left of factors whose variable was integrated out; `density` has
+    everything that a log density knows.
     """
 
     def __init__(self, model: Model, binding: Binding) -> None:
@@ -43,6 +46,7 @@ class Joint:
         self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
         self.factors = {name: self._factor(name) for name in self.density._single}
         self.augmented: dict[str, Augmented] = auxiliaries_of(self)
+        self.integrals: dict[str, Integral] = {}
 
     def _factor(self, name: str) -> Factor:
         """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
@@ -56,6 +60,14 @@ class Joint:
         node = density.model.randoms[name]
         own = (node,) if name in self.variables else ()
         return Factor((*own, *parents(node)), node.plates)
+
+    def replaced(
+        self, factors: dict[str, Factor], variables: dict[str, Random], integrals: dict[str, Integral]
+    ) -> Joint:
+        """The joint density of fewer variables, with other factors."""
+        found = copy.copy(self)
+        found.factors, found.variables, found.integrals = factors, variables, integrals
+        return found
 
     def touching(self, names: Iterable[str]) -> tuple[str, ...]:
         """The factors that read any of these variables."""
@@ -75,6 +87,8 @@ class Joint:
         """The same of all factors but its own, or but those in `leave`."""
         found = {}
         for factor in set_in_order(self.touching([name]), (name,) if leave is None else leave):
+            if factor in self.integrals and self.variables[name].plates:
+                return None
             try:
                 read = gathers_of(factor, self.factors[factor].roots, {name}, set(self.data))
             except UnsupportedError:
@@ -92,9 +106,16 @@ class Joint:
 
     def table(self, factor: str, scope: Scope) -> Placed:
         """The log density of a factor by instance, given its auxiliary variable where it has one."""
+        if factor in self.integrals:
+            values = {name: array for name, array in scope.data.items() if name not in self.data}
+            return Placed(self.integrals[factor](values, self.data_in(scope)), ())
         if factor in self.augmented:
             return self.augmented[factor].table(scope)
         return self.density._table(factor, scope)
+
+    def data_in(self, scope: Scope) -> Data:
+        """The data of a scope."""
+        return {name: scope.data[name] for name in self.data}
 
     def total(self, factors: Sequence[str], values: Mapping[str, Array], data: Data) -> Array:
         """The sum of these factors."""

@@ -40,7 +40,9 @@ class Move(NamedTuple):
     step: Callable[[Key, Values, State, Data, Stage], tuple[Values, State]]
 
 
-def stateless(names: tuple[str, ...], how: str, draw: Callable[[Key, Values, Data], Values], exact: bool = True) -> Move:
+def stateless(
+    names: tuple[str, ...], how: str, draw: Callable[[Key, Values, Data], Values], exact: bool = True
+) -> Move:
     """A move that has nothing to learn."""
 
     def step(key: Key, values: Values, state: Any, data: Data, stage: Stage) -> tuple[Values, Any]:

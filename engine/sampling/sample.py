@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +23,7 @@ from ..support.asked_arguments import the_model
 from ..values.evaluate import value
 from ..values.plated import spread
 from .choose import feasible_start, moves_of, start
+from .collapse import collapsed
 from .draws import Samples
 from .joint import Joint, Values
 from .move import Move, Stage
@@ -41,6 +42,7 @@ def sample(
     seed: int = 0,
     *,
     warmup: int | None = None,
+    collapse: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -56,6 +58,8 @@ def sample(
         draws: kept of each chain, after `warmup` transitions (half as many as draws, at least 200, by default).
         chains: how many, side by side from different starts.
         seed: decides all random choices.
+        collapse: names of variables with a conditional of their own family, which are integrated out of all other
+            conditionals and drawn last: chains mix better, each sweep takes longer.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
         checkpoint: a file that a run with the same arguments goes on from.
 
@@ -76,7 +80,7 @@ def sample(
         )
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
-        moves = plan(joint, seed)
+        moves = plan(joint, seed, collapse)
         kernel, block = _kernel(joint, moves, warmup, data)
         blocks = -(-(warmup + draws) // block)
         found = run(
@@ -99,11 +103,12 @@ def sample(
     )
 
 
-def plan(joint: Joint, seed: int = 0) -> tuple[Move, ...]:
+def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
     """The moves of a sweep."""
     key = jax.random.key(seed)
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
-    return moves_of(joint, starts, key)
+    left, last = collapsed(joint, collapse, starts, key)
+    return (*moves_of(left, starts, key), *last)
 
 
 def _check_counts(**counts: Any) -> None:

@@ -24,6 +24,7 @@ STEPS = 64  # of stepping out, both sides together
 LEARNS = 0.1  # of the last width, while chains warm up
 
 Numbers = Float[Array, "..."]
+Density = Callable[[Numbers], Numbers]
 
 
 class _Interval(NamedTuple):
@@ -33,7 +34,9 @@ class _Interval(NamedTuple):
     right: Numbers
 
 
-def slice_step(key: Key, log_density: Callable[[Numbers], Numbers], z: Numbers, width: Numbers) -> tuple[Numbers, Numbers]:
+def slice_step(
+    key: Key, log_density: Callable[[Numbers], Numbers], z: Numbers, width: Numbers
+) -> tuple[Numbers, Numbers]:
     """One transition of each number, and how wide its slice was found to be."""
     own = jax.random.split(key, 4)
     level = log_density(z) - jax.random.exponential(own[0], z.shape)

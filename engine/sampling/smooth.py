@@ -50,7 +50,7 @@ def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: 
 
 
 def _own(joint: Joint, factor: str, term: Term, variable: Random) -> bool:
-    """Whether an outcome of the factor may have a conditional of its own family; of numbers above zero a trial tells."""
+    """Whether the density of an outcome may be of its own family; of numbers above zero a trial tells."""
     return factor in joint.augmented or "out" in term.factor.conjugate or variable.domain.is_positive
 
 
