@@ -22,6 +22,7 @@ from .joint import Data, Gathers, Integral, Joint, Values
 from .move import Move
 
 LOG_2PI = math.log(2.0 * math.pi)
+SINGULAR = 1e-6  # squared distance from the peak in sds that a step of Newton's leaves at most
 
 
 def collapsed(joint: Joint, names: Sequence[str], starts: list[Values], key: Key) -> tuple[Joint, list[Move]]:
@@ -96,7 +97,9 @@ def _of_quadratic(joint: Joint, names: Sequence[str]) -> Integral:
         # At zero a sharp form is a difference of numbers that are far larger than what is left of it.
         height, slope = jax.value_and_grad(log_density)(peak)
         rest = solve(root, slope, lower=True)
-        return height + 0.5 * rest @ rest - jnp.sum(jnp.log(jnp.diagonal(root))) + 0.5 * len(start) * LOG_2PI
+        total = height - jnp.sum(jnp.log(jnp.diagonal(root))) + 0.5 * len(start) * LOG_2PI
+        # Far from the peak after Newton's step the matrix is singular to rounding, and its determinant means nothing.
+        return jnp.where(rest @ rest < SINGULAR, total + 0.5 * rest @ rest, -jnp.inf)
 
     return integral
 

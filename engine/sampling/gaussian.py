@@ -48,7 +48,8 @@ def jointly(joint: Joint, names: tuple[str, ...]) -> Move:
             lambda v: jax.jvp(slope, (start,), (v,))[1], jnp.eye(len(start)), batch_size=64
         )  # fmt: skip
         precision = 0.5 * (precision + precision.T)
-        return back(start + _around(slope(start), precision, jax.random.normal(key, start.shape)))
+        drawn = start + _around(slope(start), precision, jax.random.normal(key, start.shape))
+        return back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, start))  # else it is singular to rounding
 
     return stateless(names, "jointly, from the Gaussian that the rest gives", draw)
 
