@@ -1,7 +1,7 @@
 """Auxiliary variables: factors that are Gaussian given a further random number for each instance.
 
 A logistic outcome given a Polya-Gamma number, a probit one given the latent normal, a Student-t or Laplace one given
-the precision of its normal. Source: polson2013polya, albert1993probit, geweke1993student, park2008lasso.
+the precision of its normal. Source: polson2013polya, albert1993bayesian, geweke1993student, park2008bayesian.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def auxiliaries_of(joint: Joint) -> dict[str, Augmented]:
         kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
         if kind is None or not (kind.latent or name in joint.data):
             continue
-        if linked is not None:
+        if linked is not None and edge is not None:
             del args[edge]
             args["predictor"] = linked.args[0]
         found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args)

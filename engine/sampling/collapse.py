@@ -89,7 +89,7 @@ def _of_quadratic(joint: Joint, names: Sequence[str]) -> Integral:
     solve = jax.scipy.linalg.solve_triangular
 
     def integral(values: Mapping[str, Array], data: Data) -> Array:
-        def log_density(x: Array) -> Array:
+        def log_density(x: jax.Array) -> Array:
             return joint.total(factors, {**values, **back(x)}, data)
 
         root = jnp.linalg.cholesky(-jax.hessian(log_density)(start))

@@ -125,7 +125,7 @@ def one_after_other(joint: Joint, name: str) -> Move:
     shape, size = joint.density._shape(variable), state_count(joint, variable)
 
     def draw(key: Key, values: Values, data: Data) -> Values:
-        def visit(i: Array, flat: Array) -> Array:
+        def visit(i: Array, flat: jax.Array) -> jax.Array:
             def at(state: Array) -> Array:
                 moved = as_values(variable, flat.at[i].set(state)).reshape(shape)
                 return joint.total(factors, {**values, name: moved}, data)
@@ -133,8 +133,10 @@ def one_after_other(joint: Joint, name: str) -> Move:
             logits = jax.vmap(at)(jnp.arange(size))
             return flat.at[i].set(jax.random.categorical(jax.random.fold_in(key, i), logits))
 
-        flat = jnp.ravel(values[name]).astype(int)
+        flat = jnp.asarray(values[name], int).ravel()
         found = jax.lax.fori_loop(0, math.prod(shape), visit, flat)
         return {name: as_values(variable, found.reshape(shape))}
 
-    return stateless((name,), "one element after the other, from the table of its states", draw, exact=False)
+    return stateless(
+        (name,), "one element after the other, from its table: some factor reads several", draw, exact=False
+    )

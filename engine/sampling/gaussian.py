@@ -40,7 +40,7 @@ def jointly(joint: Joint, names: tuple[str, ...]) -> Move:
     def draw(key: Key, values: Values, data: Data) -> Values:
         start, back = ravel_pytree({name: values[name] for name in names})
 
-        def log_density(x: Array) -> Array:
+        def log_density(x: jax.Array) -> Array:
             return joint.total(factors, {**values, **back(x)}, data)
 
         slope = jax.grad(log_density)
@@ -149,7 +149,7 @@ def along_chain(joint: Joint, name: str) -> Move:
     return stateless((name,), "the chain jointly, from the Gaussian that the rest gives", draw)
 
 
-def _banded(own: Array, below: Array, shift: Array, noise: Array) -> Array:
+def _banded(own: Array, below: jax.Array, shift: Array, noise: Array) -> Array:
     """P^-1 shift plus noise of that covariance, from the blocks of P on the diagonal and left of it."""
     solve = jnp.vectorize(
         lambda root, b: jax.scipy.linalg.solve_triangular(root, b, lower=True), signature="(d,d),(d,e)->(d,e)"

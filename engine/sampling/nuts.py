@@ -77,7 +77,9 @@ def nuts_move(joint: Joint, names: tuple[str, ...], bijections: dict[str, Biject
         now = jax.tree.map(lambda new, old: jnp.where(stage.warming, new, old), learned, now)
         return {**values, **back(state.position)}, now
 
-    return Move(names, "jointly by NUTS", False, init, step)
+    return Move(
+        names, "jointly by NUTS: of no family, and some factor reads several of these numbers", False, init, step
+    )
 
 
 def _learn(now: Learned, mass: Any, size: Any, position: Array, accepted: Array, stage: Stage) -> Learned:

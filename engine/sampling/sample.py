@@ -157,7 +157,9 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, data: Mapping[st
     def init(key: Key) -> _Chain:
         values = feasible_start(joint, key)
         learned = tuple(move.init(values, given) for move in moves)
-        kept = {name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables}
+        kept: Values = {
+            name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables
+        }
         return _Chain(values, learned, jnp.zeros((), int), kept)
 
     def split(batch: _Chain) -> list[_Chain]:

@@ -94,7 +94,7 @@ def slice_move(joint: Joint, name: str, gathers: Gathers, one: Bijection) -> Mov
     def init(values: Values, data: Data) -> Array:
         return jnp.ones(values[name].shape)
 
-    return Move((name,), "each element by slice sampling", False, init, step)
+    return Move((name,), "each element by slice sampling: its conditional is of no family", False, init, step)
 
 
 def _over(plates: int, one: Bijection) -> tuple[Callable[[Array], Array], ...]:
