@@ -372,7 +372,7 @@ class LogDensity:
             lambda z: jnp.zeros(()),
         )
 
-    def ends(self, variable: Random, term: Term, support: Support) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(self, variable: Random, term: Term, support: Support) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the interval of each element, which must be known: UnsupportedError where they are random."""
         sides = [term.args[side] if isinstance(side, str) else Constant(np.array(side), (), real) for side in support]
         for side in sides:
@@ -388,7 +388,7 @@ class LogDensity:
 
     def _between(self, variable: Random, shape: tuple[int, ...], term: Term, support: Support) -> Bijection:
         """A support that the factor states: each element between its ends, numbers or arguments that are data."""
-        low, high = self.ends(variable, term, support)
+        low, high = self._ends(variable, term, support)
         each = [interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
         if all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True)):
             return each[0].over(shape)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +19,11 @@ from ...factors.discrete import bernoulli
 from ...factors.factor import Factor, Term
 from ...factors.real import laplace, student_t
 from ...factors.special import lgamma
+from ..density.log_density import LogDensity
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from .polya_gamma import polya_gamma
-
-if TYPE_CHECKING:
-    from .joint import Joint
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -130,18 +127,17 @@ class Augmented:
         return self.kind.draw(key, **arrays)
 
 
-def auxiliaries_of(joint: Joint) -> dict[str, Augmented]:
-    """The factors of a joint density that have an auxiliary variable, by name."""
+def auxiliaries_of(density: LogDensity, factors: Iterable[str], given: Collection[str]) -> dict[str, Augmented]:
+    """The factors of a joint density that have an auxiliary variable, by name; `given` are the data."""
     found = {}
-    for name in joint.factors:
-        node = joint.density.model.randoms.get(name)
-        plain = node is not None and name not in joint.density._missing and name not in joint.density._holes
-        if node is None or not plain or not isinstance(node.term, Term) or name in joint.density._comparisons:
+    for name in factors:
+        node = density.model.randoms.get(name)
+        if node is None or not isinstance(node.term, Term) or name in {*density._missing, *density._holes}:
             continue
         args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
-        linked = None if edge is None else _linked(args[edge], joint)
+        linked = None if edge is None else _linked(args[edge], given)
         kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
-        if kind is None or not (kind.latent or name in joint.data):
+        if kind is None or not (kind.latent or name in given):
             continue
         if linked is not None and edge is not None:
             del args[edge]
@@ -150,9 +146,9 @@ def auxiliaries_of(joint: Joint) -> dict[str, Augmented]:
     return found
 
 
-def _linked(expr: Expr, joint: Joint) -> Apply | None:
+def _linked(expr: Expr, given: Collection[str]) -> Apply | None:
     """The link that an argument applies last, if its value is not given."""
-    while isinstance(expr, Let) and expr.name not in joint.data:
+    while isinstance(expr, Let) and expr.name not in given:
         expr = expr.expression
     links = {link for _, link in AUXILIARIES}
     return expr if isinstance(expr, Apply) and expr.op in links else None

@@ -178,7 +178,7 @@ def _coordinate(joint: Joint, variable: Random) -> Bijection | None:
         return None
     if isinstance(variable.term, Term) and (support := variable.term.factor.support) is not None:
         try:
-            low, high = joint.density.ends(variable, variable.term, support)
+            low, high = joint.density._ends(variable, variable.term, support)
         except UnsupportedError:
             return line()  # outside of random ends the density is zero
         alike = all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True))

@@ -44,11 +44,11 @@ class Samples(Mapping[str, np.ndarray]):
         return len(self.draws)
 
     def mean(self, name: str) -> np.ndarray:
-        """The mean of all draws, shaped plates + event; of a boolean the share that is true."""
+        """The mean of all draws of `name`, shaped plates + event; of a boolean the share that is true."""
         return self[name].mean((0, 1))
 
     def sd(self, name: str) -> np.ndarray:
-        """Their standard deviation."""
+        """The standard deviation of all draws of `name`, shaped plates + event."""
         return self[name].std((0, 1))
 
     def explain(self) -> str:
@@ -65,7 +65,7 @@ class Samples(Mapping[str, np.ndarray]):
         return as_arviz(groups, self.dims, "Markov chain Monte Carlo")
 
     def summary(self) -> Any:
-        """ArviZ's table: means, sds, intervals, R-hat, bulk and tail effective sizes. Raises as `to_arviz`."""
+        """ArviZ's table: means, sds, intervals, R-hat, effective sizes. Raises UnsupportedError without ArviZ."""
         try:
             import arviz  # pyright: ignore[reportMissingImports]
         except ImportError as problem:

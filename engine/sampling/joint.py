@@ -45,7 +45,7 @@ class Joint:
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
         self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
         self.factors = {name: self._factor(name) for name in self.density._single}
-        self.augmented: dict[str, Augmented] = auxiliaries_of(self)
+        self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data)
         self.integrals: dict[str, Integral] = {}
 
     def _factor(self, name: str) -> Factor:

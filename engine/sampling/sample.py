@@ -81,26 +81,18 @@ def sample(
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
         moves = plan(joint, seed, collapse)
-        kernel, block = _kernel(joint, moves, warmup, data)
+        kernel, block = _kernel(joint, moves, warmup)
         blocks = -(-(warmup + draws) // block)
-        found = run(
-            kernel,
-            jax.random.key(seed),
-            blocks,
-            chains=chains,
-            progress=progress,
-            checkpoint=checkpoint,
-        )
+        found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
         flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
         flat |= _expressions(joint, flat)
-    seconds = float(found.seconds[:, -1].sum())
-    return Samples(
-        {name: array[:, warmup:] for name, array in flat.items()},
-        {name: array[:, :warmup] for name, array in flat.items()},
-        moves,
-        seconds,
-        joint.dims(),
-    )
+    kept, before = ({name: array[:, part] for name, array in flat.items()} for part in _parts(warmup))
+    return Samples(kept, before, moves, float(found.seconds[:, -1].sum()), joint.dims())
+
+
+def _parts(warmup: int) -> tuple[slice, slice]:
+    """The draws that are kept, and those before them."""
+    return slice(warmup, None), slice(None, warmup)
 
 
 def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
@@ -126,7 +118,7 @@ class _Chain(NamedTuple):
     kept: Values
 
 
-def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, data: Mapping[str, Any]) -> tuple[Kernel, int]:
+def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel, int]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
     block = max(1, min(BLOCK, MOST // max(total, 1)))
