@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterable
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import ndtri
 
 from ...compiler.language.nodes import Apply, Expr, Let
 from ...factors.arrays import Array, Key
 from ...factors.discrete import bernoulli
 from ...factors.factor import Factor, Term
 from ...factors.real import laplace, student_t
-from ...factors.special import lgamma
+from ...factors.special import hazard, lgamma, log_ndtr, ndtr
 from ..density.log_density import LogDensity
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
@@ -26,6 +27,7 @@ from ..values.scope import Scope
 from .polya_gamma import polya_gamma
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+TAIL = 4.0  # sds from which on the mass above is handled by its logarithm
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +57,24 @@ def _probit_draw(key, out, predictor):
     """A normal number around the predictor, above zero where the outcome is true and below it elsewhere."""
     sign = 2.0 * out - 1.0
     low = jnp.where(sign > 0.0, -predictor, predictor)
-    return predictor + sign * jax.random.truncated_normal(key, low, jnp.inf, jnp.shape(low))
+    return predictor + sign * normal_above(key, low)
+
+
+def normal_above(key: Key, low: Array) -> Array:
+    """A standard normal number above `low`, however far in the tail: its distribution function solved for.
+
+    Far out a uniform number times the mass above has no digits, its logarithm does; Newton's steps on it converge from
+    the value that the leading term of the tail has.
+    """
+    log_uniform = jnp.log1p(-jax.random.uniform(key, jnp.shape(low)))
+    far = low > TAIL
+    tail = jnp.where(far, low, TAIL)
+    target = log_uniform + log_ndtr(-tail)
+    x = jnp.sqrt(tail**2 - 2.0 * log_uniform)
+    for _ in range(4):
+        x = x + (log_ndtr(-x) - target) / hazard(-x)
+    near = jnp.where(far, 0.0, low)
+    return jnp.where(far, x, -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
 
 
 def _student(mixing, out, dof, mean, scale):
