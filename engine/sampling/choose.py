@@ -219,10 +219,10 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
 def feasible_start(joint: Joint, key: Key, tries: int = 100) -> Values:
     """A start of positive density; UnsupportedError where none is found."""
     factors = tuple(joint.factors)
-    total = jax.jit(lambda values: joint.total(factors, values, joint.data))
+    total = jax.jit(lambda values, data: joint.total(factors, values, data))
     for i in range(tries):
         values = start(joint, jax.random.fold_in(key, i))
-        if np.isfinite(float(total(values))) and not math.isnan(float(total(values))):
+        if np.isfinite(float(total(values, joint.arrays))) and not math.isnan(float(total(values, joint.arrays))):
             return values
     raise UnsupportedError(
         f"No start of positive density was found in {tries} tries: constraints or bounds leave little room. Loosen "

@@ -7,6 +7,7 @@ it, its elements are independent given all others, and the sum is known by eleme
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import jax.numpy as jnp
@@ -39,8 +40,8 @@ class Joint:
     everything that a log density knows.
     """
 
-    def __init__(self, model: Model, binding: Binding) -> None:
-        self.density = LogDensity(model, binding, sum_out=False, everything=not binding.observed)
+    def __init__(self, model: Model, binding: Binding, everything: bool = False) -> None:
+        self.density = LogDensity(model, binding, sum_out=False, everything=everything)
         self.sizes = binding.sizes
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
         self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
@@ -98,7 +99,8 @@ class Joint:
 
     def dims(self) -> dict[str, list[str]]:
         """The names of the plates of each variable."""
-        return {name: [plate.name for plate in variable.plates] for name, variable in self.variables.items()}
+        named = {**self.density.model.randoms, **self.density.model.lets}
+        return {name: [plate.name for plate in node.plates] for name, node in named.items()}
 
     def scope(self, values: Mapping[str, Array | Placed], data: Data) -> Scope:
         """What factors are evaluated in."""
@@ -112,6 +114,11 @@ class Joint:
         if factor in self.augmented:
             return self.augmented[factor].table(scope)
         return self.density._table(factor, scope)
+
+    @functools.cached_property
+    def arrays(self) -> Data:
+        """The data as arrays of JAX: what a traced function takes as its argument."""
+        return {name: jnp.asarray(array) for name, array in self.data.items()}
 
     def data_in(self, scope: Scope) -> Data:
         """The data of a scope."""

@@ -14,22 +14,21 @@ from jaxtyping import PyTree
 from ...compiler.language.model import Model
 from ...compiler.structure import digest
 from ...factors.arrays import Key
-from ...factors.errors import ModelError, UnsupportedError
+from ...factors.errors import ModelError
 from ..data.rules_of_arguments import bind_checked
-from ..density.log_density import is_known
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..support.asked_arguments import the_model
-from ..values.evaluate import value
-from ..values.plated import spread
 from .choose import feasible_start, moves_of, start
 from .collapse import collapsed
 from .draws import Samples
+from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage
 from .windows import windows
 
 TRIED = 3  # points at which conditionals are tried
+PREDICTED = 2**31  # of the seed, for what is drawn from the model itself
 BLOCK = 50  # transitions between two looks at the clock
 MOST = 200_000  # numbers that a block keeps
 
@@ -64,7 +63,8 @@ def sample(
         checkpoint: a file that a run with the same arguments goes on from.
 
     Returns:
-        `Samples`: draws by name, of all latent variables that the data depend on and of named expressions of these.
+        `Samples`: draws by name, of all variables that are not data and of named expressions. Those that no data depend
+        on are drawn from the model given the others: predictions, and the prior where nothing is observed.
 
     Raises:
         DataError: data that do not fit, or a checkpoint of another run.
@@ -73,21 +73,42 @@ def sample(
     """
     _check_counts(draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
     joint = Joint(the_model(model), bind_checked(model, data, sizes))
-    if not joint.variables:
-        raise UnsupportedError(
-            "No latent variable is left that the data depend on, so there is nothing to sample. Give data= with what "
-            "was observed."
-        )
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
-        moves = plan(joint, seed, collapse)
-        kernel, block = _kernel(joint, moves, warmup)
-        blocks = -(-(warmup + draws) // block)
-        found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
-        flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
-        flat |= _expressions(joint, flat)
+        found = _Found({}, (), 0.0)
+        if joint.variables:
+            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint)
+        key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
+        flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
     kept, before = ({name: array[:, part] for name, array in flat.items()} for part in _parts(warmup))
-    return Samples(kept, before, moves, float(found.seconds[:, -1].sum()), joint.dims())
+    return Samples(kept, before, found.moves, found.seconds, joint.dims())
+
+
+class _Found(NamedTuple):
+    """All draws of chains by name, the warm-up first; the moves of a sweep, and CPU seconds."""
+
+    draws: dict[str, np.ndarray]
+    moves: tuple[Move, ...]
+    seconds: float
+
+
+def chains_of(
+    joint: Joint,
+    draws: int,
+    chains: int,
+    seed: int,
+    warmup: int,
+    collapse: Sequence[str] = (),
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> _Found:
+    """Markov chains of the latent variables of a joint density; see `sample`."""
+    moves = plan(joint, seed, collapse)
+    kernel, block = _kernel(joint, moves, warmup)
+    blocks = -(-(warmup + draws) // block)
+    found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
+    flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
+    return _Found(flat, moves, float(found.seconds[:, -1].sum()))
 
 
 def _parts(warmup: int) -> tuple[slice, slice]:
@@ -123,7 +144,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel,
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
     block = max(1, min(BLOCK, MOST // max(total, 1)))
     schedule = windows(warmup)
-    given = {name: jnp.asarray(array) for name, array in joint.data.items()}
+    given = joint.arrays
 
     def sweep(key: Key, values: Values, learned: tuple, at: Any, data: Any) -> tuple[Values, tuple]:
         row = jnp.minimum(at, warmup - 1)
@@ -175,24 +196,3 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel,
 def _identity(joint: Joint, warmup: int) -> str:
     found = digest("sample", joint.density.model, joint.sizes, dict(joint.data), warmup)
     return "" if found is None else found.hex()
-
-
-def _expressions(joint: Joint, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The values of the named expressions at all draws."""
-    known = {*joint.data, *joint.variables}
-    lets = {
-        name: node
-        for name, node in joint.density.model.lets.items()
-        if name not in joint.data and is_known(node, known) and not is_known(node, set(joint.data))
-    }
-    if not lets:
-        return {}
-
-    def one(values: Values) -> Values:
-        scope = joint.scope(values, joint.data)
-        return {name: spread(value(node, scope), node.plates, joint.sizes) for name, node in lets.items()}
-
-    shape = next(iter(draws.values())).shape[:2]
-    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in draws.items()}
-    found = jax.jit(lambda draws: jax.lax.map(one, draws, batch_size=500))(flat)
-    return {name: np.asarray(array).reshape(*shape, *array.shape[1:]) for name, array in found.items()}

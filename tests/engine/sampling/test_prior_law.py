@@ -6,11 +6,15 @@ in standard errors, from effective sizes. Source: geweke2004getting.
 """
 
 import arviz
+import jax
 import numpy as np
 import pytest
 from scipy import stats
 
 import cavity as cv
+from cavity.engine.data.rules_of_arguments import bind_checked
+from cavity.engine.sampling.joint import Joint
+from cavity.engine.sampling.sample import chains_of
 
 FAR = 4.5  # standard errors
 
@@ -161,12 +165,18 @@ def distance(draws, law):
     return max(far)
 
 
+def chains(m):
+    """Markov chains of all variables, though nothing is observed."""
+    with jax.enable_x64(True):
+        return chains_of(Joint(m, bind_checked(m, {}), everything=True), 4000, 4, 0, 500, progress=False)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_observed_is_the_prior(case):
     m = cv.Model()
     laws, moves = case(m)
-    samples = cv.sample(m, {}, draws=4000, progress=False)
-    how = {name: move.how for move in samples.moves for name in move.names}
+    found = chains(m)
+    samples, how = found.draws, {name: move.how for move in found.moves for name in move.names}
     assert not {name: how[name] for name, word in moves.items() if word not in how[name]}
     assert {name: distance(elements(samples, name), law) for name, law in laws.items()} == pytest.approx(
         dict.fromkeys(laws, 0.0), abs=FAR
@@ -193,5 +203,14 @@ def test_a_wrong_conditional_is_found(monkeypatch):
     )
     m = cv.Model()
     laws, _ = precision_of_a_gaussian(m)
-    samples = cv.sample(m, {}, draws=4000, progress=False)
-    assert distance(samples["t"], laws["t"]) > FAR
+    assert distance(chains(m).draws["t"], laws["t"]) > FAR
+
+
+def test_what_no_data_depend_on_is_drawn_from_the_model():
+    """The same laws, of independent draws; a chain, a switch and a mixture of terms among them."""
+    for case in (student, chances, precision_matrix, hidden_states, walk, truncated):
+        m = cv.Model()
+        laws, _ = case(m)
+        samples = cv.sample(m, {}, draws=1000, progress=False)
+        assert set(samples) == {*m.randoms, *m.lets}
+        assert not {name: far for name, law in laws.items() if (far := distance(elements(samples, name), law)) > FAR}

@@ -113,6 +113,24 @@ def test_a_coupled_network_is_drawn_from_all_its_states():
     assert not (samples["a"] & samples["b"]).any()
 
 
+def test_noise_that_a_comparison_alone_sees_is_drawn_given_its_outcome():
+    """Two players, one win: performances are Gaussian, cut where they cross; both against draws that are rejected."""
+    m = cv.Model()
+    skill = m.random("skill", cv.gaussian(1.0, sd=1.0))
+    first, second = m.random("first", cv.gaussian(skill, sd=0.5)), m.random("second", cv.gaussian(2.0, sd=1.5))
+    m.constrain(first > second, "won")
+    m.random("next", cv.gaussian(first, sd=0.1))
+    samples = cv.sample(m, {}, draws=3000, progress=False)
+    random = np.random.default_rng(0)
+    s = random.normal(1.0, 1.0, 400_000)
+    a, b = random.normal(s, 0.5), random.normal(2.0, 1.5, 400_000)
+    won = a > b
+    assert (samples["first"] > samples["second"]).all()
+    for name, draws in (("skill", s), ("first", a), ("second", b), ("next", a)):
+        assert samples.mean(name) == pytest.approx(draws[won].mean(), abs=0.06)
+        assert samples.sd(name) == pytest.approx(draws[won].std(), abs=0.05)
+
+
 def test_many_discrete_variables_that_a_constraint_ties_are_refused():
     m = cv.Model()
     n = m.plate("n", 20)
