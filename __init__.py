@@ -87,16 +87,16 @@ __version__ = "0.6.0"
 
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
-    "Posterior", "Program", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
-    "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "count", "covariance",
-    "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient", "exp",
-    "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
+    "Posterior", "Program", "Samples", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between",
+    "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "count",
+    "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient",
+    "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
     "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace",
     "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min",
     "mixture", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic", "ordered_probit",
-    "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "simplex", "skew_normal",
-    "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh",
-    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
+    "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "sample", "simplex",
+    "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table",
+    "tanh", "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
     "von_mises", "weibull", "where", "wishart",
 ]  # fmt: skip
 
@@ -110,6 +110,8 @@ if TYPE_CHECKING:
     from .engine.load import load
     from .engine.posterior import Posterior
     from .engine.program import Program
+    from .engine.sampling.draws import Samples
+    from .engine.sampling.sample import sample
     from .engine.support.on_disk import cache
 else:
 
@@ -136,6 +138,7 @@ _LATER = {
     "Marginal": ".engine.answers.marginal",
     "Posterior": ".engine.posterior",
     "Program": ".engine.program",
+    "Samples": ".engine.sampling.draws",
     "cache": ".engine.support.on_disk",
     "compile": ".engine.infer",
     "evidence_gradient": ".engine.evidence.gradient",
@@ -144,5 +147,6 @@ _LATER = {
     "learn": ".engine.evidence.learn",
     "load": ".engine.load",
     "log_density": ".engine.density.log_density",
+    "sample": ".engine.sampling.sample",
 }
 # Where the names of the engine are: end

@@ -48,7 +48,8 @@ def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
             "pip install 'cavity[arviz]'."
         ) from problem
     if int(arviz.__version__.split(".")[0]) < 1:
-        tree: ArvizData = arviz.from_dict(**found, dims=dims)  # pyright: ignore[reportArgumentType]
+        kept = "warmup_posterior" in found
+        tree: ArvizData = arviz.from_dict(**found, dims=dims, save_warmup=kept)  # pyright: ignore[reportArgumentType]
         tree.posterior.attrs.update(inference_library="cavity", note=note)
     else:
         tree = arviz.from_dict(found, dims=dims)

@@ -75,17 +75,18 @@ class LogDensity:
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise that was integrated out, `hard` the constraints that make the density jump to zero, which no gradient
-    tells. `model` is whose density it is, `binding` the data, as checked. Raises UnsupportedError for a model without a
-    joint density.
+    tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are
+    among the values, with `everything` also what nothing observed depends on. Raises UnsupportedError for a model
+    without a joint density.
     """
 
-    def __init__(self, model: Model, binding: Binding) -> None:
+    def __init__(self, model: Model, binding: Binding, sum_out: bool = True, everything: bool = False) -> None:
         self.model, self._sizes = model, binding.sizes
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
         holes = self._read_by_others(binding.missing)
         self._missing = {name: ~mask for name, mask in binding.missing.items() if name not in holes}
         self._holes = {name: np.flatnonzero(binding.missing[name]) for name in holes}
-        self._needed = _needed(model, set(binding.observed))
+        self._needed = set(model.randoms) if everything else _needed(model, set(binding.observed))
         latent = {n for n in self._needed if n not in binding.observed} | holes
         free = {n: v for n, v in model.randoms.items() if n in latent}
         self._events = self._find_events(set(binding.observed))
@@ -95,7 +96,8 @@ class LogDensity:
         noise = {v.name for event in self._comparisons.values() for v in event.noise}
         self.collapsed = tuple(noise)
         self._variables = {n: v for n, v in free.items() if n not in noise and not v.domain.is_discrete}
-        discrete = {n: v for n, v in free.items() if v.domain.is_discrete}
+        self.discrete = {n: v for n, v in free.items() if v.domain.is_discrete}
+        discrete = self.discrete if sum_out else {}
         self.summed = tuple(discrete)
         self._states = {name: summed(variable) for name, variable in discrete.items()}
         self._check(noise)
@@ -350,7 +352,7 @@ class LogDensity:
         if variable.name in self._holes:
             return self._filled(variable.name, shape, data)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
-            return self._between(variable, shape, variable.term, variable.term.factor.support, data)
+            return self._between(variable, shape, variable.term, variable.term.factor.support)
         found = family_of(variable).bijection(self._event_size(variable))
         if found is None:
             raise UnsupportedError(
@@ -370,13 +372,11 @@ class LogDensity:
             lambda z: jnp.zeros(()),
         )
 
-    def _between(
-        self, variable: Random, shape: tuple[int, ...], term: Term, support: Support, data: Mapping[str, Array]
-    ) -> Bijection:
-        """A support that the factor states: each element between its ends, numbers or arguments that are data."""
+    def _ends(self, variable: Random, term: Term, support: Support) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the interval of each element, which must be known: UnsupportedError where they are random."""
         sides = [term.args[side] if isinstance(side, str) else Constant(np.array(side), (), real) for side in support]
         for side in sides:
-            if not is_known(side, set(data)):
+            if not is_known(side, set(self._data)):
                 raise UnsupportedError(
                     f"'{variable.name}' lies between bounds that are random themselves ('{side}'), which "
                     "has no fixed change of variables. Give the bounds as numbers or inputs."
@@ -384,6 +384,11 @@ class LogDensity:
         scope = Scope(self._sizes, dict(self._data), {})
         with jax.ensure_compile_time_eval():  # the bounds decide the map, so they are numbers also inside a trace
             low, high = (np.asarray(spread(value(side, scope), variable.plates, self._sizes)).ravel() for side in sides)
+        return low, high
+
+    def _between(self, variable: Random, shape: tuple[int, ...], term: Term, support: Support) -> Bijection:
+        """A support that the factor states: each element between its ends, numbers or arguments that are data."""
+        low, high = self._ends(variable, term, support)
         each = [interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
         if all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True)):
             return each[0].over(shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -62,28 +63,51 @@ def comparisons(
     return found
 
 
-def comparison_density(event: Comparison, scope: Scope) -> Placed:
-    """log P(event) of every instance: a normal distribution function of the expected difference over its sd."""
+class Margin(NamedTuple):
+    """left - right of a comparison as a linear form of its noise: where that is at its means, and its slopes.
+
+    `means`, `slopes` and `precisions` are those of the noise, by name; `sign` is -1 where the comparison is false.
+    """
+
+    centre: Placed
+    sign: Placed
+    means: dict[str, Placed]
+    slopes: dict[str, Placed]
+    precisions: dict[str, Placed]
+
+    @property
+    def variance(self) -> Placed:
+        """That of the difference."""
+        each = [mapped(lambda s, p: s**2 / p, self.slopes[name], self.precisions[name]) for name in self.means]
+        return mapped(lambda *parts: sum(parts), *each)
+
+
+def margin_of(event: Comparison, scope: Scope) -> Margin:
+    """The difference that a comparison is about, given all but its noise."""
     difference = event.expression.args[0] - event.expression.args[1]
-    parts = [variable.term for variable in event.noise if isinstance(variable.term, Term)]  # as all are
-    means = {v.name: value(gaussian_arguments(t)[0], scope) for v, t in zip(event.noise, parts, strict=True)}
+    parts = {v.name: gaussian_arguments(v.term) for v in event.noise if isinstance(v.term, Term)}  # as all are
+    means = {name: value(mean, scope) for name, (mean, _) in parts.items()}
 
     def at(values: dict[str, Placed]) -> Placed:
         return value(difference, Scope(scope.sizes, {**scope.data, **values}, {}))
 
-    centre, variances = at(means), []
-    for variable, term in zip(event.noise, parts, strict=True):
-        moved = mapped(lambda m: m + 1.0, means[variable.name])
-        slope = mapped(jnp.subtract, at({**means, variable.name: moved}), centre)
-        variances.append(mapped(lambda s, p: s**2 / p, slope, value(gaussian_arguments(term)[1], scope)))
+    centre, slopes = at(means), {}
+    for name, mean in means.items():
+        slopes[name] = mapped(jnp.subtract, at({**means, name: mapped(lambda m: m + 1.0, mean)}), centre)
     sign = Placed(jnp.asarray(1.0), ())
     if event.outcome is not None:
         sign = mapped(lambda o: 2.0 * o - 1.0, Placed(scope.data[event.outcome.name], event.outcome.plates))
+    return Margin(centre, sign, means, slopes, {name: value(w, scope) for name, (_, w) in parts.items()})
 
-    def density(sign, mean, *variance):
-        return jax.scipy.special.log_ndtr(sign * mean / jnp.sqrt(sum(variance)))
 
-    return mapped(density, sign, centre, *variances)
+def comparison_density(event: Comparison, scope: Scope) -> Placed:
+    """log P(event) of every instance: a normal distribution function of the expected difference over its sd."""
+    margin = margin_of(event, scope)
+
+    def density(sign, mean, variance):
+        return jax.scipy.special.log_ndtr(sign * mean / jnp.sqrt(variance))
+
+    return mapped(density, margin.sign, margin.centre, margin.variance)
 
 
 def _names(roots: Iterable[Expr]) -> set[str]:

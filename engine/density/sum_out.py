@@ -30,7 +30,7 @@ def eliminate(pieces: Sequence[InstanceDensity | None], steps: Sequence[Step], s
         mine = [live.pop(place) for place in step.inputs if place in live]
         first = step.group[0]
         if (chain := chain_of(first.variable)) is None:
-            density = _one_by_one(first, [_owned(piece, first.variable, scope) for piece in mine], scope)
+            density = _one_by_one(first, [owned(piece, first.variable, scope) for piece in mine], scope)
         else:
             density = sum_chains(step.group, _tables_of(step.group, chain.over, mine, scope), scope)
         live[number] = InstanceDensity(step.result, density)
@@ -60,12 +60,12 @@ def _tables_of(group: tuple[Summed, ...], over: Plate, mine: list[InstanceDensit
             firsts.append(piece.density)
             continue
         variable = next(variable for name, variable in variables.items() if name in piece.read.gathers)
-        density = _owned(piece, variable, scope)
+        density = owned(piece, variable, scope)
         (moves if before & set(density.plates) else own).append(density)
     return Tables(tuple(firsts), tuple(own), tuple(moves))
 
 
-def _owned(piece: InstanceDensity, variable: Random, scope: Scope) -> Placed:
+def owned(piece: InstanceDensity, variable: Random, scope: Scope) -> Placed:
     """The piece with every instance added to the element of `variable` that it reads."""
     gather, plates, density = piece.read.gathers.get(variable.name), piece.read.plates, piece.density
     if gather is not None:

@@ -1,0 +1,173 @@
+"""Auxiliary variables: factors that are Gaussian given a further random number for each instance.
+
+A logistic outcome given a Polya-Gamma number, a probit one given the latent normal, a Student-t or Laplace one given
+the precision of its normal. Source: polson2013polya, albert1993bayesian, geweke1993student, park2008bayesian.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import ndtri
+
+from ...compiler.language.nodes import Apply, Expr, Let
+from ...factors.arrays import Array, Key
+from ...factors.discrete import bernoulli
+from ...factors.factor import Factor, Term
+from ...factors.real import laplace, student_t
+from ...factors.special import hazard, lgamma, log_ndtr, ndtr
+from ..density.log_density import LogDensity
+from ..values.evaluate import value
+from ..values.plated import Placed, mapped, spread
+from ..values.scope import Scope
+from .polya_gamma import polya_gamma
+
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+TAIL = 4.0  # sds from which on the mass above is handled by its logarithm
+
+
+@dataclasses.dataclass(frozen=True)
+class Auxiliary:
+    """A kind of auxiliary variable.
+
+    `draw(key, out, **arguments)` draws it for arrays of instances, and `log_density(auxiliary, out, **arguments)` is
+    the log density of both for one, up to a constant in `auxiliary`. Under a link, `predictor` is the argument of it.
+    `latent` tells whether the outcome may be latent itself.
+    """
+
+    name: str
+    draw: Callable[..., Array]
+    log_density: Callable[..., Array]
+    latent: bool = True
+
+
+def _normal(out, mean, log_precision):
+    return 0.5 * log_precision - HALF_LOG_2PI - 0.5 * jnp.exp(log_precision) * (out - mean) ** 2
+
+
+def _logistic(omega, out, predictor):
+    return (out - 0.5) * predictor - 0.5 * omega * predictor**2 - math.log(2.0)
+
+
+def _probit_draw(key, out, predictor):
+    """A normal number around the predictor, above zero where the outcome is true and below it elsewhere."""
+    sign = 2.0 * out - 1.0
+    low = jnp.where(sign > 0.0, -predictor, predictor)
+    return predictor + sign * normal_above(key, low)
+
+
+def normal_above(key: Key, low: Array) -> Array:
+    """A standard normal number above `low`, however far in the tail: its distribution function solved for.
+
+    Far out a uniform number times the mass above has no digits, its logarithm does; Newton's steps on it converge from
+    the value that the leading term of the tail has.
+    """
+    log_uniform = jnp.log1p(-jax.random.uniform(key, jnp.shape(low)))
+    far = low > TAIL
+    tail = jnp.where(far, low, TAIL)
+    target = log_uniform + log_ndtr(-tail)
+    x = jnp.sqrt(tail**2 - 2.0 * log_uniform)
+    for _ in range(4):
+        x = x + (log_ndtr(-x) - target) / hazard(-x)
+    near = jnp.where(far, 0.0, low)
+    return jnp.where(far, x, -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
+
+
+def _student(mixing, out, dof, mean, scale):
+    half = 0.5 * dof
+    prior = half * jnp.log(half) - lgamma(half) + (half - 1.0) * jnp.log(mixing) - half * mixing
+    return prior + _normal(out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale))
+
+
+def _student_draw(key, out, dof, mean, scale):
+    rate = 0.5 * (dof + ((out - mean) / scale) ** 2)
+    return jnp.exp(jax.random.loggamma(key, 0.5 * (dof + 1.0), jnp.shape(rate)) - jnp.log(rate))
+
+
+def _laplace(mixing, out, mean, scale):
+    """N(out; mean, scale^2 / mixing), and 1 / mixing exponential of mean two."""
+    prior = -0.5 / mixing - 2.0 * jnp.log(mixing) - math.log(2.0)
+    return prior + _normal(out, mean, jnp.log(mixing) - 2.0 * jnp.log(scale))
+
+
+def _laplace_draw(key, out, mean, scale):
+    """Inverse Gaussian of shape one and mean scale / |out - mean|."""
+    gap = jnp.maximum(jnp.abs(out - mean) / scale, 1e-12)
+    return jax.random.wald(key, 1.0 / gap, jnp.shape(gap))
+
+
+def _polya_gamma(key, out, predictor):
+    return polya_gamma(key, predictor)
+
+
+AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and the link of its first argument
+    (bernoulli.factor, "logistic"): Auxiliary("a Polya-Gamma number", _polya_gamma, _logistic),
+    (bernoulli.factor, "probit"): Auxiliary(
+        "the normal number behind it",
+        _probit_draw,
+        lambda normal, out, predictor: _normal(normal, predictor, 0.0),
+        latent=False,
+    ),
+    (student_t.factor, None): Auxiliary("the precision of its normal", _student_draw, _student),
+    (laplace.factor, None): Auxiliary("the precision of its normal", _laplace_draw, _laplace),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmented:
+    """A factor with its auxiliary variable, which is among the values under `name`."""
+
+    name: str
+    kind: Auxiliary
+    out: Expr
+    arguments: dict[str, Expr]
+
+    def _placed(self, scope: Scope) -> dict[str, Placed]:
+        found = {key: value(arg, scope) for key, arg in {"out": self.out, **self.arguments}.items()}
+        return {key: Placed(jnp.asarray(one.value, float), one.plates) for key, one in found.items()}
+
+    def table(self, scope: Scope) -> Placed:
+        """The log density of the outcome and the auxiliary variable, by instance."""
+        names, placed = zip(*self._placed(scope).items(), strict=True)
+        auxiliary = Placed(scope.data[self.name], self.out.plates)
+
+        def density(auxiliary, *rest):
+            return self.kind.log_density(auxiliary, **dict(zip(names, rest, strict=True)))
+
+        return mapped(density, auxiliary, *placed, order=self.out.plates)
+
+    def draw(self, key: Key, scope: Scope) -> Array:
+        """The auxiliary variable given all others, for every instance."""
+        arrays = {name: spread(one, self.out.plates, scope.sizes) for name, one in self._placed(scope).items()}
+        return self.kind.draw(key, **arrays)
+
+
+def auxiliaries_of(density: LogDensity, factors: Iterable[str], given: Collection[str]) -> dict[str, Augmented]:
+    """The factors of a joint density that have an auxiliary variable, by name; `given` are the data."""
+    found = {}
+    for name in factors:
+        node = density.model.randoms.get(name)
+        if node is None or not isinstance(node.term, Term) or name in {*density._missing, *density._holes}:
+            continue
+        args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
+        linked = None if edge is None else _linked(args[edge], given)
+        kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
+        if kind is None or not (kind.latent or name in given):
+            continue
+        if linked is not None and edge is not None:
+            del args[edge]
+            args["predictor"] = linked.args[0]
+        found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args)
+    return found
+
+
+def _linked(expr: Expr, given: Collection[str]) -> Apply | None:
+    """The link that an argument applies last, if its value is not given."""
+    while isinstance(expr, Let) and expr.name not in given:
+        expr = expr.expression
+    links = {link for _, link in AUXILIARIES}
+    return expr if isinstance(expr, Apply) and expr.op in links else None

@@ -1,0 +1,230 @@
+"""Which move draws each variable: the most exact that its factors allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...compiler.language.nodes import Random
+from ...factors.arrays import Key
+from ...factors.errors import UnsupportedError
+from ...factors.factor import Term
+from ...factors.families.bijections import Bijection, interval, line
+from ..density.sum_chains import chain_of
+from ..values.first_beliefs import family_of
+from . import conjugate, discrete, gaussian
+from .joint import Joint, Values
+from .move import Move, stateless
+from .nuts import nuts_move
+from .slices import slice_move
+
+TRIED = 3  # points at which a conditional is tried
+NUMBERS = ("real", "positive", "unit")
+
+
+def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
+    """The moves of a sweep, auxiliary and discrete variables first; conditionals are tried at the values in `starts`.
+
+    UnsupportedError where a variable has none.
+    """
+    moves = [_auxiliary(joint, factor) for factor in joint.augmented]
+    moves += _of_discrete(joint)
+    left = {name: v for name, v in joint.variables.items() if not v.domain.is_discrete}
+    for move in [*_of_gaussians(joint, left, starts, key), *_conjugates(joint, left, starts)]:
+        moves.append(_filled(joint, move))
+        left = {name: variable for name, variable in left.items() if name not in move.names}
+    return (*moves, *_of_the_rest(joint, left))
+
+
+def _auxiliary(joint: Joint, factor: str) -> Move:
+    own = joint.augmented[factor]
+    return stateless(
+        (own.name,),
+        f"{own.kind.name}, for each instance of '{factor}'",
+        lambda key, values, data: {own.name: own.draw(key, joint.scope(values, data))},
+    )
+
+
+def _filled(joint: Joint, move: Move) -> Move:
+    """The move, with the entries that were given put back."""
+    holes = {name: joint.density._holes[name] for name in move.names if name in joint.density._holes}
+    if not holes:
+        return move
+
+    def step(key, values, state, data, stage):
+        moved, state = move.step(key, values, state, data, stage)
+        for name, places in holes.items():
+            given = values[name]
+            moved = {**moved, name: given.ravel().at[places].set(moved[name].ravel()[places]).reshape(given.shape)}
+        return moved, state
+
+    return move._replace(step=step)
+
+
+# discrete -------------------------------------------------------------------------------------------------------------
+
+
+def _of_discrete(joint: Joint) -> list[Move]:
+    names = tuple(name for name, variable in joint.variables.items() if variable.domain.is_discrete)
+    if not names:
+        return []
+    if (move := discrete.together(joint, names)) is not None:
+        return [move]
+    moves, coupled = [], []
+    for name in names:
+        if (own := _one_discrete(joint, name)) is None:
+            coupled.append(name)
+        else:
+            moves.append(own)
+    if coupled and (move := discrete.together(joint, tuple(coupled))) is not None:
+        return [*moves, move]
+    _check_reachable(joint, names)
+    return [*moves, *(discrete.one_after_other(joint, name) for name in coupled)]
+
+
+def _one_discrete(joint: Joint, name: str) -> Move | None:
+    """The move of a variable whose elements are independent given all others, or a chain of such."""
+    if (gathers := joint.gathers(name)) is not None:
+        return discrete.by_element(joint, name, gathers)
+    outside = joint.gathers_outside(name)
+    if not _is_chain(joint, name) or outside is None:
+        return None
+    return discrete.along_chain(joint, name, outside)
+
+
+def _check_reachable(joint: Joint, names: Iterable[str]) -> None:
+    """One variable after the other never leaves where a constraint ties several of them."""
+    for event in joint.density._events:
+        if event in joint.factors and len(tied := [n for n in names if event in joint.touching([n])]) > 1:
+            raise UnsupportedError(
+                f"'{event}' ties the discrete variables {', '.join(tied)} to each other, and together with the others "
+                f"they have more than {discrete.ALL_AT_ONCE:,} states: drawn one after the other they would not reach "
+                "all of these. cv.infer enumerates such parts."
+            )
+
+
+# continuous -----------------------------------------------------------------------------------------------------------
+
+
+def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values], key: Key) -> list[Move]:
+    """Real variables and vectors: jointly where a matrix of all is small enough, else element by element."""
+    alone = [n for n, v in left.items() if v.domain.is_gaussian and gaussian.is_gaussian(joint, (n,), starts, key)]
+    small, size = [], 0
+    holes = joint.density._holes
+    for name in sorted(alone, key=lambda name: gaussian.size_of(joint, name)):
+        fits = size + gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes
+        if fits and (not small or gaussian.is_gaussian(joint, (*small, name), starts, key)):
+            small.append(name)
+            size += gaussian.size_of(joint, name)
+    moves = [gaussian.jointly(joint, tuple(small))] if small else []
+    for name in alone:
+        if name not in small:
+            if joint.gathers(name) is not None:
+                moves.append(gaussian.by_element(joint, (name,)))
+            elif _is_chain(joint, name) and joint.gathers_outside(name) is not None and name not in holes:
+                moves.append(gaussian.along_chain(joint, name))
+            elif gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes:
+                moves.append(gaussian.jointly(joint, (name,)))
+    return moves
+
+
+def _is_chain(joint: Joint, name: str) -> bool:
+    chain = chain_of(joint.variables[name])
+    return chain is not None and chain.parent is None
+
+
+def _conjugates(joint: Joint, left: Mapping[str, Random], starts: list[Values]) -> list[Move]:
+    moves = []
+    for name in left:
+        gathers = joint.gathers(name)
+        if gathers is not None and (fit := conjugate.fitting(joint, name, starts)) is not None:
+            moves.append(conjugate.conjugate(joint, name, gathers, fit))
+    return moves
+
+
+def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
+    """Slices where all are numbers with independent elements; else NUTS for all that no constraint cuts off."""
+    slices: dict[str, Any] = {}
+    for name, variable in left.items():
+        gathers, one = joint.gathers(name), _coordinate(joint, variable)
+        if gathers is not None and one is not None:
+            slices[name] = gathers, one
+    cut = {name for name in left if set(joint.touching([name])) & set(joint.density.hard)}
+    if len(slices) < len(left):
+        slices = {name: found for name, found in slices.items() if name in cut or _random_ends(joint, left[name])}
+    moves = [slice_move(joint, name, *found) for name, found in slices.items()]
+    names = tuple(name for name in left if name not in slices)
+    if names:
+        bijections = {name: joint.density._bijection(left[name], joint.density._data) for name in names}
+        moves.append(nuts_move(joint, names, bijections))
+    return [_filled(joint, move) for move in moves]
+
+
+def _random_ends(joint: Joint, variable: Random) -> bool:
+    try:
+        joint.density._bijection(variable, joint.density._data)
+    except UnsupportedError:
+        return True
+    return False
+
+
+def _coordinate(joint: Joint, variable: Random) -> Bijection | None:
+    """The unconstrained coordinate of an element; None where it is no number, or elements differ in their ends."""
+    if variable.domain.kind not in NUMBERS:
+        return None
+    if isinstance(variable.term, Term) and (support := variable.term.factor.support) is not None:
+        try:
+            low, high = joint.density._ends(variable, variable.term, support)
+        except UnsupportedError:
+            return line()  # outside of random ends the density is zero
+        alike = all(a == low[0] and b == high[0] for a, b in zip(low, high, strict=True))
+        return interval(float(low[0]), float(high[0])) if alike else None
+    return family_of(variable).bijection(None)
+
+
+# starts ---------------------------------------------------------------------------------------------------------------
+
+
+def start(joint: Joint, key: Key) -> Values:
+    """Values of all variables: unconstrained coordinates between -1 and 1, states and auxiliary variables at random."""
+    values: Values = {}
+    for i, (name, variable) in enumerate(joint.variables.items()):
+        own = jax.random.fold_in(key, i)
+        shape = joint.density._shape(variable)
+        if variable.domain.is_discrete:
+            state = jax.random.randint(own, shape, 0, discrete.state_count(joint, variable))
+            values[name] = discrete.as_values(variable, state)
+        else:
+            values[name] = _continuous_start(joint, variable, own, shape)
+    for i, augmented in enumerate(joint.augmented.values()):
+        own = jax.random.fold_in(key, len(joint.variables) + i)
+        values[augmented.name] = augmented.draw(own, joint.scope(values, joint.data))
+    return values
+
+
+def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:
+    if _random_ends(joint, variable):
+        one = family_of(variable).bijection(None)
+        assert one is not None
+        found = one.over(shape)
+    else:
+        found = joint.density._bijection(variable, joint.density._data)
+    return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
+
+
+def feasible_start(joint: Joint, key: Key, tries: int = 100) -> Values:
+    """A start of positive density; UnsupportedError where none is found."""
+    factors = tuple(joint.factors)
+    total = jax.jit(lambda values, data: joint.total(factors, values, data))
+    for i in range(tries):
+        values = start(joint, jax.random.fold_in(key, i))
+        if np.isfinite(float(total(values, joint.arrays))) and not math.isnan(float(total(values, joint.arrays))):
+            return values
+    raise UnsupportedError(
+        f"No start of positive density was found in {tries} tries: constraints or bounds leave little room. Loosen "
+        "them, or give the compared quantities noise of their own."
+    )

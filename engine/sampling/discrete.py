@@ -1,0 +1,142 @@
+"""Moves of discrete variables: element by element, along a chain, all elements at once, or one after the other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...compiler.language.nodes import Random
+from ...factors.arrays import Array, Key
+from ..density.sum_chains import chain_densities, chain_of
+from ..density.sum_out import owned
+from ..density.tables import InstanceDensity, Read, states, sum_of, summed
+from ..values.plated import Placed, spread
+from .joint import Data, Gathers, Joint, Values
+from .move import Move, stateless
+
+ALL_AT_ONCE = 4096  # states of a few variables together that are enumerated
+
+
+def state_count(joint: Joint, variable: Random) -> int:
+    """How many values an element has."""
+    return 2 if variable.domain.is_boolean else joint.density._states_shape(variable)[-1]
+
+
+def as_values(variable: Random, state: Array) -> Array:
+    """The numbers of states as values."""
+    return state > 0 if variable.domain.is_boolean else state
+
+
+def by_element(joint: Joint, name: str, gathers: Gathers) -> Move:
+    """Each element from the table of its states."""
+    variable = joint.variables[name]
+    one = summed(variable)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        grid = states(one, joint.scope({}, data))
+        table = joint.by_element(name, gathers, {**values, name: grid}, data, (one.axis,))
+        sizes = {**joint.sizes, one.axis.name: state_count(joint, variable)}
+        logits = spread(table, (*variable.plates, one.axis), sizes)
+        return {name: as_values(variable, jax.random.categorical(key, logits, axis=-1))}
+
+    return stateless((name,), "each element from the table of its states", draw)
+
+
+def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
+    """All elements of a chain jointly: messages from the end, draws from the start.
+
+    `gathers` are those of all factors but the chain's own. Source: fruhwirth1994data.
+    """
+    variable = joint.variables[name]
+    chain, one = chain_of(variable), summed(variable)
+    assert chain is not None
+    assert one.before is not None
+    over, before = chain.over, one.before
+    lanes = tuple(plate for plate in variable.plates if plate is not over)
+    size = state_count(joint, variable)
+    sizes = {**joint.sizes, one.axis.name: size, before.name: size}
+    order = (over, *lanes)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        scope = joint.scope({**values, name: states(one, joint.scope({}, data))}, data)
+        first, then = chain_densities(one, chain, scope)
+        pieces = [
+            InstanceDensity(Read(f, joint.factors[f].plates, {name: g}), joint.table(f, scope))
+            for f, g in gathers.items()
+        ]
+        zero = Placed(jnp.zeros(sizes[over.name]), (over,))
+        known = spread(sum_of([zero, *(owned(p, variable, scope) for p in pieces)]), (*order, one.axis), sizes)
+        start = spread(first, (*lanes, one.axis), sizes)
+        moves = spread(then, (*order, before, one.axis), sizes)
+
+        def up(message: Array, element: tuple[Array, Array]) -> tuple[Array, Array]:
+            own, table = element
+            below = own + message
+            return jax.scipy.special.logsumexp(table + below[..., None, :], axis=-1), below
+
+        top, below = jax.lax.scan(up, jnp.zeros(known.shape[1:]), (known[1:], moves[1:]), reverse=True)
+        keys = jax.random.split(key, known.shape[0])
+        root = jax.random.categorical(keys[0], start + known[0] + top, axis=-1)
+
+        def down(previous: Array, element: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            own, table, below = element
+            row = jnp.take_along_axis(table, previous[..., None, None], axis=-2)[..., 0, :]
+            state = jax.random.categorical(own, row + below, axis=-1)
+            return state, state
+
+        _, rest = jax.lax.scan(down, root, (keys[1:], moves[1:], below))
+        drawn = Placed(jnp.concatenate([root[None], rest]), order)
+        return {name: as_values(variable, spread(drawn, variable.plates, sizes))}
+
+    return stateless((name,), "the chain jointly, forward filtering and backward sampling", draw)
+
+
+def together(joint: Joint, names: tuple[str, ...]) -> Move | None:
+    """A few elements from the table of all their states; None where these are too many."""
+    shapes = {name: joint.density._shape(joint.variables[name]) for name in names}
+    counts = [state_count(joint, joint.variables[n]) for n in names for _ in range(math.prod(shapes[n]))]
+    if math.prod(counts) > ALL_AT_ONCE:
+        return None
+    rows = np.array(list(itertools.product(*map(range, counts)))).reshape(-1, len(counts))
+    factors = joint.touching(names)
+
+    def at(row: Array) -> Values:
+        found, begin = {}, 0
+        for name, shape in shapes.items():
+            end = begin + math.prod(shape)
+            found[name] = as_values(joint.variables[name], row[begin:end].reshape(shape))
+            begin = end
+        return found
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        logits = jax.lax.map(lambda row: joint.total(factors, {**values, **at(row)}, data), rows, batch_size=256)
+        return at(jnp.asarray(rows)[jax.random.categorical(key, logits)])
+
+    return stateless(names, "all elements at once, from the table of their states", draw)
+
+
+def one_after_other(joint: Joint, name: str) -> Move:
+    """Each element given the others, in turn."""
+    variable, factors = joint.variables[name], joint.touching([name])
+    shape, size = joint.density._shape(variable), state_count(joint, variable)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        def visit(i: Array, flat: jax.Array) -> jax.Array:
+            def at(state: Array) -> Array:
+                moved = as_values(variable, flat.at[i].set(state)).reshape(shape)
+                return joint.total(factors, {**values, name: moved}, data)
+
+            logits = jax.vmap(at)(jnp.arange(size))
+            return flat.at[i].set(jax.random.categorical(jax.random.fold_in(key, i), logits))
+
+        flat = jnp.asarray(values[name], int).ravel()
+        found = jax.lax.fori_loop(0, math.prod(shape), visit, flat)
+        return {name: as_values(variable, found.reshape(shape))}
+
+    return stateless(
+        (name,), "one element after the other, from its table: some factor reads several", draw, exact=False
+    )

@@ -1,0 +1,98 @@
+"""What `cv.sample` returns: draws by name, how each variable was drawn, and how the chains mixed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from ...factors.errors import UnsupportedError
+from ..answers.arviz import as_arviz
+from .move import Move
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Samples(Mapping[str, np.ndarray]):
+    """Draws of Markov chains; `samples["x"]` has shape (chains, draws, plates..., event...).
+
+    Attributes:
+        draws: by name, after the warm-up.
+        warmup: those before, by name.
+        moves: the steps of a sweep.
+        seconds: CPU time of the chains, compiling among it.
+        dims: the names of the plates of each variable.
+    """
+
+    draws: dict[str, np.ndarray]
+    warmup: dict[str, np.ndarray]
+    moves: tuple[Move, ...]
+    seconds: float
+    dims: dict[str, list[str]]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.draws:
+            raise KeyError(f"'{name}' was not sampled. There are: {', '.join(self.draws)}.")
+        return self.draws[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.draws)
+
+    def __len__(self) -> int:
+        return len(self.draws)
+
+    def mean(self, name: str) -> np.ndarray:
+        """The mean of all draws of `name`, shaped plates + event; of a boolean the share that is true."""
+        return self[name].mean((0, 1))
+
+    def sd(self, name: str) -> np.ndarray:
+        """The standard deviation of all draws of `name`, shaped plates + event."""
+        return self[name].std((0, 1))
+
+    def explain(self) -> str:
+        """How each variable is drawn, in the order of a sweep."""
+        lines = [f"{', '.join(move.names)}: {move.how}" for move in self.moves]
+        return "\n".join(["Of a sweep each step draws, given all others,", *(f"  {line}" for line in lines)])
+
+    def to_arviz(self) -> Any:
+        """An ArviZ DataTree or, before ArviZ 1, InferenceData, with the warm-up in a group of its own.
+
+        R-hat, bulk and tail effective sizes, summaries and plots are ArviZ's. Raises UnsupportedError without ArviZ.
+        """
+        groups = {"posterior": self.draws, "warmup_posterior": self.warmup}
+        return as_arviz(groups, self.dims, "Markov chain Monte Carlo")
+
+    def summary(self) -> Any:
+        """ArviZ's table: means, sds, intervals, R-hat, effective sizes. Raises UnsupportedError without ArviZ."""
+        try:
+            import arviz  # pyright: ignore[reportMissingImports]
+        except ImportError as problem:
+            raise UnsupportedError(
+                f"summary() is ArviZ's table, which is not installed here ({problem}). Install the extra: "
+                "pip install 'cavity[arviz]'."
+            ) from problem
+        return arviz.summary(as_arviz({"posterior": self.draws}, self.dims, "Markov chain Monte Carlo"))
+
+    @property
+    def rhat(self) -> dict[str, Float[np.ndarray, "..."]]:
+        """By name how far chains and halves of chains differ: one where they agree. Source: vehtari2021rhat."""
+        return {name: split_rhat(array) for name, array in self.draws.items()}
+
+    def __repr__(self) -> str:
+        chains, draws = next(iter(self.draws.values())).shape[:2]
+        worst = max((float(np.nanmax(found, initial=1.0)) for found in self.rhat.values()), default=1.0)
+        return f"<{chains} chains of {draws} draws of {', '.join(self.draws)}; worst R-hat {worst:.3f}>"
+
+
+def split_rhat(array: np.ndarray) -> np.ndarray:
+    """Of (chains, draws, ...), each chain cut in two halves."""
+    half = array.shape[1] // 2
+    if half < 2:
+        return np.full(array.shape[2:], np.nan)
+    parts = np.concatenate([array[:, :half], array[:, -half:]]).astype(float)
+    within = parts.var(1, ddof=1).mean(0)
+    between = half * parts.mean(1).var(0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(((half - 1) / half * within + between / half) / within)

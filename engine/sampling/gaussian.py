@@ -1,0 +1,180 @@
+"""Moves of real variables and vectors whose log density, given all others, is a quadratic form: exact Gaussian draws.
+
+Precision and shift are the derivatives of the log density wherever the chain is. Elements that are independent given
+the rest have a small matrix each, all others one together.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from ...factors.arrays import Array, Key
+from ..density.sum_chains import chain_of
+from .joint import Data, Joint, Values
+from .move import Move, stateless
+from .smooth import is_conjugate
+
+DENSE = 400  # numbers that are drawn with one matrix
+
+
+def size_of(joint: Joint, name: str) -> int:
+    """How many numbers a variable has."""
+    return math.prod(joint.density._shape(joint.variables[name]))
+
+
+def _around(mean_shift: Array, precision: Array, noise: Array) -> Array:
+    """precision^-1 shift plus noise of that covariance, for one Gaussian."""
+    root = jnp.linalg.cholesky(precision)
+    solve = jax.scipy.linalg.solve_triangular
+    return solve(root.T, solve(root, mean_shift, lower=True) + noise, lower=False)
+
+
+def jointly(joint: Joint, names: tuple[str, ...]) -> Move:
+    """All elements of these variables together."""
+    factors = joint.touching(names)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        start, back = ravel_pytree({name: values[name] for name in names})
+
+        def log_density(x: jax.Array) -> Array:
+            return joint.total(factors, {**values, **back(x)}, data)
+
+        slope = jax.grad(log_density)
+        precision = -jax.lax.map(
+            lambda v: jax.jvp(slope, (start,), (v,))[1], jnp.eye(len(start)), batch_size=64
+        )  # fmt: skip
+        precision = 0.5 * (precision + precision.T)
+        drawn = start + _around(slope(start), precision, jax.random.normal(key, start.shape))
+        return back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, start))  # else it is singular to rounding
+
+    return stateless(names, "jointly, from the Gaussian that the rest gives", draw)
+
+
+def by_element(joint: Joint, names: tuple[str, ...]) -> Move:
+    """Each element of these variables, of the same plates, together with the same element of the others."""
+    factors = joint.touching(names)
+    plates = len(joint.variables[names[0]].plates)
+    shapes = [joint.density._shape(joint.variables[name]) for name in names]
+    counts = [math.prod(shape[plates:]) for shape in shapes]
+
+    def rows(values: Values) -> Array:
+        return jnp.concatenate([values[n].reshape((*s[:plates], -1)) for n, s in zip(names, shapes, strict=True)], -1)
+
+    def back(x: Array) -> Values:
+        found, begin = {}, 0
+        for name, shape, count in zip(names, shapes, counts, strict=True):
+            found[name] = x[..., begin : begin + count].reshape(shape)
+            begin += count
+        return found
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        start = rows(values)
+        slope = jax.grad(lambda x: joint.total(factors, {**values, **back(x)}, data))
+        units = [jnp.broadcast_to(unit, start.shape) for unit in jnp.eye(start.shape[-1])]
+        precision = -jnp.stack([jax.jvp(slope, (start,), (unit,))[1] for unit in units], axis=-1)
+        precision = 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
+        around = jnp.vectorize(_around, signature="(d),(d,d),(d)->(d)")
+        return back(start + around(slope(start), precision, jax.random.normal(key, start.shape)))
+
+    return stateless(names, "each element from its Gaussian conditional", draw)
+
+
+def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
+    """Whether the conditional of these variables together is Gaussian, by structure and at several points."""
+    return all(is_conjugate(joint, name) for name in names) and is_quadratic(joint, names, starts, joint.data, key)
+
+
+def is_quadratic(joint: Joint, names: tuple[str, ...], states: list[Values], data: Data, key: Key) -> bool:
+    """Whether the log density is a concave quadratic form in these variables, tried along random lines.
+
+    A quadratic form has the same second derivative everywhere on a line, and its slope changes in proportion.
+    """
+    factors = joint.touching(names)
+    for i, values in enumerate(states):
+        start, back = ravel_pytree({name: values[name] for name in names})
+        own = jax.random.split(jax.random.fold_in(key, i), 3)
+        direction, other = (jax.random.normal(k, start.shape) for k in own[:2])
+
+        def curvature(x: Array, values: Values = values, back=back, direction: Array = direction) -> Array:
+            slope = jax.grad(lambda x: joint.total(factors, {**values, **back(x)}, data))
+            return jax.jvp(slope, (x,), (direction,))[1]
+
+        here, there = curvature(start), curvature(start + other)
+        size = 1e-9 + jnp.max(jnp.abs(here))
+        if not bool(jnp.max(jnp.abs(here - there)) < 1e-7 * size) or not bool(here @ direction < 0.0):
+            return False
+    return True
+
+
+def along_chain(joint: Joint, name: str) -> Move:
+    """A long chain jointly: its precision has blocks beside the diagonal alone, which few derivatives tell.
+
+    A vector that is one at every third element reads a column of three blocks of each at once. Source: rue2001fast.
+    """
+    variable, factors = joint.variables[name], joint.touching([name])
+    chain = chain_of(variable)
+    assert chain is not None
+    shape, place = joint.density._shape(variable), variable.plates.index(chain.over)
+    lanes = tuple(size for i, size in enumerate(shape[: len(variable.plates)]) if i != place)
+    length, dimension = shape[place], math.prod(shape[len(variable.plates) :])
+
+    def rows(x: Array) -> Array:
+        return jnp.moveaxis(x, place, 0).reshape((length, *lanes, dimension))
+
+    def back(x: Array) -> Array:
+        return jnp.moveaxis(x.reshape((length, *lanes, *shape[len(variable.plates) :])), 0, place)
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        start = rows(values[name])
+        slope = jax.grad(lambda x: joint.total(factors, {**values, name: back(x)}, data))
+        number = jnp.arange(length)
+
+        def column(color: int, unit: Array) -> Array:
+            """Of minus the curvature, the blocks of every element with the one of this color next to it."""
+            at = jnp.where((number % 3 == color).reshape((-1,) + (1,) * (start.ndim - 1)), unit, 0.0)
+            return -jax.jvp(slope, (start,), (jnp.broadcast_to(at, start.shape),))[1]
+
+        found = jnp.stack(
+            [jnp.stack([column(color, unit) for unit in jnp.eye(dimension)], axis=-1) for color in range(3)]
+        )
+        own = found[number % 3, number]
+        below = found[(number - 1) % 3, number]  # of an element with the one before it
+        noise = jax.random.normal(key, start.shape)
+        return {name: back(start + _banded(0.5 * (own + jnp.swapaxes(own, -1, -2)), below, slope(start), noise))}
+
+    return stateless((name,), "the chain jointly, from the Gaussian that the rest gives", draw)
+
+
+def _banded(own: Array, below: jax.Array, shift: Array, noise: Array) -> Array:
+    """P^-1 shift plus noise of that covariance, from the blocks of P on the diagonal and left of it."""
+    solve = jnp.vectorize(
+        lambda root, b: jax.scipy.linalg.solve_triangular(root, b, lower=True), signature="(d,d),(d,e)->(d,e)"
+    )
+    solve_up = jnp.vectorize(
+        lambda root, b: jax.scipy.linalg.solve_triangular(root.T, b[:, None], lower=False)[:, 0],
+        signature="(d,d),(d)->(d)",
+    )
+
+    def forward(before: tuple[Array, Array], element: tuple[Array, Array, Array]) -> tuple[tuple, tuple]:
+        root, done = before
+        diagonal, left, b = element
+        gain = jnp.swapaxes(solve(root, jnp.swapaxes(left, -1, -2)), -1, -2)
+        lower = jnp.linalg.cholesky(diagonal - gain @ jnp.swapaxes(gain, -1, -2))
+        new = solve(lower, (b - (gain @ done[..., None])[..., 0])[..., None])[..., 0]
+        return (lower, new), (lower, new, gain)
+
+    first = jnp.broadcast_to(jnp.eye(own.shape[-1]), own.shape[1:]), jnp.zeros(shift.shape[1:])
+    _, (roots, b, gains) = jax.lax.scan(forward, first, (own, below.at[0].set(0.0), shift))
+
+    def backward(after: tuple[Array, Array], element: tuple[Array, Array, Array]) -> tuple[tuple, Array]:
+        x, gain_after = after
+        root, own_b, gain = element
+        x = solve_up(root, own_b - (jnp.swapaxes(gain_after, -1, -2) @ x[..., None])[..., 0])
+        return (x, gain), x
+
+    start = jnp.zeros(shift.shape[1:]), jnp.zeros(own.shape[1:])
+    return jax.lax.scan(backward, start, (roots, b + noise, gains), reverse=True)[1]

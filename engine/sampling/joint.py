@@ -1,0 +1,153 @@
+"""The joint density of a model factor by factor, with every variable among its values: what conditionals are read of.
+
+A conditional is the sum of the factors that touch a variable. Where each instance of each of them reads one element of
+it, its elements are independent given all others, and the sum is known by element.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import jax.numpy as jnp
+
+from ...compiler.data.bind import Binding
+from ...compiler.language.model import Model
+from ...compiler.language.nodes import Gather, Random, inside, parents
+from ...factors.arrays import Array
+from ...factors.errors import UnsupportedError
+from ...factors.factor import Chain
+from ..density.log_density import LogDensity
+from ..density.order import gathers_of
+from ..density.sum_out import eliminate, owned
+from ..density.tables import Factor, InstanceDensity, Read, sum_of
+from ..values.plated import Placed
+from ..values.scope import Scope
+from .augmented import Augmented, auxiliaries_of
+
+Values = dict[str, Array]  # of all latent variables and auxiliary ones, by name
+Data = Mapping[str, Array]
+Gathers = Mapping[str, Gather | None]  # how each factor reads the elements of a variable
+Integral = Callable[[Mapping[str, Array], Data], Array]  # the logarithm of one over variables that are not drawn
+
+
+class Joint:
+    """The factors of a model given data.
+
+    `variables` are the latent ones, `factors` by name what each is made of, `augmented` those that an auxiliary
+    variable makes Gaussian, `integrals` what is left of factors whose variable was integrated out; `density` has
+    everything that a log density knows.
+    """
+
+    def __init__(self, model: Model, binding: Binding, everything: bool = False) -> None:
+        self.density = LogDensity(model, binding, sum_out=False, everything=everything)
+        self.sizes = binding.sizes
+        self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
+        self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
+        self.factors = {name: self._factor(name) for name in self.density._single}
+        self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data)
+        self.integrals: dict[str, Integral] = {}
+
+    def _factor(self, name: str) -> Factor:
+        """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
+        density = self.density
+        if (comparison := density._comparisons.get(name)) is not None:
+            behind = [arg for noise in comparison.noise for arg in parents(noise)]
+            return Factor((*comparison.expression.args, *behind), comparison.expression.plates)
+        if name in density._events:
+            expression, _ = density._events[name]
+            return Factor((expression,), expression.plates)
+        node = density.model.randoms[name]
+        own = (node,) if name in self.variables else ()
+        return Factor((*own, *parents(node)), node.plates)
+
+    def replaced(
+        self, factors: dict[str, Factor], variables: dict[str, Random], integrals: dict[str, Integral]
+    ) -> Joint:
+        """The joint density of fewer variables, with other factors."""
+        found = copy.copy(self)
+        found.factors, found.variables, found.integrals = factors, variables, integrals
+        return found
+
+    def touching(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The factors that read any of these variables."""
+        wanted = {id(self.variables[name]) for name in names}
+        given = set(self.data)
+
+        def reads(factor: Factor) -> bool:
+            return any(id(node) in wanted for node in inside(factor.roots) if getattr(node, "name", None) not in given)
+
+        return tuple(name for name, factor in self.factors.items() if reads(factor))
+
+    def gathers(self, name: str) -> Gathers | None:
+        """How each factor that touches a variable reads its elements; None where one instance reads several of them."""
+        return None if isinstance(self.variables[name].term, Chain) else self.gathers_outside(name, ())
+
+    def gathers_outside(self, name: str, leave: Iterable[str] | None = None) -> Gathers | None:
+        """The same of all factors but its own, or but those in `leave`."""
+        found = {}
+        for factor in set_in_order(self.touching([name]), (name,) if leave is None else leave):
+            if factor in self.integrals and self.variables[name].plates:
+                return None
+            try:
+                read = gathers_of(factor, self.factors[factor].roots, {name}, set(self.data))
+            except UnsupportedError:
+                return None
+            found[factor] = read.get(name)
+        return found
+
+    def dims(self) -> dict[str, list[str]]:
+        """The names of the plates of each variable."""
+        named = {**self.density.model.randoms, **self.density.model.lets}
+        return {name: [plate.name for plate in node.plates] for name, node in named.items()}
+
+    def scope(self, values: Mapping[str, Array | Placed], data: Data) -> Scope:
+        """What factors are evaluated in."""
+        return Scope(self.sizes, {**data, **values}, {})
+
+    def table(self, factor: str, scope: Scope) -> Placed:
+        """The log density of a factor by instance, given its auxiliary variable where it has one."""
+        if factor in self.integrals:
+            values = {name: array for name, array in scope.data.items() if name not in self.data}
+            return Placed(self.integrals[factor](values, self.data_in(scope)), ())
+        if factor in self.augmented:
+            return self.augmented[factor].table(scope)
+        return self.density._table(factor, scope)
+
+    @functools.cached_property
+    def arrays(self) -> Data:
+        """The data as arrays of JAX: what a traced function takes as its argument."""
+        return {name: jnp.asarray(array) for name, array in self.data.items()}
+
+    def data_in(self, scope: Scope) -> Data:
+        """The data of a scope."""
+        return {name: scope.data[name] for name in self.data}
+
+    def total(self, factors: Sequence[str], values: Mapping[str, Array], data: Data) -> Array:
+        """The sum of these factors."""
+        scope = self.scope(values, data)
+        return eliminate([self._piece(name, None, None, scope) for name in factors], (), scope)
+
+    def by_element(
+        self, name: str, gathers: Gathers, values: Mapping[str, Array | Placed], data: Data, extra: tuple = ()
+    ) -> Placed:
+        """The log density of each element of a variable given all others, up to a constant of each.
+
+        `gathers` are its own; what `extra` plates the value of the variable has come last.
+        """
+        variable, scope = self.variables[name], self.scope(values, data)
+        pieces = [self._piece(factor, name, gather, scope) for factor, gather in gathers.items()]
+        zero = Placed(jnp.zeros([scope.sizes[plate.name] for plate in variable.plates]), variable.plates)
+        order = (*variable.plates, *extra)
+        return sum_of([zero, *(owned(piece, variable, scope) for piece in pieces)], order)
+
+    def _piece(self, factor: str, name: str | None, gather: Gather | None, scope: Scope) -> InstanceDensity:
+        reads = {} if name is None else {name: gather}
+        return InstanceDensity(Read(factor, self.factors[factor].plates, reads), self.table(factor, scope))
+
+
+def set_in_order(names: Iterable[str], leave: Iterable[str]) -> tuple[str, ...]:
+    """The names without those to be left out."""
+    out = set(leave)
+    return tuple(name for name in names if name not in out)

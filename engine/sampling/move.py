@@ -1,0 +1,51 @@
+"""A move: how some variables are drawn anew given all others, as two pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from jaxtyping import Bool, PyTree
+
+from ...factors.arrays import Array, Key
+from .joint import Data, Values
+
+State: TypeAlias = PyTree[Array]  # what a move learns while chains warm up
+
+
+class Stage(NamedTuple):
+    """Where a transition is in the windows of warming up."""
+
+    warming: Bool[Array, ""]  # whether moves may still learn
+    slow: Bool[Array, ""]  # in a window that learns the spread
+    closes: Bool[Array, ""]  # the last one of such a window
+    ends: Bool[Array, ""]  # the last one that learns
+
+
+class Move(NamedTuple):
+    """One of the steps of a sweep.
+
+    Attributes:
+        names: the variables that it draws.
+        how: in a few words.
+        exact: whether the draw is from the conditional itself, whatever the state was.
+        init: `init(values, data) -> state`.
+        step: `step(key, values, state, data, stage) -> (values, state)`.
+    """
+
+    names: tuple[str, ...]
+    how: str
+    exact: bool
+    init: Callable[[Values, Data], State]
+    step: Callable[[Key, Values, State, Data, Stage], tuple[Values, State]]
+
+
+def stateless(
+    names: tuple[str, ...], how: str, draw: Callable[[Key, Values, Data], Values], exact: bool = True
+) -> Move:
+    """A move that has nothing to learn."""
+
+    def step(key: Key, values: Values, state: Any, data: Data, stage: Stage) -> tuple[Values, Any]:
+        return {**values, **draw(key, values, data)}, state
+
+    return Move(names, how, exact, lambda values, data: (), step)

@@ -1,0 +1,198 @@
+"""`cv.sample`: Markov chains of a model, compiled from its graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from ...compiler.language.model import Model
+from ...compiler.structure import digest
+from ...factors.arrays import Key
+from ...factors.errors import ModelError
+from ..data.rules_of_arguments import bind_checked
+from ..mcmc.kernel import Kernel, Together
+from ..mcmc.run import run
+from ..support.asked_arguments import the_model
+from .choose import feasible_start, moves_of, start
+from .collapse import collapsed
+from .draws import Samples
+from .forward import predicted
+from .joint import Joint, Values
+from .move import Move, Stage
+from .windows import windows
+
+TRIED = 3  # points at which conditionals are tried
+PREDICTED = 2**31  # of the seed, for what is drawn from the model itself
+BLOCK = 50  # transitions between two looks at the clock
+MOST = 200_000  # numbers that a block keeps
+
+
+def sample(
+    model: Model,
+    data: Mapping[str, Any],
+    draws: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    *,
+    warmup: int | None = None,
+    collapse: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Samples:
+    """Draws from the posterior of `model` given `data` by Gibbs sampling that is compiled from the graph.
+
+    Each variable is drawn from its conditional given all others where that is known: of its own family, from the table
+    of its states, linear-Gaussian parts and chains jointly, logistic, probit, Student-t and Laplace factors by an
+    auxiliary variable; the rest by slice sampling or NUTS (BlackJAX, extra `mcmc`). `Samples.explain()` says which.
+
+    Args:
+        model: the model; `data` and `sizes` as of `infer`.
+        draws: kept of each chain, after `warmup` transitions (half as many as draws, at least 200, by default).
+        chains: how many, side by side from different starts.
+        seed: decides all random choices.
+        collapse: names of variables with a conditional of their own family, which are integrated out of all other
+            conditionals and drawn last: chains mix better, each sweep takes longer.
+        progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
+        checkpoint: a file that a run with the same arguments goes on from.
+
+    Returns:
+        `Samples`: draws by name, of all variables that are not data and of named expressions. Those that no data depend
+        on are drawn from the model given the others: predictions, and the prior where nothing is observed.
+
+    Raises:
+        DataError: data that do not fit, or a checkpoint of another run.
+        ModelError: counts out of range.
+        UnsupportedError: a model without a joint density, or a part of it that no move reaches.
+    """
+    _check_counts(draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
+    joint = Joint(the_model(model), bind_checked(model, data, sizes))
+    warmup = max(200, draws // 2) if warmup is None else warmup
+    with jax.enable_x64(True):
+        found = _Found({}, (), 0.0)
+        if joint.variables:
+            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint)
+        key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
+        flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
+    kept, before = ({name: array[:, part] for name, array in flat.items()} for part in _parts(warmup))
+    return Samples(kept, before, found.moves, found.seconds, joint.dims())
+
+
+class _Found(NamedTuple):
+    """All draws of chains by name, the warm-up first; the moves of a sweep, and CPU seconds."""
+
+    draws: dict[str, np.ndarray]
+    moves: tuple[Move, ...]
+    seconds: float
+
+
+def chains_of(
+    joint: Joint,
+    draws: int,
+    chains: int,
+    seed: int,
+    warmup: int,
+    collapse: Sequence[str] = (),
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> _Found:
+    """Markov chains of the latent variables of a joint density; see `sample`."""
+    moves = plan(joint, seed, collapse)
+    kernel, block = _kernel(joint, moves, warmup)
+    blocks = -(-(warmup + draws) // block)
+    found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
+    flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
+    return _Found(flat, moves, float(found.seconds[:, -1].sum()))
+
+
+def _parts(warmup: int) -> tuple[slice, slice]:
+    """The draws that are kept, and those before them."""
+    return slice(warmup, None), slice(None, warmup)
+
+
+def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
+    """The moves of a sweep."""
+    key = jax.random.key(seed)
+    starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
+    left, last = collapsed(joint, collapse, starts, key)
+    return (*moves_of(left, starts, key), *last)
+
+
+def _check_counts(**counts: Any) -> None:
+    for name, number in counts.items():
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+            raise ModelError(f"sample({name}={number!r}): give a whole number of at least 1.")
+
+
+class _Chain(NamedTuple):
+    """The state of a chain: values, what its moves have learned, transitions done, and the draws of the last block."""
+
+    values: Values
+    learned: tuple[PyTree, ...]
+    done: Any
+    kept: Values
+
+
+def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel, int]:
+    """A transition is a block of sweeps; its record are the draws of all of them."""
+    total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
+    block = max(1, min(BLOCK, MOST // max(total, 1)))
+    schedule = windows(warmup)
+    given = joint.arrays
+
+    def sweep(key: Key, values: Values, learned: tuple, at: Any, data: Any) -> tuple[Values, tuple]:
+        row = jnp.minimum(at, warmup - 1)
+        stage = Stage(at < warmup, schedule.slow[row], schedule.closes[row], at == warmup - 1)
+        found = []
+        for i, (move, state) in enumerate(zip(moves, learned, strict=True)):
+            values, state = move.step(jax.random.fold_in(key, i), values, state, data, stage)
+            found.append(state)
+        return values, tuple(found)
+
+    def one(key: Key, chain: _Chain, data: Any) -> _Chain:
+        def again(now: tuple, i: Any) -> tuple[tuple, Values]:
+            values, learned, done = now
+            values, learned = sweep(jax.random.fold_in(key, i), values, learned, done, data)
+            return (values, learned, done + 1), {name: values[name] for name in joint.variables}
+
+        now, kept = jax.lax.scan(again, chain[:3], jnp.arange(block))
+        return _Chain(*now, kept)
+
+    together = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))
+    single = jax.jit(one)
+
+    def init(key: Key) -> _Chain:
+        values = feasible_start(joint, key)
+        learned = tuple(move.init(values, given) for move in moves)
+        kept: Values = {
+            name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables
+        }
+        return _Chain(values, learned, jnp.zeros((), int), kept)
+
+    def split(batch: _Chain) -> list[_Chain]:
+        arrays = jax.device_get(batch)
+        return [jax.tree.map(lambda a, c=c: a[c], arrays) for c in range(len(arrays.done))]
+
+    kernel = Kernel(
+        init,
+        lambda key, chain: single(key, chain, given),
+        lambda chain: chain.kept,
+        together=Together(
+            lambda chains: jax.tree.map(lambda *each: jnp.stack(each), *chains),
+            lambda keys, batch: together(keys, batch, given),
+            split,
+        ),
+        identity=_identity(joint, warmup),
+    )
+    return kernel, block
+
+
+def _identity(joint: Joint, warmup: int) -> str:
+    found = digest("sample", joint.density.model, joint.sizes, dict(joint.data), warmup)
+    return "" if found is None else found.hex()

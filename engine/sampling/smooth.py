@@ -1,0 +1,73 @@
+"""Whether a log density may be of the family of one of its variables: VMP's test, on the structure.
+
+A conditional is tried at a few points, which proves nothing for a density that jumps or bends between them. So the
+variable must enter every factor through an argument in which the factor is conjugate, and by smooth operations alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
+from ...compiler.language.operations import MAX
+from ...factors.factor import Chain, Switch, Term
+from .joint import Joint
+
+
+def is_conjugate(joint: Joint, name: str) -> bool:
+    """Whether no factor stands against a conditional of the variable's own family."""
+    return all(_allows(joint, factor, joint.variables[name]) for factor in joint.touching([name]))
+
+
+def _allows(joint: Joint, factor: str, variable: Random) -> bool:
+    node = joint.density.model.randoms.get(factor)
+    if node is None or factor in joint.density._comparisons:
+        return False
+    if isinstance(node.term, Switch) and _holds(joint, node.term.selector, variable):
+        return False
+    return all(_term_allows(joint, factor, term, node, variable) for term in _terms(node))
+
+
+def _terms(node: Random) -> Iterator[Term]:
+    match node.term:
+        case Term() as term:
+            yield term
+        case Switch(terms=terms):
+            yield from terms
+        case Chain(first=first, then=then):
+            yield from (first, then)
+
+
+def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: Random) -> bool:
+    if node is variable and (term.factor.support is not None or not _own(joint, factor, term, variable)):
+        return False
+    for edge, argument in term.args.items():
+        if _holds(joint, argument, variable):
+            fits = factor in joint.augmented or edge in term.factor.conjugate
+            if not fits or not _is_smooth(joint, argument, variable):
+                return False
+    return True
+
+
+def _own(joint: Joint, factor: str, term: Term, variable: Random) -> bool:
+    """Whether the density of an outcome may be of its own family; of numbers above zero a trial tells."""
+    return factor in joint.augmented or "out" in term.factor.conjugate or variable.domain.is_positive
+
+
+def _holds(joint: Joint, expr: Expr, variable: Random) -> bool:
+    return any(node is variable for node in inside([expr]))
+
+
+def _is_smooth(joint: Joint, expr: Expr, variable: Random) -> bool:
+    """Whether the variable enters by operations without a jump or a bend."""
+    if expr is variable or not _holds(joint, expr, variable):
+        return True
+    if isinstance(expr, Random) or applies(expr, MAX):
+        return isinstance(expr, Random) and expr.name in joint.data
+    if isinstance(expr, Apply) and expr.domain.is_discrete:
+        return False
+    if isinstance(expr, Gather):
+        return not _holds(joint, expr.index, variable) and _is_smooth(joint, expr.source, variable)
+    if isinstance(expr, Let) and expr.name in joint.data:
+        return True
+    return all(_is_smooth(joint, child, variable) for child in parents(expr))

@@ -1,0 +1,160 @@
+"""`cv.sample` as a user calls it: laws of the draws, exact answers, and errors."""
+
+import itertools
+
+import arviz
+import numpy as np
+import pytest
+from scipy.special import gammaln, softmax
+
+import cavity as cv
+
+
+def line():
+    m = cv.Model()
+    n = m.plate("n")
+    x = m.input("x", cv.real, plates=n)
+    a, b = m.random("a", cv.gaussian(0.0, sd=10.0)), m.random("b", cv.gaussian(0.0, sd=10.0))
+    t = m.random("t", cv.gamma(2.0, 1.0))
+    m.random("y", cv.gaussian(a + b * x, precision=t))
+    m.let("at two", a + 2.0 * b)
+    random = np.random.default_rng(0)
+    x = random.normal(size=30)
+    return m, {"x": x, "y": 1.0 + 2.0 * x + 0.5 * random.normal(size=30)}
+
+
+def classes():
+    """Thirteen rows of two classes, too many states for one table; and the probability of the second class in each."""
+    m = cv.Model()
+    n = m.plate("n", 13)
+    p = m.random("p", cv.dirichlet([1.0, 2.0]))
+    z = m.random("z", cv.categorical(p), plates=n)
+    m.random("y", cv.gaussian(cv.table([-1.0, 1.0])[z], sd=1.0))
+    y = np.random.default_rng(1).normal(size=13)
+    states = np.array(list(itertools.product([0, 1], repeat=13)))
+    count = states.sum(1)
+    log_joint = gammaln(1.0 + 13 - count) + gammaln(2.0 + count) - 0.5 * ((y - (2.0 * states - 1.0)) ** 2).sum(1)
+    return m, {"y": y}, softmax(log_joint) @ states
+
+
+def near(samples, posterior, name, errors=4.5):
+    """Whether means and sds are those of an exact posterior, within standard errors."""
+    size = float(np.asarray(arviz.ess(samples[name])))
+    mean, sd = posterior[name].mean, posterior[name].sd
+    assert samples.mean(name) == pytest.approx(mean, abs=errors * sd / np.sqrt(size))
+    assert samples.sd(name) == pytest.approx(sd, rel=errors / np.sqrt(size) + 0.02)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    m, data = line()
+    return m, data, cv.sample(m, data, draws=500, seed=1, progress=False)
+
+
+def test_a_straight_line_is_that_of_the_exact_posterior(sampled):
+    m, data, samples = sampled
+    posterior = cv.infer(m, data)
+    for name in ("a", "b", "t", "at two"):
+        near(samples, posterior, name)
+
+
+def test_named_expressions_are_drawn_with_their_parts(sampled):
+    _, _, samples = sampled
+    np.testing.assert_allclose(samples["at two"], samples["a"] + 2.0 * samples["b"], rtol=1e-12)
+
+
+def test_the_warm_up_stands_apart(sampled):
+    _, _, samples = sampled
+    assert samples["a"].shape == (4, 500)
+    assert samples.warmup["a"].shape == (4, 250)
+    tree = samples.to_arviz()
+    assert tree["posterior"]["a"].shape == (4, 500)
+    assert tree["warmup_posterior"]["a"].shape == (4, 250)
+
+
+def test_explain_says_how_each_variable_is_drawn(sampled):
+    text = sampled[2].explain()
+    assert "a, b: jointly, from the Gaussian that the rest gives" in text
+    assert "t: each element from its gamma conditional" in text
+
+
+def test_chains_that_agree_have_an_rhat_of_one(sampled):
+    assert all((found < 1.02).all() for found in sampled[2].rhat.values())
+
+
+def test_the_same_seed_gives_the_same_draws_and_a_longer_run_begins_with_them(sampled):
+    m, data, samples = sampled
+    again = cv.sample(m, data, draws=550, seed=1, warmup=250, progress=False)
+    np.testing.assert_array_equal(again["a"][:, :500], samples["a"])
+    other = cv.sample(m, data, draws=50, seed=2, warmup=250, progress=False)
+    assert (other["a"][:, 0] != samples["a"][:, 0]).all()
+
+
+def test_a_checkpoint_goes_on_to_the_same_draws(tmp_path, sampled):
+    m, data, samples = sampled
+    cv.sample(m, data, draws=100, seed=1, warmup=250, checkpoint=tmp_path / "chains.npz", progress=False)
+    again = cv.sample(m, data, draws=500, seed=1, warmup=250, checkpoint=tmp_path / "chains.npz", progress=False)
+    np.testing.assert_array_equal(again["t"], samples["t"])
+
+
+@pytest.mark.parametrize("collapse", [(), ("p",)])
+def test_classes_have_the_same_law_with_and_without_their_shares_integrated_out(collapse):
+    m, data, exact = classes()
+    samples = cv.sample(m, data, draws=1500, collapse=collapse, progress=False)
+    np.testing.assert_allclose(samples.mean("z"), exact, atol=0.04)
+
+
+def test_a_coupled_network_is_drawn_from_all_its_states():
+    m = cv.Model()
+    a, b = m.random("a", cv.bernoulli(0.5)), m.random("b", cv.bernoulli(0.5))
+    m.let("both", a & b)
+    samples = cv.sample(m, {"both": False}, draws=2000, progress=False)
+    assert samples.mean("a") == pytest.approx(1 / 3, abs=0.03)
+    assert not (samples["a"] & samples["b"]).any()
+
+
+def test_noise_that_a_comparison_alone_sees_is_drawn_given_its_outcome():
+    """Two players, one win: performances are Gaussian, cut where they cross; both against draws that are rejected."""
+    m = cv.Model()
+    skill = m.random("skill", cv.gaussian(1.0, sd=1.0))
+    first, second = m.random("first", cv.gaussian(skill, sd=0.5)), m.random("second", cv.gaussian(2.0, sd=1.5))
+    m.constrain(first > second, "won")
+    m.random("next", cv.gaussian(first, sd=0.1))
+    samples = cv.sample(m, {}, draws=3000, progress=False)
+    random = np.random.default_rng(0)
+    s = random.normal(1.0, 1.0, 400_000)
+    a, b = random.normal(s, 0.5), random.normal(2.0, 1.5, 400_000)
+    won = a > b
+    assert (samples["first"] > samples["second"]).all()
+    for name, draws in (("skill", s), ("first", a), ("second", b), ("next", a)):
+        assert samples.mean(name) == pytest.approx(draws[won].mean(), abs=0.06)
+        assert samples.sd(name) == pytest.approx(draws[won].std(), abs=0.05)
+
+
+def test_many_discrete_variables_that_a_constraint_ties_are_refused():
+    m = cv.Model()
+    n = m.plate("n", 20)
+    a, b = m.random("a", cv.bernoulli(0.5), plates=n), m.random("b", cv.bernoulli(0.5), plates=n)
+    m.constrain(a == b, "tied")
+    with pytest.raises(cv.UnsupportedError, match="'tied' ties the discrete variables a, b"):
+        cv.sample(m, {}, draws=10, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"draws": 0}, r"sample\(draws=0\): give a whole number of at least 1"),
+        ({"chains": 1.5}, r"sample\(chains=1.5\)"),
+        ({"collapse": ["q"]}, "'q' is no latent variable here. There are: "),
+        ({"collapse": "a"}, "is a list of different names"),
+    ],
+)
+def test_what_is_asked_is_checked(options, text):
+    m, data = line()
+    with pytest.raises(cv.ModelError, match=text):
+        cv.sample(m, data, progress=False, **options)
+
+
+def test_a_name_that_was_not_sampled_is_told(sampled):
+    with pytest.raises(KeyError, match="'c' was not sampled"):
+        sampled[2]["c"]
