@@ -54,6 +54,15 @@ class TreeBlock(ChainBlock):
     """The same for a tree, whose elements name their parents."""
 
 
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class CurvedChainBlock(ChainBlock):
+    """A chain or a tree whose steps are not linear with Gaussian noise: moments of pairs by quadrature."""
+
+    @property
+    def projects(self) -> bool:
+        return bool(self.elements)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProcessTerm:
     """What the term of a process says: `inducing` is None, a number or an array."""

@@ -1,4 +1,4 @@
-"""The block of a chain or a tree: all its elements jointly and exactly."""
+"""The block of a chain or a tree: all its elements jointly, and exactly where its steps are linear."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...factors.roles import LinearGaussian, transition
 from ..algebra.degree import degree_in
 from ..algebra.known import known_in, latent_names
 from ..blocks.base import Choice
-from ..blocks.whole import ChainBlock, TreeBlock
+from ..blocks.whole import ChainBlock, CurvedChainBlock, TreeBlock
 from ..graph import Draft
 from ..language.nodes import Gather, IsData, Random, inside
 from ..methods import EP
@@ -40,12 +40,17 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
     if parameters:
         reason += f"; {', '.join(parameters)} through their moments (structured VMP)"
     states = "Gaussian" if node.domain.is_gaussian else "sum-product"
+    operator, accuracy = f"{what}, {states} {inside}", "exact"
     make = ChainBlock if chain.parent is None else TreeBlock
+    if is_curved(node):
+        make, accuracy = CurvedChainBlock, "quadrature"
+        operator = f"{what}, {states} {inside} of linear steps that keep the moments of each pair"
+        reason = reason.replace("jointly and exactly", "jointly; the steps are not linear: moments of pairs by quadrature")
     return make(
         name=node.name,
         plates=node.plates,
         latent=parameters if observed else tuple(n for n in draft.model.randoms if n in {node.name, *parameters}),
-        choice=Choice(EP, f"{what}, {states} {inside}", "exact", reason),
+        choice=Choice(EP, operator, accuracy, reason),
         out=node,
         chain=chain,
         parameters=parameters,
@@ -81,15 +86,20 @@ def _check_terms(node: Random, chain: Chain, what: str, known: IsData) -> None:
                     f"'{gates[0].index}'. A {what} whose transitions are gated by another random variable has no "
                     "operator yet. Observe that variable, or write the cases out in one larger discrete state."
                 )
-    if node.domain.is_gaussian:
-        role = chain.then.factor.role
-        for edge, arg in chain.then.args.items():
-            degree, centre = degree_in(arg, chain.previous), isinstance(role, LinearGaussian) and edge == role.mean
-            if degree is None or degree > centre:
-                raise UnsupportedError(
-                    f"'{node.name}': the {edge} '{arg}' of then= is not "
-                    + ("linear in the previous element" if centre else "free of the previous element")
-                    + ", so the states given each other are not Gaussian and their messages not exact. Write the mean "
-                    "as a sum of products of the previous element with data or parameters (a matrix as "
-                    "matrix @ previous), and the precision without it."
-                )
+
+
+def is_curved(node: Random) -> bool:
+    """Whether the steps of a chain or a tree of numbers or vectors are not linear with Gaussian noise."""
+    chain = node.term
+    assert isinstance(chain, Chain)
+    if not node.domain.is_gaussian:
+        return False
+    roles = [term.factor.role for term in (chain.first, chain.then)]
+    if any(role is None or role.states != node.domain.kind for role in roles):
+        return True
+    role = chain.then.factor.role
+    for edge, arg in chain.then.args.items():
+        degree, centre = degree_in(arg, chain.previous), isinstance(role, LinearGaussian) and edge == role.mean
+        if degree is None or degree > centre:
+            return True
+    return False

@@ -27,7 +27,7 @@ from ...factors.links.softmax import expected_softmax
 from ...factors.moments import POINT_VARIANCE, Boolean, Category, Real, Vector
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
-from ..blocks.chain.chains import prior as chain_prior
+from ..blocks.chain.curved import prior as chain_prior
 from ..blocks.energy import gate_weight
 from ..blocks.gaussian_process import predicted
 from ..blocks.site.sites import SMALLEST_VARIANCE

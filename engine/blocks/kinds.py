@@ -18,14 +18,14 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
-from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
+from ...compiler.blocks.whole import ChainBlock, CurvedChainBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
 from . import gaussian_process, observed_product
-from .chain import chains
+from .chain import chains, curved
 from .discrete import networks, tables
 from .site import site_data, sites
 from .slots import slot_data, slots
@@ -56,6 +56,7 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
     energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
+    watched: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None = None
 
 
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
@@ -83,6 +84,7 @@ def exact_kind(
     prepare: Callable[[OfBlock, Scope, Key, bool], Whole],
     solve: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals]],
     family_of: Callable[[OfBlock, str], type[ExponentialFamily]],
+    watched: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None = None,
 ) -> Kind[OfBlock, Whole, Naturals]:
     """The kind of a block that treats its variables jointly and exactly, given the messages of all other blocks.
 
@@ -125,7 +127,7 @@ def exact_kind(
         outside = jax.lax.stop_gradient(cavities(naturals, messages))
         return solve(block, prepared, outside, scope)[0]
 
-    return Kind(prepare, initial, update, accumulate, evidence, energy, solve)
+    return Kind(prepare, initial, update, accumulate, evidence, energy, solve, watched)
 
 
 def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:
@@ -136,4 +138,5 @@ def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:
 KINDS[ProcessBlock] = exact_kind(gaussian_process.prepare, gaussian_process.solve, gaussian_process.family)
 KINDS[NetworkBlock] = exact_kind(networks.prepare, networks.solve, networks.family)
 KINDS[ChainBlock] = KINDS[TreeBlock] = exact_kind(chains.prepare, chains.solve, chains.family)
+KINDS[CurvedChainBlock] = exact_kind(chains.prepare, curved.solve, chains.family, curved.watched)
 KINDS[ProductBlock] = exact_kind(observed_product.prepare, observed_product.solve, observed_product.family)

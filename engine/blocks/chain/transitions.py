@@ -96,8 +96,8 @@ def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"]) -> Gau
     """The terms of a Gaussian chain by element; `root` is true of the elements without a parent."""
     chain = chain_of(node)
     axes = axes_of(node, scope)
-    then = _gaussian_term(chain.then, chain.previous, _ordinary_at(root, chain, scope), axes.lanes)
-    first = _gaussian_term(chain.first, chain.previous, scope, axes.one)
+    then = gaussians_of(chain.then, chain.previous, ordinary_at(root, chain, scope), axes.lanes)
+    first = gaussians_of(chain.first, chain.previous, scope, axes.one)
 
     def chosen(begin: jax.Array, follow: jax.Array) -> jax.Array:
         return jnp.where(root.reshape((-1,) + (1,) * begin.ndim), begin, follow)
@@ -105,7 +105,7 @@ def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"]) -> Gau
     return jax.tree.map(chosen, first, then)
 
 
-def _ordinary_at(root: Bool[jax.Array, " time"], chain: Chain, scope: Scope) -> Scope:
+def ordinary_at(root: Bool[jax.Array, " time"], chain: Chain, scope: Scope) -> Scope:
     """The scope of then=, with an ordinary moment for every positive parameter of an element without a parent.
 
     Such a parameter stays at its prior, where 1 / x may have no mean; nothing uses it, but infinity times zero is no
@@ -137,13 +137,13 @@ def _positive_parameters(chain: Chain) -> tuple[set[Random], set[Random]]:
     return used, gathered
 
 
-def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
+def gaussians_of(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
     """The terms of all elements that one term generates, by element as `lay` makes arrays of placed values."""
     vector = previous.domain.is_vector
     dimension = scope.size(previous.domain.size) if vector else 1
     centre, certainty = gaussian_arguments(term)
     precision = moments(certainty, scope, "posdef" if vector else "positive")
-    w = precision if vector else _as_matrices(precision)
+    w = precision if vector else as_matrices(precision)
     plates: tuple[Plate, ...] = ()
 
     def mean(p: Float[jax.Array, " D"]) -> tuple[Float[jax.Array, "*plates D"], Float[jax.Array, "*plates D D"]]:
@@ -182,7 +182,7 @@ def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Pl
     )
 
 
-def _as_matrices(precision: Placed) -> Placed:
+def as_matrices(precision: Placed) -> Placed:
     mean, log = precision.value
     return Placed((mean[..., None, None], log), precision.plates)
 
