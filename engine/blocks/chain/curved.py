@@ -26,11 +26,12 @@ from . import chains, gaussian_chain, trees
 from .chains import PreparedChain, as_information, as_naturals, parents_of, placed_gaussian, roots_of
 from .gaussian_chain import LinearTransitions, Matrices, Vectors, down, given_parent, up
 from .small_matrices import applied, cholesky, eye, inverse, product, symmetric, transposed
-from .steps import GaussianSteps, Known, Pairs, fitted
+from .steps import GaussianSteps, Known, Pair, Pairs, fitted, in_time, side_by_side
 from .transitions import axes_of, chain_of
 from .trees import RootedTree
 
-TOLERANCE = 1e-7  # standard deviations that tilted pairs may be away from their beliefs
+TOLERANCE = 1e-6  # standard deviations that tilted pairs may be away from their beliefs
+ROUNDED = 1e-4  # where that is nearer, and a fit does not help, rounding errors are what is left
 MOST, LEAST = 100, 1e-3  # fits, and the smallest share of a change that is made
 
 
@@ -71,11 +72,13 @@ def watched(
     own, root = Known(precision, shift), roots_of(axes, tree)
     found = jax.lax.stop_gradient(_settled(node, tree, jax.lax.stop_gradient(own), _fixed(scope), root))
     smoothed = _smoothed(found.links, tree, own, root)
-    pairs = jax.lax.stop_gradient((smoothed.parent, smoothed.known))
-    energy = jnp.sum(GaussianSteps(node, scope, root).tilted(found.links, *pairs).log_ratio)
+    pairs = side_by_side(jax.lax.stop_gradient((found.links, smoothed.parent, smoothed.known)))
+    energy = jnp.sum(GaussianSteps(node, scope, root).tilted(*pairs).log_ratio)
     belief = symmetric(inverse(smoothed.covariance))
-    marginals = as_naturals(axes, node, applied(belief, smoothed.mean), belief)
-    return jnp.sum(smoothed.log_z) + energy, {node.name: marginals}, found.distance
+    log_z, marginals = jnp.sum(smoothed.log_z) + energy, as_naturals(axes, node, applied(belief, smoothed.mean), belief)
+    # Of steps that no belief agrees with nothing is told: a run takes a smaller step then.
+    log_z, marginals = jax.tree.map(lambda a: jnp.where(found.distance < jnp.inf, a, jnp.nan), (log_z, marginals))
+    return log_z, {node.name: marginals}, found.distance
 
 
 def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Placed]) -> Placed:
@@ -139,9 +142,9 @@ def _settled(
 
     def fit(links: LinearTransitions) -> tuple[LinearTransitions, Float[jax.Array, ""]]:
         smoothed = _smoothed(links, tree, own, root)
-        tilted = steps.tilted(links, smoothed.parent, smoothed.known)
-        target, pairs = fitted(tilted, links, smoothed.parent, smoothed.known, root)
-        return target, _distance(pairs, smoothed)
+        pairs = side_by_side((links, smoothed.parent, smoothed.known))
+        made, tilted = fitted(steps.tilted(*pairs), *pairs)
+        return _without_parents(in_time(made, root.shape[0]), root), _distance(tilted, smoothed)
 
     def another(search: _Search) -> _Search:
         tried = _between(search.best, search.target, search.share)
@@ -156,21 +159,33 @@ def _settled(
         return _Search(search.fits + 1, best, target, jnp.where(taken, distance, search.distance), share)
 
     def going(search: _Search) -> Bool[jax.Array, ""]:
-        return (search.distance > TOLERANCE) & (search.fits < MOST) & (search.share > LEAST)
+        stalled = (search.share < 1.0) & (search.distance < ROUNDED)
+        return (search.distance > TOLERANCE) & ~stalled & (search.fits < MOST) & (search.share > LEAST)
 
     begin = _first(steps, tree, own, root)
     search = _Search(jnp.zeros((), int), begin, begin, jnp.full((), jnp.inf), jnp.ones(()))
     search = jax.lax.while_loop(going, another, another(search))
-    return Found(search.best, search.distance)
+    last = search.distance < ROUNDED  # one step more is sound there, and nearer
+    links = jax.tree.map(lambda new, old: jnp.where(last, new, old), search.target, search.best)
+    return Found(links, search.distance)
+
+
+def _without_parents(links: LinearTransitions, root: Bool[jax.Array, " time"]) -> LinearTransitions:
+    """The same, of elements without a parent with no part of it."""
+
+    def cut(array: jax.Array) -> jax.Array:
+        return jnp.where(root.reshape((-1,) + (1,) * (array.ndim - 1)), 0.0, array)
+
+    return links._replace(a=cut(links.a), e_matrix=cut(links.e_matrix), e=cut(links.e))
 
 
 def _distance(pairs: Pairs, smoothed: Smoothed) -> Float[jax.Array, ""]:
     """Of the worst pair, in standard deviations; infinite where a belief or a tilted pair cannot be."""
-    parent, covariance = smoothed.parent
+    (parent, covariance), (mean, spread) = side_by_side((smoothed.parent, (smoothed.mean, smoothed.covariance)))
     far = jnp.zeros(())
     for mean, spread, tilted, own in (
         (parent, covariance, pairs.parent, pairs.parent_covariance),
-        (smoothed.mean, smoothed.covariance, pairs.child, pairs.child_covariance),
+        (mean, spread, pairs.child, pairs.child_covariance),
     ):
         variance, wanted = _diagonal(spread), _diagonal(own)
         here = jnp.max(jnp.abs(tilted - mean) / jnp.sqrt(variance)), jnp.max(jnp.abs(jnp.log(wanted / variance)))
@@ -210,47 +225,28 @@ def _naturals(links: LinearTransitions) -> tuple[Array, ...]:
 def _first(
     steps: GaussianSteps, tree: RootedTree | None, own: Known, root: Bool[jax.Array, " time"]
 ) -> LinearTransitions:
-    """Steps fitted along the chain: to what its parent is known by from above, then with the element's own messages."""
+    """Steps fitted along the chain, each to what is known of its parent from above and by messages to that."""
     size = root.shape[0]
     order = jnp.arange(size) if tree is None else tree.order
     parent = jnp.maximum(order - 1, 0) if tree is None else tree.parent
     begin = steps.first()
-    identity = jnp.broadcast_to(eye(begin[0].shape[-2]), begin[1].shape)
-    blank = LinearTransitions(
-        jnp.zeros_like(identity), jnp.zeros_like(begin[0]), identity, jnp.zeros_like(identity), jnp.zeros_like(begin[0])
-    )
-    blank = jax.tree.map(lambda array: array[None], blank)
 
-    def element(
-        filtered: tuple[Vectors, Matrices], i: Int[jax.Array, ""]
-    ) -> tuple[tuple[Vectors, Matrices], LinearTransitions]:
-        above = tuple(
-            jnp.where(root[i], first, array[parent[i]])[None] for first, array in zip(begin, filtered, strict=True)
-        )
-        here = Known(own.precision[i][None], own.shift[i][None])
-
-        def closer(
-            turn: Int[jax.Array, ""], links: LinearTransitions
-        ) -> LinearTransitions:
-            seen = jax.tree.map(lambda array: jnp.where(turn > 0, array, 0.0), here)
-            belief = _with_message(above, up(links, *seen))
-            made, _ = fitted(steps.tilted(links, belief, seen, i), links, belief, seen, root[i][None])
-            sound = all_finite(made) & all_finite(cholesky(given_parent(made, *here)[0].covariance))
-            sound = sound & all_finite(cholesky(_with_message(above, up(made, *here))[1]))
-            return jax.tree.map(lambda new, old: jnp.where(sound, new, old), made, links)
-
-        links = jax.lax.fori_loop(0, 2, closer, blank)
-        known, _ = given_parent(links, *here)
-        child = down(known, *_with_message(above, up(links, *here)))
-        moved = tuple(array.at[i].set(new[0]) for array, new in zip(filtered, child, strict=True))
-        return (moved[0], moved[1]), jax.tree.map(lambda array: array[0], links)
+    def element(filtered: Pair, i: Int[jax.Array, ""]) -> tuple[Pair, LinearTransitions]:
+        above = tuple(jnp.where(root[i], first, array[parent[i]]) for first, array in zip(begin, filtered, strict=True))
+        link = steps.predicted((above[0], above[1]), i)
+        link = link._replace(a=jnp.where(root[i], 0.0, link.a))
+        known = given_parent(link, own.precision[i], own.shift[i])[0]
+        message = up(link, own.precision[i], own.shift[i])
+        child = down(known, *_with_message((above[0], above[1]), message))
+        moved = tuple(array.at[i].set(new) for array, new in zip(filtered, child, strict=True))
+        return (moved[0], moved[1]), link
 
     start = tuple(jnp.broadcast_to(array, (size, *array.shape)) for array in begin)
     _, found = jax.lax.scan(element, (start[0], start[1]), order)
     return found if tree is None else jax.tree.map(lambda array: jnp.zeros_like(array).at[order].set(array), found)
 
 
-def _with_message(belief: tuple[Vectors, Matrices], message: tuple[Matrices, Vectors]) -> tuple[Vectors, Matrices]:
+def _with_message(belief: Pair, message: tuple[Matrices, Vectors]) -> Pair:
     """A belief times a message in information form."""
     (mean, covariance), (precision, shift) = belief, message
     tightened = symmetric(product(inverse(eye(mean.shape[-2]) + product(covariance, precision)), covariance))
