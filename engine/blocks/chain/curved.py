@@ -46,7 +46,7 @@ class Smoothed(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Linear steps, and how far in standard deviations tilted pairs are from their beliefs."""
+    """Linear steps, and how far in standard deviations tilted pairs are from their beliefs: zero where they agree."""
 
     links: LinearTransitions
     distance: Float[jax.Array, ""]
@@ -63,7 +63,7 @@ def solve(
 def watched(
     block: CurvedChainBlock, prepared: PreparedChain, cavities: Naturals, scope: Scope
 ) -> tuple[Float[jax.Array, ""], Naturals, Float[jax.Array, ""]]:
-    """The same, and how far in standard deviations the iteration is from its end."""
+    """The same, and how far in standard deviations the search is from its end: zero where it found it."""
     node, tree = block.out, prepared.tree
     if node.name not in block.latent:
         return _observed(node, tree, scope), {}, jnp.zeros(())
@@ -167,7 +167,7 @@ def _settled(
     search = jax.lax.while_loop(going, another, another(search))
     last = search.distance < ROUNDED  # one step more is sound there, and nearer
     links = jax.tree.map(lambda new, old: jnp.where(last, new, old), search.target, search.best)
-    return Found(links, search.distance)
+    return Found(links, jnp.where(last, 0.0, search.distance))
 
 
 def _without_parents(links: LinearTransitions, root: Bool[jax.Array, " time"]) -> LinearTransitions:
@@ -235,9 +235,7 @@ def _first(
         above = tuple(jnp.where(root[i], first, array[parent[i]]) for first, array in zip(begin, filtered, strict=True))
         link = steps.predicted((above[0], above[1]), i)
         link = link._replace(a=jnp.where(root[i], 0.0, link.a))
-        known = given_parent(link, own.precision[i], own.shift[i])[0]
-        message = up(link, own.precision[i], own.shift[i])
-        child = down(known, *_with_message((above[0], above[1]), message))
+        child = _after(link, (above[0], above[1]), Known(own.precision[i], own.shift[i]))
         moved = tuple(array.at[i].set(new) for array, new in zip(filtered, child, strict=True))
         return (moved[0], moved[1]), link
 
@@ -246,7 +244,15 @@ def _first(
     return found if tree is None else jax.tree.map(lambda array: jnp.zeros_like(array).at[order].set(array), found)
 
 
-def _with_message(belief: Pair, message: tuple[Matrices, Vectors]) -> Pair:
+def _after(link: LinearTransitions, parent: Pair, own: Known) -> Pair:
+    """An element after a linear step from its parent, with the messages to it where these leave both proper."""
+    blind = down(given_parent(link, *jax.tree.map(jnp.zeros_like, own))[0], *parent)
+    seen = _with_message(blind, own)
+    sound = all_finite(cholesky(seen[1]))
+    return jnp.where(sound, seen[0], blind[0]), jnp.where(sound, seen[1], blind[1])
+
+
+def _with_message(belief: Pair, message: Known) -> Pair:
     """A belief times a message in information form."""
     (mean, covariance), (precision, shift) = belief, message
     tightened = symmetric(product(inverse(eye(mean.shape[-2]) + product(covariance, precision)), covariance))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -146,7 +145,7 @@ class GaussianSteps:
         """The plates of the chain."""
         return axes_of(self.node, self.scope)
 
-    @cached_property
+    @property
     def begin(self) -> Gaussians:
         """What generates the elements without a parent, without an axis of time."""
         chain = chain_of(self.node)
