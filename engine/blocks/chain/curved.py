@@ -18,6 +18,7 @@ from ....compiler.blocks.whole import CurvedChainBlock
 from ....compiler.language.nodes import Expr, Random, inside
 from ....compiler.rules.chain import is_curved
 from ....factors.arrays import Array, Numeric
+from ...values.evaluate import value
 from ...values.naturals import Naturals, all_finite
 from ...values.plated import Placed
 from ...values.row_blocks import reaches_across
@@ -26,7 +27,7 @@ from . import chains, gaussian_chain, trees
 from .chains import PreparedChain, as_information, as_naturals, parents_of, placed_gaussian, roots_of
 from .gaussian_chain import LinearTransitions, Matrices, Vectors, down, given_parent, up
 from .small_matrices import applied, cholesky, eye, inverse, product, symmetric, transposed
-from .steps import GaussianSteps, Known, Pair, Pairs, fitted, in_time, side_by_side
+from .steps import Known, Pair, Pairs, Steps, fitted, in_time, side_by_side, steps_of
 from .transitions import axes_of, chain_of
 from .trees import RootedTree
 
@@ -73,7 +74,7 @@ def watched(
     found = jax.lax.stop_gradient(_settled(node, tree, jax.lax.stop_gradient(own), _fixed(scope), root))
     smoothed = _smoothed(found.links, tree, own, root)
     pairs = side_by_side(jax.lax.stop_gradient((found.links, smoothed.parent, smoothed.known)))
-    energy = jnp.sum(GaussianSteps(node, scope, root).tilted(*pairs).log_ratio)
+    energy = jnp.sum(steps_of(node, scope, root).tilted(*pairs).log_ratio)
     belief = symmetric(inverse(smoothed.covariance))
     log_z, marginals = jnp.sum(smoothed.log_z) + energy, as_naturals(axes, node, applied(belief, smoothed.mean), belief)
     # Of steps that no belief agrees with nothing is told: a run takes a smaller step then.
@@ -87,7 +88,7 @@ def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Place
         return chains.prior(node, scope, probability)
     axes, tree = axes_of(node, scope), chains.tree_of(node, scope)
     root = roots_of(axes, tree)
-    mean, covariance = GaussianSteps(node, scope, root).first()
+    mean, covariance = steps_of(node, scope, root).first()
     nothing = jnp.zeros((root.shape[0], *covariance.shape)), jnp.zeros((root.shape[0], *mean.shape))
     found = _settled(node, tree, Known(*nothing), scope, root)
     smoothed = _smoothed(found.links, tree, Known(*nothing), root)
@@ -138,7 +139,7 @@ def _settled(
     node: Random, tree: RootedTree | None, own: Known, scope: Scope, root: Bool[jax.Array, " time"]
 ) -> Found:
     """Linear steps whose pairs have the means and covariances of the tilted pairs."""
-    steps = GaussianSteps(node, scope, root)
+    steps = steps_of(node, scope, root)
 
     def fit(links: LinearTransitions) -> tuple[LinearTransitions, Float[jax.Array, ""]]:
         smoothed = _smoothed(links, tree, own, root)
@@ -223,7 +224,7 @@ def _naturals(links: LinearTransitions) -> tuple[Array, ...]:
 
 
 def _first(
-    steps: GaussianSteps, tree: RootedTree | None, own: Known, root: Bool[jax.Array, " time"]
+    steps: Steps, tree: RootedTree | None, own: Known, root: Bool[jax.Array, " time"]
 ) -> LinearTransitions:
     """Steps fitted along the chain, each to what is known of its parent from above and by messages to that."""
     size = root.shape[0]
@@ -260,4 +261,12 @@ def _with_message(belief: Pair, message: Known) -> Pair:
 
 
 def _observed(node: Random, tree: RootedTree | None, scope: Scope) -> Float[jax.Array, ""]:
-    raise NotImplementedError
+    """The log density of a chain that is given, expected over its parameters."""
+    axes = axes_of(node, scope)
+    values = jnp.asarray(value(node, scope).value, float)
+    own = axes.lanes(Placed(values[..., None] if node.domain.is_real else values, node.plates))
+    root = roots_of(axes, tree)
+    (parent,) = parents_of(tree, (own,))
+    parent = jnp.where(root[:, None, None], own, parent)
+    pair = side_by_side((parent, own))
+    return jnp.sum(steps_of(node, scope, root).log_density(pair[0][None], pair[1][None, None]))

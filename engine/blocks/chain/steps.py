@@ -9,6 +9,7 @@ its covariance are as functions of the parent. Source: minka2001ep, deisenroth20
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -22,8 +23,12 @@ from jaxtyping import Bool, Float
 from ....compiler.language.nodes import Plate, Random
 from ....factors.arrays import Numeric
 from ....factors.factor import Term
+from ....factors.quadrature import HALF_LOG_2PI
+from ....factors.quadrature.derived import completed
 from ....factors.roles import gaussian_arguments
-from ...values.moments import moments
+from ...values.evaluate import known as is_known
+from ...values.evaluate import value
+from ...values.moments import moments, point
 from ...values.plated import Placed, mapped, spread
 from ...values.row_blocks import Rows
 from ...values.scope import Scope
@@ -31,7 +36,7 @@ from .gaussian_chain import LinearTransitions, Matrices, Vectors, given_parent, 
 from .small_matrices import applied, cholesky, eye, inner, inverse, outer, product, symmetric, transposed
 from .transitions import Axes, Gaussians, as_matrices, axes_of, chain_of, gaussians_of, ordinary_at
 
-POINTS = Plate("points of the previous element")
+POINTS, CHILDREN = Plate("points of the previous element"), Plate("points of the element")
 NODES = {1: 15, 2: 6, 3: 4, 4: 3}  # along each axis, by the dimension of a state
 SMALLEST = 1e-7  # share of the precision of the child that its step has at least, without its sign
 
@@ -133,8 +138,8 @@ def in_time(tree: Any, times: int) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GaussianSteps:
-    """The steps of a chain that are Gaussian given the parent, with a mean and a covariance that may depend on it."""
+class Steps(abc.ABC):
+    """The steps of a chain or a tree; all arrays are (..., pairs) but where times are told apart."""
 
     node: Random
     scope: Scope
@@ -144,6 +149,103 @@ class GaussianSteps:
     def axes(self) -> Axes:
         """The plates of the chain."""
         return axes_of(self.node, self.scope)
+
+    @abc.abstractmethod
+    def first(self) -> Pair:
+        """Mean and covariance of the elements without a parent, without an axis of time."""
+
+    @abc.abstractmethod
+    def tilted(self, links: LinearTransitions, parent: Pair, known: Known) -> Tilted:
+        """The tilted pairs at nodes around their beliefs."""
+
+    @abc.abstractmethod
+    def moments(self, place: Vectors, element: Numeric) -> tuple[Vectors, Matrices]:
+        """Mean and covariance of the child of one element at these values of the parent, (nodes, ..., lanes)."""
+
+    def predicted(self, parent: Pair, element: Numeric) -> LinearTransitions:
+        """The linear step of one element that is fitted to the belief about its parent alone."""
+        rule = coarse(parent[0].shape[-2])
+        place = _nodes_of(rule, parent)
+        mean, covariance = self.moments(place, element)
+        sound = jnp.all(jnp.isfinite(mean), axis=-2) & jnp.all(jnp.isfinite(covariance), axis=(-3, -2))
+        weight = jnp.where(sound, jnp.exp(jnp.asarray(rule.log_weight))[:, None], 0.0)
+        weight = (weight / jnp.sum(weight, axis=0))[:, None]
+        centre = jnp.where(sound[:, None], mean, 0.0)
+        p, s = jnp.sum(weight * place, axis=0), jnp.sum(weight * centre, axis=0)
+        dp, ds = place - p, centre - s
+        a = product(jnp.sum(weight[:, None] * outer(ds, dp), axis=0), inverse(parent[1]))
+        rest = ds - applied(a, dp)
+        noise = jnp.where(sound[:, None, None], covariance, 0.0)
+        q = jnp.sum(weight[:, None] * (outer(rest, rest) + noise), axis=0)
+        return LinearTransitions(a, s - applied(a, p), q, jnp.zeros_like(q), jnp.zeros_like(s))
+
+    def log_density(self, place: Vectors, child: Vectors) -> Float[jax.Array, "nodes children pairs"]:
+        """E log of the step over random parameters, from parents (nodes, D, pairs), of children with one more axis."""
+        chain, sizes = chain_of(self.node), self._sizes(place, self.root.shape[0])
+        scope = ordinary_at(self.root, chain, self.scope)
+        scope = scope.with_data({chain.previous.name: self._placed(place, sizes)})
+        plates = (POINTS, CHILDREN, *self.axes.order)
+        sizes = {**sizes, CHILDREN.name: child.shape[1]}
+        values = jnp.moveaxis(child, -1, 2)
+        values = values.reshape((*(sizes[plate.name] for plate in plates), values.shape[-1]))
+        out = Placed(values if self.node.domain.is_vector else values[..., 0], plates)
+        then = spread(_expected_log(chain.then, out, scope), plates, sizes)
+        first = spread(_expected_log(chain.first, out, self.scope), plates, sizes)
+        both = (array.reshape((*array.shape[:2], -1)) for array in (first, then))
+        return jnp.where(self._flags(), *both)
+
+    def _flags(self) -> Bool[jax.Array, " pairs"]:
+        """By pair whether its child has no parent."""
+        lanes = math.prod(self.scope.sizes[plate.name] for plate in self.axes.order[1:])
+        return jnp.repeat(self.root, lanes)
+
+    def _sizes(self, place: Vectors, times: int) -> dict[str, int]:
+        return {**self.scope.sizes, chain_of(self.node).over.name: times, POINTS.name: place.shape[0]}
+
+    def _at(self, element: Numeric | None) -> tuple[Scope, Bool[jax.Array, " time"]]:
+        """What one element looks up, or what all do; and which of these have no parent."""
+        chain = chain_of(self.node)
+        scope = ordinary_at(self.root, chain, self.scope)
+        if element is None:
+            return scope, self.root
+        rows = Rows(chain.over, self.scope.sizes[chain.over.name], 1)
+        return dataclasses.replace(scope, window=rows.window(element)), self.root[element][None]
+
+    def _placed(self, place: Vectors, sizes: Mapping[str, int]) -> Placed:
+        """Values of the parents as an expression looks them up."""
+        plates = (POINTS, *self.axes.order)
+        array = jnp.moveaxis(place, -1, 1)
+        array = array.reshape((*(sizes[plate.name] for plate in plates), array.shape[-1]))
+        return Placed(array if self.node.domain.is_vector else array[..., 0], plates)
+
+    def _laid(self, placed: Placed, sizes: Mapping[str, int]) -> jax.Array:
+        """A value at the nodes as (nodes, ..., pairs); one node where it is the same at all."""
+        sizes = {**sizes, POINTS.name: sizes[POINTS.name] if POINTS in set(placed.plates) else 1}
+        plates = (POINTS, *self.axes.order)
+        array = spread(placed, plates, sizes)
+        array = array.reshape((array.shape[0], -1, *array.shape[len(plates) :]))
+        return jnp.moveaxis(array, 1, -1)
+
+
+def _expected_log(term: Term, out: Placed, scope: Scope) -> Placed:
+    """E log density of a term over its random arguments, at values of the outcome."""
+    edges = list(term.args)
+    random = [edge for edge in edges if not is_known(term.args[edge], scope)]
+    if not random:
+        found = [value(term.args[edge], scope) for edge in edges]
+        density = term.factor.log_density
+        return mapped(lambda o, *args: density(o, **dict(zip(edges, args, strict=True))), out, *found)
+    factor = completed(term.factor, random, term.factor.kind)
+    average = factor.expected_log
+    assert average is not None
+    kind = factor.kind
+    operands = [moments(term.args[edge], scope, factor.edges[edge]) for edge in edges]
+    return mapped(lambda o, *args: average(o, **dict(zip(edges, args, strict=True))), point(kind, out), *operands)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GaussianSteps(Steps):
+    """The steps of a chain that are Gaussian given the parent, with a mean and a covariance that may depend on it."""
 
     @property
     def begin(self) -> Gaussians:
@@ -157,12 +259,9 @@ class GaussianSteps:
 
     def at(self, place: Vectors, element: Numeric | None = None) -> Nodes:
         """The steps at these values of the parents, (nodes, D, pairs); of one element, or of all."""
-        chain, root = chain_of(self.node), self.root
-        scope = ordinary_at(root, chain, self.scope)
-        if element is not None:
-            rows, root = Rows(chain.over, self.scope.sizes[chain.over.name], 1), root[element][None]
-            scope = dataclasses.replace(scope, window=rows.window(element))
-        sizes = {**self.scope.sizes, chain.over.name: root.shape[0], POINTS.name: place.shape[0]}
+        chain = chain_of(self.node)
+        scope, root = self._at(element)
+        sizes = self._sizes(place, root.shape[0])
         scope = scope.with_data({chain.previous.name: self._placed(place, sizes)})
         mean, weight, log_det = _of_term(chain.then, self.node.domain.is_vector, scope)
         lost = Placed(log_det.value - jnp.linalg.slogdet(weight.value)[1], log_det.plates)
@@ -180,27 +279,12 @@ class GaussianSteps:
         log = mapped(lambda a, b: 0.5 * (a + b), spent, lost)
         return Nodes(laid(centre, first.links.b), laid(spread_of, first.links.q), laid(log, constant))
 
-    def _placed(self, place: Vectors, sizes: Mapping[str, int]) -> Placed:
-        """Values of the parents as an expression looks them up."""
-        plates = (POINTS, *self.axes.order)
-        array = jnp.moveaxis(place, -1, 1)
-        array = array.reshape((*(sizes[plate.name] for plate in plates), array.shape[-1]))
-        return Placed(array if self.node.domain.is_vector else array[..., 0], plates)
-
-    def _laid(self, placed: Placed, sizes: Mapping[str, int]) -> jax.Array:
-        """A value at the nodes as (nodes, ..., pairs); one node where it is the same at all."""
-        sizes = {**sizes, POINTS.name: sizes[POINTS.name] if POINTS in set(placed.plates) else 1}
-        plates = (POINTS, *self.axes.order)
-        array = spread(placed, plates, sizes)
-        array = array.reshape((array.shape[0], -1, *array.shape[len(plates) :]))
-        return jnp.moveaxis(array, 1, -1)
-
-    def tilted(self, links: LinearTransitions, parent: Pair, known: Known, element: Numeric | None = None) -> Tilted:
-        """The tilted pairs at the nodes of the parents' beliefs; all arrays (..., pairs)."""
+    def tilted(self, links: LinearTransitions, parent: Pair, known: Known) -> Tilted:
+        """The tilted pairs at the nodes of the parents' beliefs."""
         mean, covariance = parent
         rule = fine(mean.shape[-2])
         place = jax.lax.stop_gradient(_nodes_of(rule, parent))
-        nodes, (a, b, q, e_matrix, e) = self.at(place, element), links
+        nodes, (a, b, q, e_matrix, e) = self.at(place), links
         identity, no_matrix, nothing = eye(mean.shape[-2]), jnp.zeros_like(e_matrix), jnp.zeros_like(e)
         above, log_true = given_parent(
             LinearTransitions(identity, nodes.mean, nodes.covariance, no_matrix, nothing), *known
@@ -211,22 +295,80 @@ class GaussianSteps:
         log = jnp.where(jnp.isfinite(log), log, -jnp.inf)
         return Tilted(place, applied(above.gain, nodes.mean), above.gain, above.covariance, log)
 
-    def predicted(self, parent: Pair, element: Numeric) -> LinearTransitions:
-        """A linear step fitted to the parent's belief alone."""
-        rule = coarse(parent[0].shape[-2])
-        place = _nodes_of(rule, parent)
+    def moments(self, place: Vectors, element: Numeric) -> tuple[Vectors, Matrices]:
+        """Mean and covariance of the step."""
         nodes = self.at(place, element)
-        sound = jnp.isfinite(jnp.sum(nodes.mean, axis=-2) + nodes.log)
-        weight = jnp.where(sound, jnp.exp(jnp.asarray(rule.log_weight))[:, None], 0.0)
-        weight = (weight / jnp.sum(weight, axis=0))[:, None]
-        centre = jnp.where(sound[:, None], nodes.mean, 0.0)
-        p, s = jnp.sum(weight * place, axis=0), jnp.sum(weight * centre, axis=0)
-        dp, ds = place - p, centre - s
-        a = product(jnp.sum(weight[:, None] * outer(ds, dp), axis=0), inverse(parent[1]))
-        rest = ds - applied(a, dp)
-        noise = jnp.where(sound[:, None, None], nodes.covariance, 0.0)
-        q = jnp.sum(weight[:, None] * (outer(rest, rest) + noise), axis=0)
-        return LinearTransitions(a, s - applied(a, p), q, jnp.zeros_like(q), jnp.zeros_like(s))
+        return nodes.mean, nodes.covariance
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DensitySteps(Steps):
+    """The steps of a chain of numbers of any density: parent and child are both integrated by quadrature."""
+
+    def first(self) -> Pair:
+        """Mean and variance of the elements without a parent."""
+        mean, variance = (self.axes.one(part) for part in _predicted(chain_of(self.node).first, self.scope))
+        return mean[None], variance[None, None]
+
+    def tilted(self, links: LinearTransitions, parent: Pair, known: Known) -> Tilted:
+        """The tilted pairs at nodes that are dense in the middle of their beliefs and reach far out."""
+        above, _ = given_parent(links, *known)
+        z, log_weight = far_reaching()
+        place = jax.lax.stop_gradient(_nodes_of(Points(z[:, None], log_weight), parent))
+        mean = applied(above.gain, place) + above.shift
+        sd = jnp.sqrt(above.covariance[0])
+        child = jax.lax.stop_gradient(mean[:, None] + jnp.asarray(z)[None, :, None, None] * sd)
+        density = self.log_density(place, child)
+        a, b, q, e_matrix, e = links
+        error = child - (applied(a, place) + b)[:, None]
+        step = -0.5 * error[..., 0, :] ** 2 / q[0, 0] - 0.5 * jnp.log(jnp.abs(q[0, 0])) - HALF_LOG_2PI
+        step = step + (inner(e, place) - 0.5 * inner(place, applied(e_matrix, place)))[:, None]
+        rule = jnp.asarray(log_weight)[:, None, None] + jnp.asarray(log_weight)[None, :, None]
+        log = rule + density - jax.lax.stop_gradient(step)
+        log = jnp.where(jnp.isnan(log), -jnp.inf, log)
+        parents = jnp.broadcast_to(place[:, None], child.shape)
+        flat = [array.reshape((-1, *array.shape[2:])) for array in (parents, child, log)]
+        one, none = jnp.ones((1, 1, 1, 1)), jnp.zeros((1, 1, 1, 1))
+        return Tilted(flat[0], flat[1], one, none, flat[2])
+
+    def moments(self, place: Vectors, element: Numeric) -> tuple[Vectors, Matrices]:
+        """Mean and variance of the step."""
+        chain = chain_of(self.node)
+        scope, root = self._at(element)
+        sizes = self._sizes(place, root.shape[0])
+        found = _predicted(chain.then, scope.with_data({chain.previous.name: self._placed(place, sizes)}))
+        mean, variance = (self._laid(each, sizes) for each in found)
+        return mean[:, None], variance[:, None, None]
+
+
+NUMBER, REACH = 31, 50.0  # nodes along an axis, and standard deviations that they reach
+
+
+def far_reaching() -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nodes"]]:
+    """Nodes for a standard normal number, and the logarithms of their weights: a sinh-stretched trapezoid rule."""
+    t = np.linspace(-np.arcsinh(REACH), np.arcsinh(REACH), NUMBER)
+    z = np.sinh(t)
+    return z, np.log((t[1] - t[0]) * np.cosh(t)) - 0.5 * z**2 - HALF_LOG_2PI
+
+
+def _predicted(term: Term, scope: Scope) -> tuple[Placed, Placed]:
+    """Mean and variance of what a term generates; where it has none, the variance of a Gaussian as high at the mean."""
+    edges = list(term.args)
+    factor = completed(term.factor, [edge for edge in edges if not is_known(term.args[edge], scope)], term.factor.kind)
+    operands = [moments(term.args[edge], scope, factor.edges[edge]) for edge in edges]
+    predict: Any = factor.predict
+
+    def each(*args: Any) -> tuple[jax.Array, jax.Array]:
+        belief = predict(**dict(zip(edges, args, strict=True)))
+        return belief.mean(), belief.variance()
+
+    found = mapped(each, *operands) if edges else Placed((predict().mean(), predict().variance()), ())
+    mean, variance = (Placed(part, found.plates) for part in found.value)
+    height = _expected_log(term, mean, scope)
+    finite = mapped(
+        lambda v, log: jnp.where(jnp.isfinite(v), v, jnp.exp(-2.0 * log - 2.0 * HALF_LOG_2PI)), variance, height
+    )
+    return mean, finite
 
 
 def _of_term(term: Term, vector: bool, scope: Scope) -> tuple[Placed, Placed, Placed]:
@@ -281,3 +423,11 @@ def _away_from_zero(k: Matrices) -> Matrices:
     if k.shape[-2] > 1:
         return k
     return jnp.where(jnp.abs(k) < SMALLEST, jnp.where(k < 0.0, -SMALLEST, SMALLEST), k)
+
+
+def steps_of(node: Random, scope: Scope, root: Bool[jax.Array, " time"]) -> Steps:
+    """The steps of a chain or a tree, by what their terms are."""
+    chain = chain_of(node)
+    roles = [term.factor.role for term in (chain.first, chain.then)]
+    gaussian = all(role is not None and role.states == node.domain.kind for role in roles)
+    return (GaussianSteps if gaussian else DensitySteps)(node, scope, root)
