@@ -352,7 +352,7 @@ def far_reaching() -> tuple[Float[np.ndarray, " nodes"], Float[np.ndarray, " nod
 
 
 def _predicted(term: Term, scope: Scope) -> tuple[Placed, Placed]:
-    """Mean and variance of what a term generates; where it has none, the variance of a Gaussian as high at the mean."""
+    """Mean and variance of what a term generates; without them its centre, and the variance of a Gaussian as high."""
     edges = list(term.args)
     factor = completed(term.factor, [edge for edge in edges if not is_known(term.args[edge], scope)], term.factor.kind)
     operands = [moments(term.args[edge], scope, factor.edges[edge]) for edge in edges]
@@ -364,6 +364,10 @@ def _predicted(term: Term, scope: Scope) -> tuple[Placed, Placed]:
 
     found = mapped(each, *operands) if edges else Placed((predict().mean(), predict().variance()), ())
     mean, variance = (Placed(part, found.plates) for part in found.value)
+    edge = factor.site_edge or ""
+    if factor.edges.get(edge) == "real":  # of a belief without a variance nothing is left of the mean
+        centre = moments(term.args[edge], scope, "real")
+        mean = mapped(lambda m, c: jnp.where(jnp.isfinite(m), m, c.mean), mean, centre)
     height = _expected_log(term, mean, scope)
     finite = mapped(
         lambda v, log: jnp.where(jnp.isfinite(v), v, jnp.exp(-2.0 * log - 2.0 * HALF_LOG_2PI)), variance, height
