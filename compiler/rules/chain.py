@@ -48,9 +48,10 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
     operator, accuracy = f"{what}, {states} {inside}", "exact"
     make = ChainBlock if chain.parent is None else TreeBlock
     if is_curved(node):
-        make, accuracy = CurvedChainBlock, "quadrature"
-        operator = f"{what}, {states} {inside} of linear steps that keep the moments of each pair"
-        reason = reason.replace("jointly and exactly", "jointly; the steps are not linear: moments of pairs by quadrature")
+        make, accuracy = CurvedChainBlock, "quadrature" if parameters or not observed else "exact"
+        operator = f"{what}, log density" if observed else f"{what}, {states} {inside}, moments of tilted pairs"
+    if is_curved(node) and not observed:
+        reason = reason.replace("jointly and exactly", "jointly, by linear steps that keep the moments of each pair")
     return make(
         name=node.name,
         plates=node.plates,

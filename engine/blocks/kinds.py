@@ -56,7 +56,9 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
     energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
-    watched: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None = None
+    watched: (
+        Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None
+    ) = None
 
 
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
@@ -84,7 +86,8 @@ def exact_kind(
     prepare: Callable[[OfBlock, Scope, Key, bool], Whole],
     solve: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals]],
     family_of: Callable[[OfBlock, str], type[ExponentialFamily]],
-    watched: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None = None,
+    watched: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]]
+    | None = None,
 ) -> Kind[OfBlock, Whole, Naturals]:
     """The kind of a block that treats its variables jointly and exactly, given the messages of all other blocks.
 

@@ -15,20 +15,19 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float, Int, PyTree
 
 from ....compiler.blocks.whole import CurvedChainBlock
-from ....compiler.language.nodes import Expr, Random, inside
+from ....compiler.language.nodes import Expr, Random
 from ....compiler.rules.chain import is_curved
-from ....factors.arrays import Array, Numeric
+from ....factors.arrays import Array
 from ...values.evaluate import value
 from ...values.naturals import Naturals, all_finite
 from ...values.plated import Placed
-from ...values.row_blocks import reaches_across
 from ...values.scope import Scope
 from . import chains, gaussian_chain, trees
 from .chains import PreparedChain, as_information, as_naturals, parents_of, placed_gaussian, roots_of
-from .gaussian_chain import LinearTransitions, Matrices, Vectors, down, given_parent, up
+from .gaussian_chain import LinearTransitions, Matrices, Vectors, down, given_parent
 from .small_matrices import applied, cholesky, eye, inverse, product, symmetric, transposed
 from .steps import Known, Pair, Pairs, Steps, fitted, in_time, side_by_side, steps_of
-from .transitions import axes_of, chain_of
+from .transitions import axes_of
 from .trees import RootedTree
 
 TOLERANCE = 1e-6  # standard deviations that tilted pairs may be away from their beliefs
@@ -135,9 +134,7 @@ class _Search(NamedTuple):
     share: Float[jax.Array, ""]
 
 
-def _settled(
-    node: Random, tree: RootedTree | None, own: Known, scope: Scope, root: Bool[jax.Array, " time"]
-) -> Found:
+def _settled(node: Random, tree: RootedTree | None, own: Known, scope: Scope, root: Bool[jax.Array, " time"]) -> Found:
     """Linear steps whose pairs have the means and covariances of the tilted pairs."""
     steps = steps_of(node, scope, root)
 
@@ -223,9 +220,7 @@ def _naturals(links: LinearTransitions) -> tuple[Array, ...]:
 # the first pass -------------------------------------------------------------------------------------------------------
 
 
-def _first(
-    steps: Steps, tree: RootedTree | None, own: Known, root: Bool[jax.Array, " time"]
-) -> LinearTransitions:
+def _first(steps: Steps, tree: RootedTree | None, own: Known, root: Bool[jax.Array, " time"]) -> LinearTransitions:
     """Steps fitted along the chain, each to what is known of its parent from above and by messages to that."""
     size = root.shape[0]
     order = jnp.arange(size) if tree is None else tree.order
