@@ -117,8 +117,8 @@ def _check_curved(node: Random, chain: Chain, what: str, known: Known) -> None:
             if across is not None:
                 raise UnsupportedError(
                     f"'{node.name}': '{across}' in its {term.factor.name} reads another row of the plate "
-                    f"'{chain.over.name}', along which the {what} runs, and its steps are not linear. Give what it reads "
-                    "as an input of its own over the plate."
+                    f"'{chain.over.name}', along which the {what} runs, and its steps are not linear. Give what it "
+                    "reads as an input of its own over the plate."
                 )
 
 

@@ -8,7 +8,7 @@ stands in `scope.moments` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ from .slots import slot_data, slots
 OfBlock = TypeVar("OfBlock", bound=Block)
 Prepared = TypeVar("Prepared")  # what depends on data only
 Messages = TypeVar("Messages")  # a pytree of arrays
+Watched: TypeAlias = tuple[Float[Array, ""], Naturals, Float[Array, ""]]
 
 
 class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
@@ -46,7 +47,8 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
     `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
     moments is the message to them. Kinds that treat their variables jointly and exactly have `solve` too (see
-    `exact_kind`).
+    `exact_kind`), and where it searches for its solution `watched`, which also tells how far in standard deviations it
+    stopped from it, zero where it found it.
     """
 
     prepare: Callable[[OfBlock, Scope, Key, bool], Prepared]
@@ -56,9 +58,7 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
     energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
-    watched: (
-        Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]] | None
-    ) = None
+    watched: Callable[[OfBlock, Prepared, Naturals, Scope], Watched] | None = None
 
 
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
@@ -94,7 +94,7 @@ def exact_kind(
     `solve(block, prepared, cavities, scope)` takes the cavities' naturals by variable and returns log Z, the logarithm
     of the integral of f * prod_j exp(eta_j . t_j), and the naturals of the marginals by variable. Its log Z must be
     differentiable in `scope.moments`. Its messages are the marginals minus the cavities: one update is exact.
-    `family_of(block, name)` is the family of the marginals of a variable.
+    `family_of(block, name)` is the family of the marginals of a variable, `watched` that of `Kind`.
     """
 
     def cavities(naturals: Naturals, messages: Naturals) -> Naturals:

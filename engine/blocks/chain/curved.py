@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float, Int, PyTree
 from ....compiler.blocks.whole import CurvedChainBlock
 from ....compiler.language.nodes import Expr, Random
 from ....compiler.rules.chain import is_curved
-from ....factors.arrays import Array
 from ...values.evaluate import value
 from ...values.naturals import Naturals, all_finite
 from ...values.plated import Placed
@@ -179,12 +178,9 @@ def _without_parents(links: LinearTransitions, root: Bool[jax.Array, " time"]) -
 
 def _distance(pairs: Pairs, smoothed: Smoothed) -> Float[jax.Array, ""]:
     """Of the worst pair, in standard deviations; infinite where a belief or a tilted pair cannot be."""
-    (parent, covariance), (mean, spread) = side_by_side((smoothed.parent, (smoothed.mean, smoothed.covariance)))
+    beliefs = side_by_side((smoothed.parent, (smoothed.mean, smoothed.covariance)))
     far = jnp.zeros(())
-    for mean, spread, tilted, own in (
-        (parent, covariance, pairs.parent, pairs.parent_covariance),
-        (mean, spread, pairs.child, pairs.child_covariance),
-    ):
+    for (mean, spread), (tilted, own) in zip(beliefs, (pairs[:2], pairs[2:]), strict=True):
         variance, wanted = _diagonal(spread), _diagonal(own)
         here = jnp.max(jnp.abs(tilted - mean) / jnp.sqrt(variance)), jnp.max(jnp.abs(jnp.log(wanted / variance)))
         sound = jnp.all(jnp.isfinite(cholesky(spread))) & all_finite(here)
@@ -199,18 +195,14 @@ def _diagonal(a: Matrices) -> Vectors:
 def _between(old: LinearTransitions, new: LinearTransitions, share: Float[jax.Array, ""]) -> LinearTransitions:
     """Steps so far on the way, in natural parameters."""
 
-    def part(a: Array, b: Array) -> Array:
-        return a + share * (b - a)
-
-    (w, wa, wb, j, h), other = _naturals(old), _naturals(new)
-    w, wa, wb, j, h = (part(a, b) for a, b in zip((w, wa, wb, j, h), other, strict=True))
+    w, wa, wb, j, h = (a + share * (b - a) for a, b in zip(_naturals(old), _naturals(new), strict=True))
     q = inverse(w)
     a, b = product(q, wa), applied(q, wb)
     mixed = LinearTransitions(a, b, q, j - product(transposed(wa), a), h + applied(transposed(wa), b))
     return jax.tree.map(lambda whole, some: jnp.where(share == 1.0, whole, some), new, mixed)
 
 
-def _naturals(links: LinearTransitions) -> tuple[Array, ...]:
+def _naturals(links: LinearTransitions) -> tuple[jax.Array, ...]:
     a, b, q, e_matrix, e = links
     w = inverse(q)
     wa, wb = product(w, a), applied(w, b)

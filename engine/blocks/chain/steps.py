@@ -281,11 +281,10 @@ class GaussianSteps(Steps):
 
     def tilted(self, links: LinearTransitions, parent: Pair, known: Known) -> Tilted:
         """The tilted pairs at the nodes of the parents' beliefs."""
-        mean, covariance = parent
-        rule = fine(mean.shape[-2])
+        rule = fine(parent[0].shape[-2])
         place = jax.lax.stop_gradient(_nodes_of(rule, parent))
         nodes, (a, b, q, e_matrix, e) = self.at(place), links
-        identity, no_matrix, nothing = eye(mean.shape[-2]), jnp.zeros_like(e_matrix), jnp.zeros_like(e)
+        identity, no_matrix, nothing = eye(links.e.shape[-2]), jnp.zeros_like(links.e_matrix), jnp.zeros_like(e)
         above, log_true = given_parent(
             LinearTransitions(identity, nodes.mean, nodes.covariance, no_matrix, nothing), *known
         )
