@@ -1,4 +1,4 @@
-"""Chains whose steps are not linear, or not Gaussian, against linear chains, exact grids and particle smoothers."""
+"""Chains whose steps are not linear, or not Gaussian, against linear chains and exact grids."""
 
 from __future__ import annotations
 
@@ -215,67 +215,3 @@ def test_what_is_refused():
     m.random("y", cv.gaussian(state, sd=0.3))
     with pytest.raises(cv.UnsupportedError, match="has no moments in speed"):
         cv.infer(m, {"y": np.zeros(5)})
-
-
-def particle_paths(rng, f, root, data, noise, many, paths):
-    """Draws of the states, (time, path, 2), by a filter forward and rejection on the way back; the angle is seen."""
-    x, weight, filtered = np.array([1.2, 0.0]) + 0.5 * rng.normal(size=(many, 2)), None, []
-    for row in data:
-        if weight is not None:
-            x = f(x[rng.choice(many, many, p=weight)]) + rng.normal(size=(many, 2)) @ root.T
-        weight = norm.pdf(row, x[:, 0], noise)
-        weight = weight / weight.sum()
-        filtered.append((x, weight))
-    inverse = np.linalg.inv(root).T
-    path = [x[rng.choice(many, paths, p=weight)]]
-    for x, weight in filtered[-2::-1]:
-        moved, there, chosen = f(x) @ inverse, path[-1] @ inverse, np.full(paths, -1)
-        total = np.cumsum(weight)
-        for _ in range(300):
-            left = np.flatnonzero(chosen < 0)
-            tried = np.searchsorted(total, total[-1] * rng.uniform(size=left.size))
-            log = -0.5 * ((there[left] - moved[tried]) ** 2).sum(-1)
-            taken = np.log(rng.uniform(size=left.size)) < log
-            chosen[left[taken]] = tried[taken]
-            if taken.all():
-                break
-        for i in np.flatnonzero(chosen < 0):
-            log = np.log(weight) - 0.5 * ((there[i] - moved) ** 2).sum(-1)
-            chosen[i] = np.argmax(log + rng.gumbel(size=many))
-        path.append(x[chosen])
-    return np.array(path[::-1])
-
-
-@pytest.mark.slow
-def test_a_pendulum_against_a_particle_smoother():
-    rng = np.random.default_rng(0)
-    steps, dt, noise = 50, 0.1, 0.3
-    q = 0.5 * np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]])
-    root = np.linalg.cholesky(q)
-
-    def f(s):
-        return np.stack([s[..., 0] + dt * s[..., 1], s[..., 1] - 9.8 * dt * np.sin(s[..., 0])], -1)
-
-    s = [np.array([1.5, 0.0])]
-    for _ in range(steps - 1):
-        s.append(f(s[-1]) + root @ rng.normal(size=2))
-    data = np.array(s)[:, 0] + noise * rng.normal(size=steps)
-    m = cv.Model("pendulum")
-    t = m.plate("t")
-    state = m.chain(
-        "state",
-        over=t,
-        first=cv.vector_gaussian(np.array([1.2, 0.0]), covariance=0.25 * np.eye(2)),
-        then=lambda s: cv.vector_gaussian(
-            cv.stack(cv.element(s, 0) + dt * cv.element(s, 1), cv.element(s, 1) - 9.8 * dt * cv.sin(cv.element(s, 0))),
-            covariance=q,
-        ),
-    )
-    m.random("y", cv.gaussian(cv.element(state, 0), sd=noise))
-    posterior = cv.infer(m, {"y": data})
-    path = particle_paths(rng, f, root, data, noise, 100_000, 3000)
-    spread = np.sqrt(np.diagonal(posterior["state"].parameters["covariance"], axis1=-2, axis2=-1))
-    error = (posterior["state"].mean - path.mean(1)) / path.std(1)
-    assert np.abs(error).max() < 0.12  # 3000 paths leave .05 of it
-    assert np.sqrt((error**2).mean()) < 0.05
-    assert np.abs(spread / path.std(1) - 1.0).max() < 0.1
