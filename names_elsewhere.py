@@ -138,6 +138,8 @@ EXPRESSIONS = (
         "math.sqrt", "sqrt, pow", "power", "", "", "sqrt"),
     Row("cv.abs(x), abs(x)", "", "math.abs, math.abs_", "fabs", "absolute", "", "", "abs"),
     Row("cv.tanh(x)", "", "math.tanh", "tanh", "tanh", "", "", ""),
+    Row("cv.sin(x)", "", "math.sin", "sin", "sin", "", "", "sin"),
+    Row("cv.cos(x)", "", "math.cos", "cos", "cos", "", "", "cos"),
     Row("cv.where(condition, a, b)", "one number or the other: for terms cv.switch",
         "math.switch, math.where, ifelse", "int_step", "where, cond", "", "", "step"),
     Row("cv.logistic(x)", "", "math.invlogit, math.sigmoid", "inv_logit", "expit", "Logistic", "", "ilogit"),

@@ -104,6 +104,14 @@ class GatedBlock(ChainBlock):
         return self.gaussian is not None
 
 
+class CurvedChainBlock(ChainBlock):
+    """A chain or a tree whose steps are not linear with Gaussian noise: moments of pairs by quadrature."""
+
+    @property
+    def projects(self) -> bool:
+        return bool(self.elements)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class ProcessTerm:
     """What the term of a process says: `inducing` is None, a number or an array."""

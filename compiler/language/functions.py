@@ -75,6 +75,24 @@ def tanh(value: UserValue) -> Expr:
     return _applied(op.TANH, value)
 
 
+def sin(value: UserValue) -> Expr:
+    """The sine of an angle in radians.
+
+    `value`: a numeric expression. Returns a real expression over its plates. ModelError when `value` is no number, or
+    no expression.
+    """
+    return _applied(op.SIN, value)
+
+
+def cos(value: UserValue) -> Expr:
+    """The cosine of an angle in radians.
+
+    `value`: a numeric expression. Returns a real expression over its plates. ModelError when `value` is no number, or
+    no expression.
+    """
+    return _applied(op.COS, value)
+
+
 def where(condition: UserValue, when_true: UserValue, when_false: UserValue) -> Expr:
     """`when_true` where a condition holds, else `when_false`.
 

@@ -53,6 +53,8 @@ UFUNCS: Mapping[np.ufunc, Callable[..., Expr]] = {
     np.log10: lambda x: functions.log(x) / np.log(10.0),
     np.log1p: lambda x: functions.log(1.0 + x),
     np.tanh: functions.tanh,
+    np.sin: functions.sin,
+    np.cos: functions.cos,
     np.maximum: functions.max,
     np.minimum: functions.min,
     np.greater: _reflected("greater"),
@@ -114,7 +116,7 @@ def of_numpy_arrays(function: Callable, args: tuple, options: Mapping) -> Expr:
 
 
 def _names() -> set[str]:
-    return {"sqrt", "exp", "log", "tanh", "abs", "square", "maximum", "minimum"}
+    return {"sqrt", "exp", "log", "tanh", "sin", "cos", "abs", "square", "maximum", "minimum"}
 
 
 def _shown(operands: tuple) -> str:

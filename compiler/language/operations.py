@@ -320,6 +320,8 @@ EXP = Operation("exp", _scalar_map(domains.positive), _called("exp"), _of_curve,
 LOG = Operation("log", _log, _called("log"), _of_curve)
 LOGISTIC = Operation("logistic", _scalar_map(domains.unit), _called("logistic"), _of_curve, arithmetic=True)
 TANH = Operation("tanh", _scalar_map(domains.real), _called("tanh"), _of_curve, arithmetic=True)
+SIN = Operation("sin", _scalar_map(domains.real), _called("sin"), _of_curve, arithmetic=True)
+COS = Operation("cos", _scalar_map(domains.real), _called("cos"), _of_curve, arithmetic=True)
 PROBIT = Operation("probit", _scalar_map(domains.unit), _called("probit"), _of_curve, arithmetic=True)
 DOT = Operation("dot", _dot, _called("dot"), _of_product, Reach.VECTOR)
 MATVEC = Operation("matvec", _matvec, _called("matvec"), _of_product, Reach.VECTOR)

@@ -27,7 +27,7 @@ from ...factors.links.softmax import expected_softmax
 from ...factors.moments import POINT_VARIANCE, Boolean, Category, Real, Vector
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Process, ScalarGaussian, Table, gaussian_arguments
-from ..blocks.chain.chains import prior as chain_prior
+from ..blocks.chain.curved import prior as chain_prior
 from ..blocks.chain.gated_prior import is_gated
 from ..blocks.chain.gated_prior import prior as gated_prior
 from ..blocks.energy import gate_weight

@@ -8,7 +8,7 @@ stands in `scope.moments` instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -18,14 +18,14 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
-from ...compiler.blocks.whole import ChainBlock, GatedBlock, ProcessBlock, ProductBlock, TreeBlock
+from ...compiler.blocks.whole import ChainBlock, CurvedChainBlock, GatedBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
 from . import gaussian_process, observed_product
-from .chain import chains, gated
+from .chain import chains, curved, gated
 from .discrete import networks, tables
 from .site import site_data, sites
 from .slots import slot_data, slots
@@ -33,6 +33,7 @@ from .slots import slot_data, slots
 OfBlock = TypeVar("OfBlock", bound=Block)
 Prepared = TypeVar("Prepared")  # what depends on data only
 Messages = TypeVar("Messages")  # a pytree of arrays
+Watched: TypeAlias = tuple[Float[Array, ""], Naturals, Float[Array, ""]]
 
 
 class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
@@ -46,7 +47,8 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
     `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
     moments is the message to them. Kinds that treat their variables jointly and exactly have `solve` too (see
-    `exact_kind`).
+    `exact_kind`), and where it searches for its solution `watched`, which also tells how far in standard deviations it
+    stopped from it, zero where it found it.
     """
 
     prepare: Callable[[OfBlock, Scope, Key, bool], Prepared]
@@ -56,6 +58,7 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
     energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
+    watched: Callable[[OfBlock, Prepared, Naturals, Scope], Watched] | None = None
 
 
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
@@ -83,13 +86,15 @@ def exact_kind(
     prepare: Callable[[OfBlock, Scope, Key, bool], Whole],
     solve: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals]],
     family_of: Callable[[OfBlock, str], type[ExponentialFamily]],
+    watched: Callable[[OfBlock, Whole, Naturals, Scope], tuple[Float[Array, ""], Naturals, Float[Array, ""]]]
+    | None = None,
 ) -> Kind[OfBlock, Whole, Naturals]:
     """The kind of a block that treats its variables jointly and exactly, given the messages of all other blocks.
 
     `solve(block, prepared, cavities, scope)` takes the cavities' naturals by variable and returns log Z, the logarithm
     of the integral of f * prod_j exp(eta_j . t_j), and the naturals of the marginals by variable. Its log Z must be
     differentiable in `scope.moments`. Its messages are the marginals minus the cavities: one update is exact.
-    `family_of(block, name)` is the family of the marginals of a variable.
+    `family_of(block, name)` is the family of the marginals of a variable, `watched` that of `Kind`.
     """
 
     def cavities(naturals: Naturals, messages: Naturals) -> Naturals:
@@ -125,7 +130,7 @@ def exact_kind(
         outside = jax.lax.stop_gradient(cavities(naturals, messages))
         return solve(block, prepared, outside, scope)[0]
 
-    return Kind(prepare, initial, update, accumulate, evidence, energy, solve)
+    return Kind(prepare, initial, update, accumulate, evidence, energy, solve, watched)
 
 
 def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:
@@ -137,4 +142,5 @@ KINDS[ProcessBlock] = exact_kind(gaussian_process.prepare, gaussian_process.solv
 KINDS[NetworkBlock] = exact_kind(networks.prepare, networks.solve, networks.family)
 KINDS[ChainBlock] = KINDS[TreeBlock] = exact_kind(chains.prepare, chains.solve, chains.family)
 KINDS[GatedBlock] = exact_kind(gated.prepare, gated.solve, gated.family)._replace(energy=gated.energy)
+KINDS[CurvedChainBlock] = exact_kind(chains.prepare, curved.solve, chains.family, curved.watched)
 KINDS[ProductBlock] = exact_kind(observed_product.prepare, observed_product.solve, observed_product.family)

@@ -15,7 +15,7 @@ from ..values.naturals import Naturals, State
 from .bound_plan import Data
 from .control import controller
 from .control.carry import Carry, Counts, Parts, Settings, Swept, begin
-from .control.result_codes import CONTRADICTION, DIVERGED, RUNNING
+from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, RUNNING, SLOW
 from .log_evidence import evidence_parts, part_names, with_contradictions
 from .machine import Machine
 from .result import Ended
@@ -96,6 +96,7 @@ class Sweeping:
             parts = evidence_parts(
                 self.machine, self.fixed, self.machine.scope(self.data), beliefs, moments, state.messages
             )
+        left = self.machine.left(self.fixed, self.data, beliefs, state.messages)
         parts = with_contradictions(parts)
         evidence = sum(parts.values(), jnp.zeros(()))
         return {
@@ -103,8 +104,12 @@ class Sweeping:
             "messages": state.messages,
             "parts": parts,
             "iteration": tally.iteration,
-            "code": jnp.where(sound.found & jnp.isneginf(evidence), CONTRADICTION, carry.code),
-            "error": carry.error,
+            "code": jnp.where(
+                sound.found & jnp.isneginf(evidence),
+                CONTRADICTION,
+                jnp.where((carry.code == CONVERGED) & (left > 0.0), SLOW, carry.code),
+            ),
+            "error": jnp.maximum(carry.error, left),
             "residuals": carry.residuals,
             "evidences": carry.evidences,
             "rejected": tally.rejected,

@@ -253,6 +253,17 @@ class Machine(BoundPlan):
             floored[number] = floored.get(number, 0) + count
         return beliefs, messages, floored
 
+    def left(self, fixed: Fixed, data: Data, beliefs: Naturals, messages: Messages) -> Float[Array, ""]:
+        """How far blocks that search for their solution are from it, in standard deviations; zero of all others."""
+        moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}
+        scope, left = self.scope(data, moments), jnp.zeros(())
+        for number, block in self.ep_blocks.items():
+            if (watched := KINDS[type(block)].watched) is not None:
+                flat = self.flat(block, beliefs)
+                outside = {name: subtract(flat[name], own) for name, own in messages[number].items()}
+                left = jnp.maximum(left, watched(block, fixed.prepared[number], outside, scope)[2])
+        return left
+
     @cached_property
     def rotations(self) -> tuple[Pair, ...]:
         """Pairs of vectors with a symmetry to move along."""

@@ -16,7 +16,7 @@ from ...compiler.language.nodes import Expr, Let, Random, inside, parents
 from ...factors.arrays import Array, Key
 from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Switch, Term, cases_of
 from ...factors.roles import Process
 from ..density.probit_noise import Comparison, margin_of
 from ..density.tables import states, summed
@@ -154,7 +154,7 @@ def predicted(joint: Joint, draws: Mapping[str, np.ndarray], shape: tuple[int, i
 
     @jax.jit
     def all_of(flat: Values, keys: Key, data: Data) -> Values:
-        return jax.lax.map(lambda each: one(*each, data), (flat, keys), batch_size=AT_ONCE)
+        return jax.lax.map(lambda each: one(each[0], each[1], data), (flat, keys), batch_size=AT_ONCE)
 
     found = all_of(flat, keys, joint.arrays)
     return {name: np.asarray(array).reshape(*shape, *array.shape[1:]) for name, array in found.items()}
@@ -192,18 +192,12 @@ def _has_draws(node: Random | Let) -> bool:
     """Whether every term has a distribution to draw from."""
     if isinstance(node, Let):
         return True
-    match node.term:
-        case Chain(first=first, then=then):
-            terms = (first, then)
-        case Switch(terms=several):
-            terms = several
-        case _:
-            terms = (node.term,)
+    terms = node.term.terms if isinstance(node.term, Chain) else cases_of(node.term)
     return all(_draws(term, node) for term in terms)
 
 
-def _draws(term: object, node: Random) -> bool:
-    if not isinstance(term, Term) or isinstance(term.factor.role, Process) or term.factor.improper:
+def _draws(term: Term, node: Random) -> bool:
+    if isinstance(term.factor.role, Process) or term.factor.improper:
         return False
     if node.domain.is_discrete and not node.domain.is_count:
         return True

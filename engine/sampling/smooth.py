@@ -6,11 +6,9 @@ variable must enter every factor through an argument in which the factor is conj
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
 from ...compiler.language.operations import MAX
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Switch, Term, cases_of
 from .joint import Joint
 
 
@@ -23,19 +21,19 @@ def _allows(joint: Joint, factor: str, variable: Random) -> bool:
     node = joint.density.model.randoms.get(factor)
     if node is None or factor in joint.density._comparisons:
         return False
-    if isinstance(node.term, Switch) and _holds(joint, node.term.selector, variable):
+    if any(_holds(joint, switch.selector, variable) for switch in _switches(node)):
         return False
     return all(_term_allows(joint, factor, term, node, variable) for term in _terms(node))
 
 
-def _terms(node: Random) -> Iterator[Term]:
-    match node.term:
-        case Term() as term:
-            yield term
-        case Switch(terms=terms):
-            yield from terms
-        case Chain(first=first, then=then):
-            yield from (first, then)
+def _switches(node: Random) -> list[Switch]:
+    """The gates among what generates a variable."""
+    parts = (node.term.first, node.term.then) if isinstance(node.term, Chain) else (node.term,)
+    return [part for part in parts if isinstance(part, Switch)]
+
+
+def _terms(node: Random) -> tuple[Term, ...]:
+    return node.term.terms if isinstance(node.term, Chain) else cases_of(node.term)
 
 
 def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: Random) -> bool:

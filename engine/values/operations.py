@@ -37,6 +37,8 @@ VALUES: dict[str, Callable[..., PyTree]] = {
     "max": jnp.maximum,
     "log": jnp.log,
     "tanh": jnp.tanh,
+    "sin": jnp.sin,
+    "cos": jnp.cos,
     "where": jnp.where,
     "dot": jnp.dot,
     "matvec": jnp.matmul,

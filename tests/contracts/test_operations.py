@@ -58,6 +58,8 @@ ONE_STEP = {  # of one instance, by NumPy; operands are numbers where nothing el
     "exp": np.exp,
     "log": np.log,
     "tanh": np.tanh,
+    "sin": np.sin,
+    "cos": np.cos,
     "where": lambda c, a, b: a if c else b,
     "logistic": expit,
     "probit": ndtr,
@@ -250,11 +252,11 @@ def test_what_is_written_is_what_was_meant():
     }
     x, y, p, b, c, v, s, d = (names[name] for name in "xypbcvsd")
     exprs = [x + y, x - y, -x, x * y, x / y, x**3, cv.max(x, y), cv.exp(x), cv.log(p), cv.logistic(x), cv.probit(x)]
-    exprs += [cv.tanh(x), cv.where(b, x, y), p**0.5]
+    exprs += [cv.tanh(x), cv.sin(x), cv.cos(x), cv.where(b, x, y), p**0.5]
     exprs += [cv.dot(v, v), names["A"] @ v, cv.stack(x, y), cv.stack(s, over=k), cv.sum(s, over=k)]
     exprs += [cv.softmax(s, over=k), cv.probit(s, over=k), b & c, b | c, b ^ c, ~b, b == c, x > y]
     exprs += [cv.all(d, over=k), cv.any(d, over=k), cv.covariance([p, p], x), cv.covariance([p, p * p], x) ** -1]
-    simple = ("tanh", "where", "max", "exp", "log", "logistic", "probit", "dot", "stack")
+    simple = ("tanh", "sin", "cos", "where", "max", "exp", "log", "logistic", "probit", "dot", "stack")
     functions = {name: getattr(cv, name) for name in (*simple, "sum", "softmax", "all", "any", "covariance")}
     functions["matvec"] = operators.matmul
     assert {expr.op for expr in exprs} == set(OPERATIONS) - {"together"}  # which only the compiler makes

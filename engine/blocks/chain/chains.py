@@ -55,10 +55,10 @@ def prepare(block: ChainBlock, scope: Scope, key: Key, apart: bool = False) -> P
     if node.name in block.latent:
         uniform = family_of(node).uniform((count(node, scope.sizes),), event_size(node, scope))
         initial = {node.name: uniform.naturals()}
-    return PreparedChain(initial, _tree(node, scope))
+    return PreparedChain(initial, tree_of(node, scope))
 
 
-def _tree(node: Random, scope: Scope) -> RootedTree | None:
+def tree_of(node: Random, scope: Scope) -> RootedTree | None:
     parent = chain_of(node).parent
     return None if parent is None else trees.tree_of(jnp.asarray(value(parent, scope).value))
 
@@ -100,11 +100,11 @@ class SmoothedGaussians(NamedTuple):
     gain: Matrices
 
 
-def _roots(axes: Axes, tree: RootedTree | None) -> Bool[jax.Array, " time"]:
+def roots_of(axes: Axes, tree: RootedTree | None) -> Bool[jax.Array, " time"]:
     return jnp.arange(axes.sizes[axes.order[0].name]) == 0 if tree is None else tree.root
 
 
-def _above(tree: RootedTree | None, arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+def parents_of(tree: RootedTree | None, arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
     """Each element's parent; of a root anything that is finite."""
     if tree is not None:
         return tuple(array[tree.parent] for array in arrays)
@@ -116,16 +116,16 @@ def _gaussian(
 ) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
     """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
-    shift, precision = _messages(axes, node, cavity)
-    terms = gaussians(node, scope, _roots(axes, tree))
+    shift, precision = as_information(axes, node, cavity)
+    terms = gaussians(node, scope, roots_of(axes, tree))
     fixed = jax.lax.stop_gradient(terms)
     mean, covariance, log_z, gain = _smoothed(fixed.links, tree, precision, shift)
     log_z = jnp.sum(log_z + 0.5 * (fixed.log_det - fixed.log_det_mean) + fixed.e0)
-    parent_mean, parent_covariance = _above(tree, (mean, covariance))
+    parent_mean, parent_covariance = parents_of(tree, (mean, covariance))
     cross = product(gain, parent_covariance)
     pairs = jax.lax.stop_gradient(((mean, covariance), (parent_mean, parent_covariance), cross))
     belief = symmetric(inverse(covariance))
-    return log_z, gaussian_energy(terms, *pairs), _naturals(axes, node, applied(belief, mean), belief)
+    return log_z, gaussian_energy(terms, *pairs), as_naturals(axes, node, applied(belief, mean), belief)
 
 
 def _smoothed(
@@ -144,7 +144,7 @@ def _smoothed(
     return SmoothedGaussians(mean, covariance, log_z, above.gain)
 
 
-def _messages(axes: Axes, node: Random, naturals: tuple[Array, ...]) -> tuple[Vectors, Matrices]:
+def as_information(axes: Axes, node: Random, naturals: tuple[Array, ...]) -> tuple[Vectors, Matrices]:
     """Shift and precision."""
     shift, half = naturals
     if node.domain.is_real:
@@ -152,7 +152,7 @@ def _messages(axes: Axes, node: Random, naturals: tuple[Array, ...]) -> tuple[Ve
     return axes.from_flat(shift), -2.0 * axes.from_flat(half)
 
 
-def _naturals(axes: Axes, node: Random, shift: Vectors, precision: Matrices) -> tuple[jax.Array, ...]:
+def as_naturals(axes: Axes, node: Random, shift: Vectors, precision: Matrices) -> tuple[jax.Array, ...]:
     """The way back."""
     shift, half = axes.to_flat(shift), -0.5 * axes.to_flat(precision)
     return (shift[:, 0], half[:, 0, 0]) if node.domain.is_real else (shift, half)
@@ -163,8 +163,8 @@ def _observed_gaussian(node: Random, tree: RootedTree | None, scope: Scope) -> F
     values = jnp.asarray(value(node, scope).value, float)
     mean = axes.lanes(Placed(values[..., None] if node.domain.is_real else values, node.plates))
     certain = jnp.zeros((mean.shape[0], mean.shape[1], *mean.shape[1:]))
-    terms = gaussians(node, scope, _roots(axes, tree))
-    (above,) = _above(tree, (mean,))
+    terms = gaussians(node, scope, roots_of(axes, tree))
+    (above,) = parents_of(tree, (mean,))
     return gaussian_energy(terms, (mean, certain), (above, certain), certain)
 
 
@@ -203,8 +203,8 @@ def _observed_discrete(node: Random, tree: RootedTree | None, scope: Scope) -> F
     terms = table_terms(node, scope, expected_log)
     observed = axes.lanes(Placed(jnp.asarray(value(node, scope).value).astype(jnp.int32), node.plates))
     one_hot = jnp.moveaxis(jax.nn.one_hot(observed, states, dtype=float), -1, 1)
-    root = _roots(axes, tree)[:, None, None]
-    (above,) = _above(tree, (one_hot,))
+    root = roots_of(axes, tree)[:, None, None]
+    (above,) = parents_of(tree, (one_hot,))
     pairs = jnp.where(root[..., None], 0.0, above[:, :, None] * one_hot[:, None])
     pairs = pairs if terms.table.shape[0] == pairs.shape[0] else jnp.sum(pairs, axis=0, keepdims=True)
     pairs = pairs if terms.table.shape[-1] == pairs.shape[-1] else jnp.sum(pairs, axis=-1, keepdims=True)
@@ -221,9 +221,9 @@ def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Place
     `probability(expr, scope)` gives the mean of an expression that is a probability. Returns a family placed on the
     plates of the variable.
     """
-    axes, tree = axes_of(node, scope), _tree(node, scope)
+    axes, tree = axes_of(node, scope), tree_of(node, scope)
     if node.domain.is_gaussian:
-        terms = gaussians(node, scope, _roots(axes, tree))
+        terms = gaussians(node, scope, roots_of(axes, tree))
         shape = terms.links.b.shape
         precision, shift = jnp.zeros((*shape[:2], *shape[1:])), jnp.zeros(shape)
         smoothed = _smoothed(terms.links, tree, precision, shift)

@@ -85,7 +85,24 @@ def determinant(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
 
 
 def log_det(a: Float[Array, "... i i lanes"]) -> Float[Array, "... lanes"]:
-    """log det A of a matrix with a positive determinant."""
+    """log |det A|."""
     if a.shape[-2] <= 3:
-        return jnp.log(determinant(a))
+        return jnp.log(jnp.abs(determinant(a)))
     return jnp.linalg.slogdet(jnp.moveaxis(a, -1, -3))[1]
+
+
+def cholesky(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
+    """The lower triangle L with L L' = A; no numbers where A is not positive definite."""
+    dimension = a.shape[-2]
+    if dimension > UNROLLED:
+        return jnp.moveaxis(jnp.linalg.cholesky(jnp.moveaxis(a, -1, -3)), -3, -1)
+    rows: list[list[Array]] = []
+    for i in range(dimension):
+        row: list[Array] = []
+        for j in range(i + 1):
+            left = a[..., i, j, :] - sum((row[k] * (row if j == i else rows[j])[k] for k in range(j)), jnp.zeros(()))
+            row.append(jnp.sqrt(left) if j == i else left / rows[j][j])
+        rows.append(row)
+    zero = jnp.zeros_like(a[..., 0, 0, :])
+    full = [jnp.stack([*row, *[zero] * (dimension - len(row))], -2) for row in rows]
+    return jnp.stack(full, -3)

@@ -101,7 +101,7 @@ def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"], axes: 
     """
     chain = chain_of(node)
     axes = axes_of(node, scope) if axes is None else axes
-    then = _gaussian_case(chain.then, chain.previous, _ordinary_at(root, chain, scope), axes.lanes)
+    then = _gaussian_case(chain.then, chain.previous, ordinary_at(root, chain, scope), axes.lanes)
     first = _gaussian_case(chain.first, chain.previous, scope, axes.one)
 
     def chosen(begin: jax.Array, follow: jax.Array) -> jax.Array:
@@ -110,7 +110,7 @@ def gaussians(node: Random, scope: Scope, root: Bool[jax.Array, " time"], axes: 
     return jax.tree.map(chosen, first, then)
 
 
-def _ordinary_at(root: Bool[jax.Array, " time"], chain: Chain, scope: Scope) -> Scope:
+def ordinary_at(root: Bool[jax.Array, " time"], chain: Chain, scope: Scope) -> Scope:
     """The scope of then=, with an ordinary moment for every positive parameter of an element without a parent.
 
     Such a parameter stays at its prior, where 1 / x may have no mean; nothing uses it, but infinity times zero is no
@@ -147,7 +147,7 @@ def _gaussian_case(
 ) -> Gaussians:
     """The terms of all elements, of a gate those of the case that its selector chooses."""
     if isinstance(term, Term):
-        return _gaussian_term(term, previous, scope, lay)
+        return gaussians_of(term, previous, scope, lay)
     chosen = lay(position(term, scope))
 
     def choose(*cases: jax.Array) -> jax.Array:
@@ -158,7 +158,7 @@ def _gaussian_case(
             found = jnp.where(here, case, found)
         return found
 
-    return jax.tree.map(choose, *(_gaussian_term(case, previous, scope, lay) for case in term.terms))
+    return jax.tree.map(choose, *(gaussians_of(case, previous, scope, lay) for case in term.terms))
 
 
 def position(switch: Switch, scope: Scope) -> Placed:
@@ -168,13 +168,13 @@ def position(switch: Switch, scope: Scope) -> Placed:
     return Placed(1 - number if switch.selector.domain.is_boolean else number, selector.plates)
 
 
-def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
+def gaussians_of(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
     """The terms of all elements that one term generates, by element as `lay` makes arrays of placed values."""
     vector = previous.domain.is_vector
     dimension = scope.size(previous.domain.size) if vector else 1
     centre, certainty = gaussian_arguments(term)
     precision = moments(certainty, scope, "posdef" if vector else "positive")
-    w = precision if vector else _as_matrices(precision)
+    w = precision if vector else as_matrices(precision)
     plates: tuple[Plate, ...] = ()
 
     def mean(p: Float[jax.Array, " D"]) -> tuple[Float[jax.Array, "*plates D"], Float[jax.Array, "*plates D D"]]:
@@ -213,7 +213,7 @@ def _gaussian_term(term: Term, previous: Random, scope: Scope, lay: Callable[[Pl
     )
 
 
-def _as_matrices(precision: Placed) -> Placed:
+def as_matrices(precision: Placed) -> Placed:
     mean, log = precision.value
     return Placed((mean[..., None, None], log), precision.plates)
 
