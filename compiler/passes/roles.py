@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...factors.errors import UnsupportedError
+from ...factors.factor import Chain
 from ..graph import Draft
 from ..language.nodes import Expr, Let, Random, parents
 from .missing_entries import data_of
@@ -47,13 +48,18 @@ def below(roots: list[Expr]) -> list[Expr]:
 
 
 def _has_users(draft: Draft, named: dict, name: str) -> bool:
-    """Whether anything depends on a variable with missing entries; else they are integrated out with their factor."""
+    """Whether anything depends on a variable with missing entries; else they are integrated out with their factor.
+
+    The elements of a chain depend on each other.
+    """
     if isinstance(named[name], Let):
         raise UnsupportedError(
             f"'{name}' has missing entries (NaN) and is a deterministic expression, which has no distribution of its "
             "own. Leave it out of the data, fill the entries, or observe a noisy copy of it, whose entries may be "
             "missing."
         )
+    if isinstance(named[name].term, Chain):
+        return True
     others = [list(parents(node)) for node in named.values() if node is not named[name]]
     others += [[expression] for expression in draft.model.constraints.values()]
     return any(node is named[name] for roots in others for node in below(roots))

@@ -23,7 +23,6 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
     observed = node.name in draft.observed
     what = "chain" if chain.parent is None else "tree"
     parameters = latent_names(draft, [arg for term in (chain.first, chain.then) for arg in term.args.values()])
-    _check_missing(draft, node, what)
     _check_terms(node, chain, what, known)
     if parameters and method.name in ("ep", "power"):
         raise UnsupportedError(
@@ -37,6 +36,8 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
         if not observed
         else ("all elements are observed: each factor is known but for its parameters")
     )
+    if node.name in draft.partly:
+        reason += "; those that are given cut it"
     if parameters:
         reason += f"; {', '.join(parameters)} through their moments (structured VMP)"
     states = "Gaussian" if node.domain.is_gaussian else "sum-product"
@@ -50,15 +51,6 @@ def chain_block(draft: Draft, node: Random) -> ChainBlock:
         chain=chain,
         parameters=parameters,
     )
-
-
-def _check_missing(draft: Draft, node: Random, what: str) -> None:
-    if node.name in draft.missing:
-        raise UnsupportedError(
-            f"'{node.name}' is a {what} that is observed with missing entries (NaN), and its elements are either all "
-            "observed or all inferred. Observe a noisy copy of it, e.g. y = m.random('y', cv.gaussian(state, "
-            "variance=1e-6)), whose entries may be missing."
-        )
 
 
 def _check_terms(node: Random, chain: Chain, what: str, known: IsData) -> None:

@@ -101,7 +101,8 @@ class LogDensity:
         self._check(noise)
         factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
         states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
-        self._groups = groups_of(factors, self._states, self._data, self._sizes, states)
+        known = {name: array for name, array in self._data.items() if name not in discrete}
+        self._groups = groups_of(factors, self._states, known, self._sizes, states)
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self.hard = tuple(
@@ -142,21 +143,17 @@ class LogDensity:
         return events
 
     def _read_by_others(self, missing: Collection[str]) -> set[str]:
-        """Variables with missing entries that something depends on: these entries are latent."""
+        """Variables with missing entries that something depends on, other elements of a chain: these are latent."""
         roots = [*self.model.constraints.values()]
+        roots += [node for name in missing if chain_of(node := self.model.randoms[name]) is not None]
         for other in [*self.model.randoms.values(), *self.model.lets.values()]:
             roots += parents(other)
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
 
     def _check(self, noise: set[str]) -> None:
-        for name in self._missing:
-            if chain_of(self.model.randoms[name]) is not None:
-                raise UnsupportedError(
-                    f"'{name}' is a chain or a tree that is observed with missing entries, which those after them "
-                    "depend on. Observe a noisy copy of it, whose entries may be missing."
-                )
         for name in self._holes:
-            if not self.model.randoms[name].domain.is_real:
+            domain = self.model.randoms[name].domain
+            if not (domain.is_real or domain.is_vector or domain.is_discrete):
                 raise UnsupportedError(
                     f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
                     "are not. For the joint log density leave the whole variable out of the data."
@@ -193,6 +190,7 @@ class LogDensity:
 
     def _summed_group(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> Array:
         """log of the sum of the factors of a group over all states of its variables."""
+        tilts = self._against_others(group, tilts, scope)
         if group.network is not None:
             zeros = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in group.summed.items()}
             return sum_network(group.network, self._table, {**zeros, **tilts}, scope)
@@ -208,6 +206,18 @@ class LogDensity:
             tables.append(Placed(tilts[name], (*one.variable.plates, one.axis)) if name in tilts else None)
         pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]
         return eliminate(pieces, group.steps, scope)
+
+    def _against_others(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> dict[str, Array]:
+        """The tilts, and for entries that the data give what keeps them in their state."""
+        found = dict(tilts)
+        for name in [name for name in group.summed if name in self._holes]:
+            shape = self._states_shape(self.model.randoms[name])
+            given = np.ones(math.prod(shape[:-1]), bool)
+            given[self._holes[name]] = False
+            values = jnp.ravel(jnp.asarray(scope.data[name])).astype(jnp.int32)
+            elsewhere = given[:, None] & (values[:, None] != jnp.arange(shape[-1]))
+            found[name] = found.get(name, 0.0) + jnp.where(elsewhere, NEVER, 0.0).reshape(shape)
+        return found
 
     def _table(self, name: str, scope: Scope) -> Placed:
         """The log density of a factor, a variable's term or an event, at the values in `scope`, by instance."""
@@ -362,11 +372,13 @@ class LogDensity:
 
     def _filled(self, name: str, shape: tuple[int, ...], data: Mapping[str, Array]) -> Bijection:
         """Missing entries, each any number, between those that were given."""
-        holes, given = self._holes[name], jnp.ravel(jnp.asarray(data[name], float))
+        holes, whole = self._holes[name], jnp.asarray(data[name], float)
+        event = whole.shape[len(shape) :]
+        given = whole.reshape((math.prod(shape), *event))
         return Bijection(
-            len(holes),
-            lambda z: given.at[holes].set(z).reshape(shape),
-            lambda x: jnp.ravel(jnp.asarray(x, float))[holes],
+            len(holes) * math.prod(event),
+            lambda z: given.at[holes].set(z.reshape((len(holes), *event))).reshape(whole.shape),
+            lambda x: jnp.reshape(jnp.asarray(x, float), given.shape)[holes].ravel(),
             lambda z: jnp.zeros(()),
         )
 
