@@ -127,7 +127,8 @@ def test_a_tree_with_given_leaves_and_an_inner_node():
     m = cv.Model("tree")
     node = m.plate("node")
     above, of = m.input("above", cv.index(node), plates=node), m.input("length", cv.positive, plates=node)
-    m.tree("x", over=node, parent=above, root=cv.gaussian(0.5, variance=3.0), then=lambda p: cv.gaussian(p, variance=of))
+    root = cv.gaussian(0.5, variance=3.0)
+    m.tree("x", over=node, parent=above, root=root, then=lambda p: cv.gaussian(p, variance=of))
     x = np.where(missing, np.nan, RNG.normal(size=9))
     found = cv.infer(m, {"x": x, "above": parent, "length": length})
     mean, cov = dense(parent, (0.5, 3.0), [(1.0, 0.0, width) for width in length])
@@ -143,10 +144,8 @@ MEANS = np.array([-1.0, 0.0, 2.0])
 
 def states(noise=1.0):
     m = cv.Model("states")
-    t, k = m.plate("t"), m.plate("k", 3)
-    z = m.chain(
-        "z", over=t, first=cv.categorical(FIRST), then=lambda before: cv.categorical(cv.table(MOVES)[before])
-    )
+    t = m.plate("t")
+    z = m.chain("z", over=t, first=cv.categorical(FIRST), then=lambda before: cv.categorical(cv.table(MOVES)[before]))
     m.random("y", cv.gaussian(cv.table(MEANS)[z], variance=noise))
     return m
 
@@ -268,8 +267,8 @@ def test_it_is_saved_predicts_and_has_a_density(tmp_path):
     density = cv.log_density(m, {"x": x, "y": y})
     filled = np.where(MISSING, 0.3, x)
     mean, cov = dense_walk()
-    wanted = multivariate_normal(mean, cov).logpdf(filled) + multivariate_normal(2.0 * filled, 0.5 * np.eye(9)).logpdf(y)
-    close(density({"x": filled}), wanted, atol=1e-9)
+    of_y = multivariate_normal(2.0 * filled, 0.5 * np.eye(9)).logpdf(y)
+    close(density({"x": filled}), multivariate_normal(mean, cov).logpdf(filled) + of_y, atol=1e-9)
     assert density.dimension == MISSING.sum()
     left = found.loo()
     assert left["y"].shape == (STEPS,) if "y" in left else left.unavailable["y"]
@@ -295,3 +294,19 @@ def test_the_density_of_vectors_with_gaps():
     assert density.dimension == 2 * MISSING.sum()
     z = density.unconstrain({"x": full})
     close(density.constrain(z)["x"], full)
+
+
+@pytest.mark.parametrize("accuracy", ["fast", "default"])  # beliefs, and weighted draws
+def test_predictions_beyond_the_end_of_a_chain_that_slices_read(accuracy):
+    """Nothing that was learned is carried to a new sequence: its prior."""
+    m = cv.Model("differences")
+    t = m.plate("t")
+    x = m.chain("x", over=t, first=cv.gaussian(0.5, sd=2.0), then=lambda p: cv.gaussian(p, sd=1.0))
+    m.random("y", cv.gaussian(x[1:] - x[:-1], sd=1.0))
+    found = cv.infer(m, {"y": [0.0, 1.0, 2.0, 3.0]}, sizes={"t": 5}, accuracy=accuracy)
+    with pytest.raises(cv.DataError, match="learned for its 5"):
+        found.predict({}, sizes={"t": 7})
+    new = found.predict({}, sizes={"t": 7}, new=["t"])
+    close(new["x"].mean, np.full(7, 0.5), atol=1e-9)
+    close(new["x"].variance, 4.0 + np.arange(7), atol=1e-9)
+    assert new["y"].shape == (6,)
