@@ -50,16 +50,18 @@ def below(roots: list[Expr]) -> list[Expr]:
 def _has_users(draft: Draft, named: dict, name: str) -> bool:
     """Whether anything depends on a variable with missing entries; else they are integrated out with their factor.
 
-    The elements of a chain depend on each other.
+    The elements of a chain depend on each other. An expression is not observed where it is missing.
     """
-    if isinstance(named[name], Let):
-        raise UnsupportedError(
-            f"'{name}' has missing entries (NaN) and is a deterministic expression, which has no distribution of its "
-            "own. Leave it out of the data, fill the entries, or observe a noisy copy of it, whose entries may be "
-            "missing."
-        )
-    if isinstance(named[name].term, Chain):
+    own = named[name]
+    if isinstance(own, Random) and isinstance(own.term, Chain):
         return True
-    others = [list(parents(node)) for node in named.values() if node is not named[name]]
+    others = [list(parents(node)) for node in named.values() if node is not own]
     others += [[expression] for expression in draft.model.constraints.values()]
-    return any(node is named[name] for roots in others for node in below(roots))
+    used = any(node is own for roots in others for node in below(roots))
+    if used and isinstance(own, Let):
+        raise UnsupportedError(
+            f"'{name}' has missing entries (NaN) and is a deterministic expression that others depend on, of which "
+            "some instances would know it and some not. Leave it out of the data, fill the entries, or observe a noisy "
+            "copy of it, whose entries may be missing."
+        )
+    return used

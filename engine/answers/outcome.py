@@ -239,6 +239,8 @@ class Outcome(Inferred):
         missing = self.binding.missing.get(node.name)
         if missing is None:
             return Point(data)
+        if isinstance(node, Let) and (found := self._together(node).family) is not None:
+            return Completed(data, missing, found)
         hidden = {name: array for name, array in self._arrays.items() if name != node.name}
         scope = self._scope
         predicted = forward(node, dataclasses.replace(scope, data=hidden), self.families)

@@ -30,7 +30,7 @@ from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of
-from ..values.plated import Placed, mapped, spread
+from ..values.plated import Placed, Plates, mapped, spread
 from ..values.scope import Scope
 from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
@@ -145,7 +145,7 @@ class LogDensity:
     def _read_by_others(self, missing: Collection[str]) -> set[str]:
         """Variables with missing entries that something depends on, other elements of a chain: these are latent."""
         roots = [*self.model.constraints.values()]
-        roots += [node for name in missing if chain_of(node := self.model.randoms[name]) is not None]
+        roots += [node for name, node in self.model.randoms.items() if name in missing and chain_of(node) is not None]
         for other in [*self.model.randoms.values(), *self.model.lets.values()]:
             roots += parents(other)
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
@@ -227,14 +227,17 @@ class LogDensity:
             expr, outcome = self._events[name]
             inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
             wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
-            return mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            told = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            return self._where_given(name, told, expr.plates)
         node = self.model.randoms[name]
         term = node.term if name in self._data else node.term.uncensored
-        density = term_density(term, node, scope)
+        return self._where_given(name, term_density(term, node, scope), node.plates)
+
+    def _where_given(self, name: str, density: Placed, plates: Plates) -> Placed:
+        """The log density of what is observed under a name, nothing where it is missing."""
         if name not in self._missing:
             return density
-        present = Placed(jnp.asarray(self._missing[name]), node.plates)
-        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
+        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, Placed(jnp.asarray(self._missing[name]), plates))
 
     @property
     def observed(self) -> frozenset[str]:
