@@ -46,7 +46,7 @@ from .discrete_expressions import distribution
 from .meetings import CELLS, Built, Meeting, Reader, in_parts
 from .parts import NoCloud, Parts, element_at, name_of, parts_of, table_of
 from .shapes import FINE, of_cloud, of_table, origin_of
-from .statistics import Statistics, beside, family_with, statistics
+from .statistics import Statistics, beside, family_with, form_of, statistics
 from .tilted_clouds import FOR_SHAPES
 
 
@@ -374,7 +374,7 @@ def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCl
     data = _data(reader, parts)
     layout = _layout(built)
     k = len(layout.names)
-    nodes = 1 if least else clouds.nodes_in(k, reader.node.domain.is_discrete)
+    nodes = 1 if least else clouds.nodes_in(layout, form_of(reader.node, layout, reader.known))
     each = max(layout.cases * nodes, least) * (1 + k * k if least else 1)
     if each > CELLS:
         raise NoCloud
