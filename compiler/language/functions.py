@@ -12,7 +12,8 @@ from ...factors.errors import ModelError
 from ...factors.factor import Term
 from . import operations as op
 from .groups import at_places
-from .nodes import Apply, Constant, Expr, Plate, is_data
+from .indexing import pushed
+from .nodes import Apply, Constant, Expr, Plate, Position, is_data
 from .operations import Operation, classes
 from .operators import absolute, apply, coordinate, matmul, power
 from .values import UserValue
@@ -141,21 +142,41 @@ def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Ex
     return _applied_over(op.SUM, value, over)
 
 
-def max(left: UserValue, right: UserValue) -> Expr:
-    """The larger of two numbers, max(left, right); |x| is `max(x, -x)`.
+def max(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
+    """The larger of two numbers, max(left, right), or the largest over a plate, max(x, over=plate); |x| is `max(x, -x)`.
 
     `left`, `right`: numeric expressions; one may be a finite number or an array with an axis for each plate of the
-    other. Returns a real expression whose plates are the union of theirs. Under EP by quadrature, under VMP by the mean
-    and variance of the larger of two Gaussians. ModelError when one is no number, or none is an expression.
+    other. Returns a real expression whose plates are the union of theirs. With `over`, a plate of declared size that
+    the single value has, without that plate. Under EP by quadrature, under VMP by the mean and variance of the larger
+    of two Gaussians. ModelError when one is no number, none is an expression, or the value has no such plate.
     Source: clark1961greatest.
     """
-    return _applied(op.MAX, left, right)
+    if over is None:
+        return _applied(op.MAX, left, right)
+    (value,) = _with_node("max", left)
+    if right is not None:
+        raise ModelError(f"`max` of '{value}' over a plate takes a single value; found two. Give max(a, b) or over=.")
+    _check_over("max", value, over)
+    if over.size is None:
+        raise ModelError(
+            f"`max` over plate '{over.name}' compares as many numbers as it has. Give the plate a size: "
+            f"m.plate('{over.name}', 8)."
+        )
+    values = [pushed(value, Position(i, (), domains.index(over), str(i)), over) for i in range(over.size)]
+    while len(values) > 1:
+        pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+        values = [pair[0] if len(pair) == 1 else apply(op.MAX, *pair) for pair in pairs]
+    return values[0]
 
 
-def min(left: UserValue, right: UserValue) -> Expr:
-    """The smaller of two numbers, min(left, right) = -max(-left, -right): arguments and errors as for `max`."""
+def min(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
+    """The smaller of two numbers, min(left, right) = -max(-left, -right), or the smallest over a plate.
+
+    `left`, `right`, `over`: arguments and errors as for `max`.
+    """
     _with_node("min", left, right)
-    return -max(-left, -right)
+    left, right = (value.variable if isinstance(value, Term) else value for value in (left, right))
+    return -max(-left, None if right is None else -right, over)
 
 
 def stack(*values: UserValue, over: Plate | None = None) -> Expr:
