@@ -143,13 +143,13 @@ def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Ex
 
 
 def max(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
-    """The larger of two numbers, max(left, right), or the largest over a plate, max(x, over=plate); |x| is `max(x, -x)`.
+    """The larger of two numbers, max(left, right), or the largest over a plate, max(x, over=plate).
 
     `left`, `right`: numeric expressions; one may be a finite number or an array with an axis for each plate of the
     other. Returns a real expression whose plates are the union of theirs. With `over`, a plate of declared size that
-    the single value has, without that plate. Under EP by quadrature, under VMP by the mean and variance of the larger
-    of two Gaussians. ModelError when one is no number, none is an expression, or the value has no such plate.
-    Source: clark1961greatest.
+    the single value has, without that plate; |x| is `max(x, -x)`. Under EP by quadrature, under VMP by the mean and
+    variance of the larger of two Gaussians. ModelError when one is no number, none is an expression, or the value has
+    no such plate. Source: clark1961greatest.
     """
     if over is None:
         return _applied(op.MAX, left, right)

@@ -18,13 +18,13 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
-from ...compiler.blocks.whole import ChainBlock, ProcessBlock, ProductBlock, TreeBlock
+from ...compiler.blocks.whole import ChainBlock, MaximumBlock, ProcessBlock, ProductBlock, TreeBlock
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
-from . import gaussian_process, observed_product
+from . import gaussian_process, observed_maximum, observed_product
 from .chain import chains
 from .discrete import networks, tables
 from .site import site_data, sites
@@ -137,3 +137,4 @@ KINDS[ProcessBlock] = exact_kind(gaussian_process.prepare, gaussian_process.solv
 KINDS[NetworkBlock] = exact_kind(networks.prepare, networks.solve, networks.family)
 KINDS[ChainBlock] = KINDS[TreeBlock] = exact_kind(chains.prepare, chains.solve, chains.family)
 KINDS[ProductBlock] = exact_kind(observed_product.prepare, observed_product.solve, observed_product.family)
+KINDS[MaximumBlock] = exact_kind(observed_maximum.prepare, observed_maximum.solve, observed_maximum.family)

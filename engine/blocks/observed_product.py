@@ -89,7 +89,8 @@ def solve(
         marginals[variable.name] = family.from_stats(stats).naturals()
     if (mask := present(block, scope)) is not None:
         here = jnp.broadcast_to(flat(mask, block, scope), log_z.shape) > 0
-        log_z = jnp.where(here, log_z, sum(f.from_naturals(n).log_partition() for f, n in zip(families, naturals, strict=True)))
+        apart = (f.from_naturals(own).log_partition() for f, own in zip(families, naturals, strict=True))
+        log_z = jnp.where(here, log_z, sum(apart, jnp.zeros(())))
         marginals = {
             name: tuple(jnp.where(here, a, b) for a, b in zip(found, cavities[name], strict=True))
             for name, found in marginals.items()
