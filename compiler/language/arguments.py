@@ -9,8 +9,9 @@ import numpy as np
 from ...factors import LINKS
 from ...factors.domains import Domain, real
 from ...factors.errors import ModelError
-from ...factors.factor import Mixture, Switch, Term
+from ...factors.factor import Mixture, Nameless, Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
+from ...factors.vectors.ordered import Ordered
 from .argument_rules import check_rules
 from .atoms import ONE
 from .balanced_sums import balanced
@@ -188,8 +189,9 @@ def as_real(value: Expr) -> Expr:
 def _constant(
     value: UserValue, kind: str | None, place: str, owner: Owner, plates: tuple[Plate, ...], *, infinite: bool
 ) -> Constant:
-    if isinstance(value, (Term, Switch)):
-        raise ModelError(f"{place} is itself a term. Name its variable first: v = m.random(name, term), and give v.")
+    if isinstance(value, (Term, Switch, Mixture, Ordered)):
+        found, what = (str(value), value.called) if isinstance(value, Nameless) else ("a term", "term")
+        raise ModelError(f"{place} is itself {found}. Name its variable first: v = m.random(name, {what}), and give v.")
     if isinstance(value, Table):
         raise ModelError(f"{place} is a whole {value}. Index it, cv.table(values)[z], or give the array itself.")
     if value is None or isinstance(value, str) or callable(value):

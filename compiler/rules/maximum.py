@@ -34,7 +34,8 @@ def extreme(expr: Expr, known: IsData) -> Extreme | None:
         whole, sign = unnamed(whole.args[0]), -1.0
     if not applies(whole, MAX):
         return None
-    stack, numbers = [whole], []
+    stack: list[Expr] = [whole]
+    numbers: list[Expr] = []
     while stack:
         node = unnamed(stack.pop())
         if applies(node, MAX):
@@ -51,14 +52,14 @@ def extreme(expr: Expr, known: IsData) -> Extreme | None:
 
 def _key(number: Expr, plates: tuple[Plate, ...], known: IsData) -> tuple | None:
     """Which element an instance takes of which variable; None where others may take it too."""
-    start = None
+    start, source = None, number
     if isinstance(number, Gather):
         if not isinstance(number.index, Position) or number.index.plates:
             return None
-        start, over, number = number.index.start, number.axis, number.source
-        plates = (*plates, over)
-    fits = isinstance(number, Random) and number.domain.is_real and not known(number)
-    return (number.name, start) if fits and set(number.plates) == set(plates) else None
+        start, source, plates = number.index.start, number.source, (*plates, number.axis)
+    if not isinstance(source, Random) or not source.domain.is_real or known(source):
+        return None
+    return (source.name, start) if set(source.plates) == set(plates) else None
 
 
 def maximum_block(draft: Draft, node: Let, known: IsData) -> MaximumBlock | None:
