@@ -15,8 +15,9 @@ from ...factors.vectors.ordered import Ordered
 from .argument_rules import check_rules
 from .atoms import ONE
 from .balanced_sums import balanced
-from .nodes import Apply, Constant, Expr, Plate, applies, is_data, union_plates
-from .operations import DIVIDE, MULTIPLY, POWER
+from .indexing import pushed
+from .nodes import Apply, Constant, Expr, Gather, Plate, applies, is_data, union_plates, unnamed
+from .operations import DIVIDE, MULTIPLY, POWER, STACK
 from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
@@ -143,10 +144,19 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
     if isinstance(value, Constant):
         value, plates = value.value, value.plates or plates
     if isinstance(value, Expr):
-        value = _chosen_as(value, kind, place)
+        value = _chosen_as(_entry_by_entry(value), kind, place)
         _check_kind(value, kind, place)
         return balanced(as_real(value) if kind == "real" else value)
     return _constant(value, kind, place, owner, plates, infinite=name in term.factor.bounds)
+
+
+def _entry_by_entry(value: Expr) -> Expr:
+    """An element, by index data, of a vector that is put together, as the vector of the elements of its entries."""
+    if not isinstance(value, Gather) or not is_data(value.index):
+        return value
+    whole = unnamed(value.source)
+    together = applies(whole, STACK) and whole.over is None and not is_data(whole)
+    return pushed(whole, value.index, value.axis) if together else value
 
 
 def _chosen_as(value: Expr, kind: str | None, place: str) -> Expr:

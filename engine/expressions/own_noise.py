@@ -40,7 +40,8 @@ def written_out(graph: Plan, expr: Expr) -> tuple[Expr, tuple[Random, ...]]:
         found = _replaced(expr, node, mean + noise * precision**-0.5)
         if found is None:
             break
-        expr, _ = found, noises.append(noise)
+        expr = found
+        noises.append(noise)
     return expr, tuple(noises)
 
 
