@@ -23,21 +23,21 @@ from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
-from ..blocks.discrete.networks import NEVER
+from ..blocks.discrete.networks import NEVER, log_sum
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of
-from ..values.plated import Placed, Plates, mapped, spread
+from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
 from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
 from .sum_out import eliminate
-from .tables import Factor, InstanceDensity, Read, Summed, states, summed
+from .tables import Factor, InstanceDensity, Read, Summed, states, sum_of, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -245,8 +245,32 @@ class LogDensity:
         return frozenset(self._data) & frozenset(self.model.randoms)
 
     def reads_summed(self, name: str) -> bool:
-        """Whether the term of the variable called `name` depends on one that was summed out."""
-        return any(name in group.factors for group in self._groups)
+        """Whether the term of the variable called `name` depends on one that was summed out, and not on its own alone.
+
+        The class of a mixture is its own: each element has one, which nothing else reads.
+        """
+        return any(name in group.factors for group in self._groups) and self._own_class(name) is None
+
+    def _own_class(self, name: str) -> Summed | None:
+        """The discrete variable of which each element belongs to the same element of the variable called `name`."""
+        for group in self._groups:
+            if name in group.factors and group.network is None and len(group.summed) == 1:
+                (one,) = group.summed.values()
+                own = set(group.factors) == {name, one.variable.name} and one.before is None
+                read = all(gather is None for read in group.reads for gather in read.gathers.values())
+                if own and read and set(one.variable.plates) == set(self.model.randoms[name].plates):
+                    return one
+        return None
+
+    def _term_by_element(self, node: Random, scope: Scope) -> Placed:
+        """log p(element | others) of a variable, its class summed out where it has one of its own."""
+        one = self._own_class(node.name)
+        if one is None:
+            return term_density(node.term, node, scope)
+        scope = scope.with_data({one.variable.name: states(one, scope)})
+        parts = [term_density(v.term, v, scope) for v in (one.variable, node)]
+        total = to_event(sum_of(parts, node.plates), one.axis)
+        return Placed(log_sum(total.value, total.value.ndim - 1), total.plates)
 
     def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """log p(element | others) of every element of the observed variable called `name`, at each of many `values`.
@@ -258,7 +282,7 @@ class LogDensity:
         def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
             def one(at: Mapping[str, Array]) -> Array:
                 scope = Scope(self._sizes, {**data, **at}, {})
-                return spread(term_density(node.term, node, scope), node.plates, self._sizes)
+                return spread(self._term_by_element(node, scope), node.plates, self._sizes)
 
             return jax.lax.map(one, values, batch_size=TERMS)
 

@@ -8,7 +8,7 @@ import pytest
 import cavity as cv
 
 NOISE = np.array([[1.0, 0.3], [0.3, 1.0]])
-Y = np.random.default_rng(0).normal(size=(20, 2)) + [1.0, 2.0]
+Y = np.random.default_rng(0).normal(size=(20, 2)) + np.array([1.0, 2.0])
 
 
 @pytest.mark.parametrize("accuracy", ["fast", "default"])
