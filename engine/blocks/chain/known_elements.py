@@ -1,6 +1,6 @@
 """Elements of a chain or a tree that are given: the others are inferred as if the chain were cut there.
 
-An element given as v is certain, whatever its parent is: N(v, 0). Its parent hears of it by the density that v has,
+An element given as v is certain, whatever its parent is: N(v, 0). Its parent gets the density that v has,
 N(v; A p + b, Q), which is a message like any other, and its children start from v. No precision is large. Source:
 rauch1965smoothing.
 """
