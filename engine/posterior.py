@@ -209,12 +209,13 @@ class Posterior(Outcome, AnyPosterior):
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.
 
-        Nothing is fitted again. Returns a `LeaveOneOut`; its `unavailable` has the reasons of variables without.
+        Nothing is fitted again. Where a factor does not tell, weighted draws of the joint density do (of mixtures, of
+        ordered outcomes), in seconds. Returns a `LeaveOneOut`; its `unavailable` has the reasons of variables without.
         Source: opper2000gaussian, vehtari2016loo.
         """
-        from .checks.loo import leave_one_out
+        from .checks.loo import leave_one_out, with_draws
 
-        return leave_one_out(self)
+        return with_draws(leave_one_out(self), self)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:
         """The gradient of `log_evidence` in the inputs called `names` (all continuous ones by default).

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from jaxtyping import Float
 
@@ -186,8 +186,74 @@ class Operand:
     def __pow__(self, exponent: Argument) -> Any:
         return self.variable**exponent
 
+    def __rpow__(self, base: Argument) -> Any:
+        return base**self.variable
+
+    def __matmul__(self, other: Argument) -> Any:
+        return self.variable @ other
+
+    def __rmatmul__(self, other: Argument) -> Any:
+        return other @ self.variable
+
     def __neg__(self) -> Any:
         return -self.variable
+
+    def __abs__(self) -> Any:
+        return abs(self.variable)
+
+    def __gt__(self, other: Argument) -> Any:
+        return self.variable > other
+
+    def __lt__(self, other: Argument) -> Any:
+        return self.variable < other
+
+    def __ge__(self, other: Argument) -> Any:
+        return self.variable >= other
+
+    def __le__(self, other: Argument) -> Any:
+        return self.variable <= other
+
+    def __and__(self, other: Argument) -> Any:
+        return self.variable & other
+
+    def __rand__(self, other: Argument) -> Any:
+        return other & self.variable
+
+    def __or__(self, other: Argument) -> Any:
+        return self.variable | other
+
+    def __ror__(self, other: Argument) -> Any:
+        return other | self.variable
+
+    def __xor__(self, other: Argument) -> Any:
+        return self.variable ^ other
+
+    def __rxor__(self, other: Argument) -> Any:
+        return other ^ self.variable
+
+    def __invert__(self) -> Any:
+        return ~self.variable
+
+    def __getitem__(self, index: Argument) -> Any:
+        return self.variable[index]
+
+    __iter__ = None  # else it would be read element by element
+
+
+class Nameless(Operand):
+    """What cannot be computed with before its variable has a name; `called` says what it is."""
+
+    called: ClassVar[str] = "term"
+
+    @property
+    def variable(self) -> NoReturn:
+        raise ModelError(
+            f"{str(self).capitalize()} cannot be part of an expression, nor an argument: name its variable first, "
+            f"v = m.random(name, {self.called}), and compute with v."
+        )
+
+    def __repr__(self) -> str:
+        return f"{'an' if self.called[0] in 'aeiou' else 'a'} {self.called}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -214,10 +280,11 @@ class Term(Operand):
         return self if whole is None else Term(whole, {edge: self.args[edge] for edge in whole.edges}, self.options)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Switch:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Switch(Nameless):
     """A gate over whole terms: `selector` (boolean or categorical) decides which term generates the variable."""
 
+    called = "switch"
     selector: Argument
     terms: tuple[Term, ...]
 
@@ -227,10 +294,11 @@ class Switch:
         return Switch(self.selector, tuple(term.uncensored for term in self.terms))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mixture:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Mixture(Nameless):
     """Terms of which one generates each element, chosen with the probabilities `weights`."""
 
+    called = "mixture"
     weights: Argument
     terms: tuple[Term, ...]
 

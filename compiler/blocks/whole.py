@@ -11,7 +11,7 @@ import numpy as np
 
 from ...factors.factor import Chain, arguments_of
 from ...factors.kernels import Kernel
-from ..language.nodes import Expr, Plate, Random
+from ..language.nodes import Expr, Gather, Plate, Random
 from .base import Block, Gate
 
 
@@ -157,6 +157,32 @@ class ProductBlock(Block):
     @property
     def elements(self) -> tuple[Expr, ...]:
         return tuple(variable for variable, _ in self.powers)
+
+    @property
+    def projects(self) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class MaximumBlock(Block):
+    """An observation of the largest of `numbers` (of the smallest, where `sign` is minus one).
+
+    The numbers are elements of Gaussian variables, each another one. With Gaussian noise of this `precision`, or exact.
+    """
+
+    numbers: tuple[Expr, ...]
+    sign: float
+    precision: Expr | None = None
+
+    @property
+    def variables(self) -> dict[str, Random]:
+        """The variables that the numbers are elements of, by name."""
+        roots = [number.source if isinstance(number, Gather) else number for number in self.numbers]
+        return {root.name: root for root in roots if isinstance(root, Random)}
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return tuple(self.variables.values())
 
     @property
     def projects(self) -> bool:

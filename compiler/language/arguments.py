@@ -9,13 +9,15 @@ import numpy as np
 from ...factors import LINKS
 from ...factors.domains import Domain, real
 from ...factors.errors import ModelError
-from ...factors.factor import Mixture, Switch, Term
+from ...factors.factor import Mixture, Nameless, Switch, Term
 from ...factors.numbers import ValueProblem, numeric_array
+from ...factors.vectors.ordered import Ordered
 from .argument_rules import check_rules
 from .atoms import ONE
 from .balanced_sums import balanced
-from .nodes import Apply, Constant, Expr, Plate, applies, is_data, union_plates
-from .operations import DIVIDE, MULTIPLY, POWER
+from .indexing import pushed
+from .nodes import Apply, Constant, Expr, Gather, Plate, applies, is_data, union_plates, unnamed
+from .operations import DIVIDE, MULTIPLY, POWER, STACK
 from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
@@ -142,10 +144,19 @@ def _argument(term: Term, name: str, value: UserValue, owner: Owner, plates: tup
     if isinstance(value, Constant):
         value, plates = value.value, value.plates or plates
     if isinstance(value, Expr):
-        value = _chosen_as(value, kind, place)
+        value = _chosen_as(_entry_by_entry(value), kind, place)
         _check_kind(value, kind, place)
         return balanced(as_real(value) if kind == "real" else value)
     return _constant(value, kind, place, owner, plates, infinite=name in term.factor.bounds)
+
+
+def _entry_by_entry(value: Expr) -> Expr:
+    """An element, by index data, of a vector that is put together, as the vector of the elements of its entries."""
+    if not isinstance(value, Gather) or not is_data(value.index):
+        return value
+    whole = unnamed(value.source)
+    together = applies(whole, STACK) and whole.over is None and not is_data(whole)
+    return pushed(whole, value.index, value.axis) if together else value
 
 
 def _chosen_as(value: Expr, kind: str | None, place: str) -> Expr:
@@ -188,8 +199,9 @@ def as_real(value: Expr) -> Expr:
 def _constant(
     value: UserValue, kind: str | None, place: str, owner: Owner, plates: tuple[Plate, ...], *, infinite: bool
 ) -> Constant:
-    if isinstance(value, (Term, Switch)):
-        raise ModelError(f"{place} is itself a term. Name its variable first: v = m.random(name, term), and give v.")
+    if isinstance(value, (Term, Switch, Mixture, Ordered)):
+        found, what = (str(value), value.called) if isinstance(value, Nameless) else ("a term", "term")
+        raise ModelError(f"{place} is itself {found}. Name its variable first: v = m.random(name, {what}), and give v.")
     if isinstance(value, Table):
         raise ModelError(f"{place} is a whole {value}. Index it, cv.table(values)[z], or give the array itself.")
     if value is None or isinstance(value, str) or callable(value):

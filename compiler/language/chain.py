@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Chain, Switch, Term
+from ...factors.factor import Chain, Nameless, Switch, Term
 from ...factors.numbers import brief
 from .arguments import Owner, admit
 from .nodes import Expr, Input, Plate, Previous, Random, inside, union_plates
@@ -23,6 +23,8 @@ def declare(
             "example then=lambda previous: cv.gaussian(previous, variance=1.0)."
         )
     edge = "first" if parent is None else "root"
+    if isinstance(first, Nameless) and not isinstance(first, Switch):
+        raise ModelError(f"'{name}': {edge}= is {first}. Give a single term, or a cv.switch of terms.")
     if parent is not None:
         _check_parent(name, over, parent)
     others = tuple(plate for plate in declared if plate is not over)

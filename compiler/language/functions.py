@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError
-from ...factors.factor import Term
+from ...factors.factor import Operand
 from . import operations as op
 from .groups import at_places
-from .nodes import Apply, Constant, Expr, Plate, is_data
+from .indexing import pushed
+from .nodes import Apply, Constant, Expr, Plate, Position, is_data, union_plates
 from .operations import Operation, classes
 from .operators import absolute, apply, coordinate, matmul, power
 from .values import UserValue
@@ -101,7 +103,24 @@ def where(condition: UserValue, when_true: UserValue, when_false: UserValue) -> 
     both numbers are. ModelError when the condition is not boolean, one of the others is no number, or none is an
     expression.
     """
-    return _applied(op.WHERE, condition, when_true, when_false)
+    condition, *sides = _with_node("where", condition, when_true, when_false)
+    if isinstance(condition, Expr) and is_data(condition) and condition.domain.is_boolean:
+        sides = [_guarded(side, condition, chosen) for side, chosen in zip(sides, (True, False), strict=True)]
+    return apply(op.WHERE, condition, *sides)
+
+
+def _guarded(side: UserValue, condition: Expr, chosen: bool) -> UserValue:
+    """What data choose, with divisors of one where it is not chosen: there data may be zero."""
+    if not isinstance(side, Apply) or is_data(side):
+        return side
+    args = tuple(_guarded(arg, condition, chosen) for arg in side.args)
+    if side.operation is op.DIVIDE and is_data(args[1]) and not isinstance(args[1], Constant):
+        below = (args[1], 1.0) if chosen else (1.0, args[1])
+        args = args[0], apply(op.WHERE, condition, *below)
+    if builtins.all(new is old for new, old in zip(args, side.args, strict=True)):
+        return side
+    plates = union_plates(side.plates, *(arg.plates for arg in args if side.over is None))
+    return dataclasses.replace(side, args=args, plates=plates)
 
 
 def logistic(value: UserValue) -> Expr:
@@ -159,21 +178,41 @@ def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Ex
     return _applied_over(op.SUM, value, over)
 
 
-def max(left: UserValue, right: UserValue) -> Expr:
-    """The larger of two numbers, max(left, right); |x| is `max(x, -x)`.
+def max(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
+    """The larger of two numbers, max(left, right), or the largest over a plate, max(x, over=plate).
 
     `left`, `right`: numeric expressions; one may be a finite number or an array with an axis for each plate of the
-    other. Returns a real expression whose plates are the union of theirs. Under EP by quadrature, under VMP by the mean
-    and variance of the larger of two Gaussians. ModelError when one is no number, or none is an expression.
-    Source: clark1961greatest.
+    other. Returns a real expression whose plates are the union of theirs. With `over`, a plate of declared size that
+    the single value has, without that plate; |x| is `max(x, -x)`. Under EP by quadrature, under VMP by the mean and
+    variance of the larger of two Gaussians. ModelError when one is no number, none is an expression, or the value has
+    no such plate. Source: clark1961greatest.
     """
-    return _applied(op.MAX, left, right)
+    if over is None:
+        return _applied(op.MAX, left, right)
+    (value,) = _with_node("max", left)
+    if right is not None:
+        raise ModelError(f"`max` of '{value}' over a plate takes a single value; found two. Give max(a, b) or over=.")
+    _check_over("max", value, over)
+    if over.size is None:
+        raise ModelError(
+            f"`max` over plate '{over.name}' compares as many numbers as it has. Give the plate a size: "
+            f"m.plate('{over.name}', 8)."
+        )
+    values = [pushed(value, Position(i, (), domains.index(over), str(i)), over) for i in range(over.size)]
+    while len(values) > 1:
+        pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+        values = [pair[0] if len(pair) == 1 else apply(op.MAX, *pair) for pair in pairs]
+    return values[0]
 
 
-def min(left: UserValue, right: UserValue) -> Expr:
-    """The smaller of two numbers, min(left, right) = -max(-left, -right): arguments and errors as for `max`."""
+def min(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
+    """The smaller of two numbers, min(left, right) = -max(-left, -right), or the smallest over a plate.
+
+    `left`, `right`, `over`: arguments and errors as for `max`.
+    """
     _with_node("min", left, right)
-    return -max(-left, -right)
+    left, right = (value.variable if isinstance(value, Operand) else value for value in (left, right))
+    return -max(-left, None if right is None else -right, over)
 
 
 def stack(*values: UserValue, over: Plate | None = None) -> Expr:
@@ -221,7 +260,7 @@ def _as_nodes(value: UserValue) -> UserValue:
     """The same with the variables of the terms in it."""
     if isinstance(value, (list, tuple)):
         return [_as_nodes(part) for part in value]
-    return value.variable if isinstance(value, Term) else value
+    return value.variable if isinstance(value, Operand) else value
 
 
 def _check_single(name: str, vector: UserValue) -> None:
@@ -334,7 +373,7 @@ def _counted(value: Expr, over: Plate | None) -> Expr:
 
 
 def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
-    operands = tuple(operand.variable if isinstance(operand, Term) else operand for operand in operands)
+    operands = tuple(operand.variable if isinstance(operand, Operand) else operand for operand in operands)
     if not builtins.any(isinstance(operand, Expr) for operand in operands):
         raise ModelError(
             f"cv.{name} builds an expression of a model, but it was given only "

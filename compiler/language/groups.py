@@ -30,10 +30,10 @@ def at_places(value: Expr, by: UserValue) -> tuple[Expr, Places]:
             f"`sum` of '{value}' by '{by}': that tells the groups ('{groups.name}') of plate '{rows.name}', but the "
             f"plates of '{value}' are {names}. Sum what has a value for each element of '{rows.name}'."
         )
-    if (value.domain.is_discrete and not is_data(value)) or value.domain.is_vector:
+    if value.domain.is_discrete and not is_data(value):
         raise ModelError(
-            f"`sum` of '{value}' ({value.domain}) by '{by}' takes numbers. For a count give them a real variable; for "
-            "vectors sum their coordinates."
+            f"`sum` of '{value}' ({value.domain}) by '{by}' takes numbers and vectors. For a count give them a real "
+            "variable."
         )
     places = by.__dict__.setdefault("places", Places(f"place in {groups.name} by {by}", None, rows, groups, by.name))
     plates = (groups, places)

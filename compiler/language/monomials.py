@@ -7,6 +7,7 @@ and `LOGARITHMS`; where there is no rule, the expression is an atom.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +16,7 @@ from ...factors.domains import real
 from . import operations as op
 from .atoms import MINUS_ONE, ONE, ZERO, Monomial
 from .indexing import pushed
-from .nodes import Apply, Constant, Expr, Gather, IsData, Let, applies, source_of, unnamed
+from .nodes import Apply, Constant, Expr, Gather, IsData, Let, applies, source_of, union_plates, unnamed
 from .operations import Operation
 from .operators import coordinate
 from .plate_sums import summed
@@ -100,14 +101,21 @@ def _sum(expr: Apply, known: IsData) -> list[Monomial]:
 
 
 def _where(expr: Apply, known: IsData) -> list[Monomial]:
-    """What data choose: each side where it is chosen."""
+    """What data choose: each side where it is chosen, and there alone its coefficients, which may divide by zero."""
     condition, *chosen = expr.args
     if not known(condition):
         return [((), (expr,))]
-    found = []
-    for side, when in zip(chosen, ((ONE, ZERO), (ZERO, ONE)), strict=True):
-        found += _scaled(Apply(op.WHERE, (condition, *when), (), condition.plates, real), expand(side, known))
-    return found
+
+    def where_chosen(coefficients: tuple[Expr, ...], side: int) -> Apply:
+        product = functools.reduce(operator.mul, coefficients, ONE)
+        sides = (product, ZERO) if side == 0 else (ZERO, product)
+        return Apply(op.WHERE, (condition, *sides), (), union_plates(condition.plates, product.plates), real)
+
+    return [
+        ((where_chosen(coefficients, number),), atoms)
+        for number, side in enumerate(chosen)
+        for coefficients, atoms in expand(side, known)
+    ]
 
 
 def _dot(expr: Apply, known: IsData) -> list[Monomial]:

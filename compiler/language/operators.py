@@ -13,7 +13,7 @@ import numpy as np
 from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Switch, Term
+from ...factors.factor import Operand
 from . import operations as op
 from .nodes import (
     BUILDERS,
@@ -38,10 +38,8 @@ def wrap(value: UserValue, other: Expr) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, Term):
+    if isinstance(value, Operand):
         return value.variable
-    if isinstance(value, Switch):
-        raise ModelError("A switch cannot be part of an expression: name its variable first, m.random(name, switch).")
     array = _as_array(value, other)
     if array.ndim == 0:
         return Constant(array, (), _constant_domain(array))
@@ -293,11 +291,12 @@ def absolute(operand: Expr) -> Expr:
 
 
 def at_least(left: UserValue, right: UserValue) -> Expr:
-    """left >= right: the same as > for real numbers, which are equal with probability zero; not right > left for
-    counts and classes.
+    """left >= right: the same as > for random real numbers, which are equal with probability zero; not right > left for
+    counts, classes and data.
     """
     operands = [operand.domain for operand in (left, right) if isinstance(operand, Expr)]
-    if all(operand.is_count for operand in operands) or any(operand.is_category for operand in operands):
+    data = all(is_data(operand) for operand in (left, right) if isinstance(operand, Expr))
+    if data or all(operand.is_count for operand in operands) or any(operand.is_category for operand in operands):
         return apply(op.NOT, apply(op.GREATER, right, left))
     return apply(op.GREATER, left, right)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
+from typing import NoReturn
 
 import numpy as np
 
 from ...factors import domains
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Switch, Term
+from ...factors.factor import Nameless, Operand
 from ...factors.numbers import ValueProblem, numeric_array
 from .atoms import atom_key
 from .indexing import check_named, classes_of, gather, gathered, size_of
@@ -20,10 +21,17 @@ from .values import UserValue, check
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Table:
+class Table(Nameless):
     """Constants by row: `table[z]`, or `table[a, b]` of several, is the row that discrete expressions choose."""
 
     values: np.ndarray
+
+    @property
+    def variable(self) -> NoReturn:
+        raise ModelError(
+            f"A whole {self} cannot be part of an expression: index it first, cv.table(values)[z], or compute with the "
+            "array itself before it becomes a table."
+        )
 
     def __getitem__(self, key: UserValue) -> Gather:
         indices = key if isinstance(key, tuple) else (key,)
@@ -41,7 +49,7 @@ def table(values: UserValue) -> Table:
     their plates, to be used as any argument: a number, a vector of probabilities, a mean, a matrix. ModelError where
     the values are no numbers, or an index does not have as many classes as its axis.
     """
-    if isinstance(values, (Expr, Term, Switch)):
+    if isinstance(values, (Expr, Operand)):
         raise ModelError(f"cv.table takes constants; found '{values}'. Index it directly, x[z], with x over a plate.")
     try:
         array = np.array(numeric_array(values))

@@ -55,6 +55,7 @@ from ..rules.conditional_tables import switch_table, table
 from ..rules.coupled_site import coupled_site
 from ..rules.gaussian_process import process_block
 from ..rules.logic import constraint_blocks, ep_or_power, let_block
+from ..rules.maximum import noisy_maximum
 from ..rules.slot_finder import beside, is_integrable
 from .missing_entries import split, split_expression
 
@@ -193,7 +194,7 @@ def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
     if not latent:
         choice = Choice(EXACT, f"{term.factor.name} density", "exact", "all of it is observed")
         return dataclasses.replace(base, choice=choice, constant=True)
-    for rule in (_conjugate, table, _site):
+    for rule in (_conjugate, table, noisy_maximum, _site):
         block = rule(draft, base, method, known)
         if block is not None:
             return block

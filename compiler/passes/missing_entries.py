@@ -57,7 +57,8 @@ class EntryCase(NamedTuple):
 def split(draft: Draft, node: Random, make: Callable[..., list[Block]]) -> list[Block]:
     """The blocks of a variable's factor, by case; `make(draft, out, term)` gives those of one case."""
     term = node.term
-    roots = [node, *parents(node)]
+    # A chain that is given in part is solved as a whole, with what is given of it.
+    roots = list(parents(node)) if isinstance(term, Chain) else [node, *parents(node)]
     if not _touched(draft, roots):
         return make(draft, node, term)
     _check_term(draft, node)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...factors.errors import UnsupportedError
+from ...factors.factor import Chain
 from ..graph import Draft
 from ..language.nodes import Expr, Let, Random, parents
 from .missing_entries import data_of
@@ -47,13 +48,20 @@ def below(roots: list[Expr]) -> list[Expr]:
 
 
 def _has_users(draft: Draft, named: dict, name: str) -> bool:
-    """Whether anything depends on a variable with missing entries; else they are integrated out with their factor."""
-    if isinstance(named[name], Let):
-        raise UnsupportedError(
-            f"'{name}' has missing entries (NaN) and is a deterministic expression, which has no distribution of its "
-            "own. Leave it out of the data, fill the entries, or observe a noisy copy of it, whose entries may be "
-            "missing."
-        )
-    others = [list(parents(node)) for node in named.values() if node is not named[name]]
+    """Whether anything depends on a variable with missing entries; else they are integrated out with their factor.
+
+    The elements of a chain depend on each other. An expression is not observed where it is missing.
+    """
+    own = named[name]
+    if isinstance(own, Random) and isinstance(own.term, Chain):
+        return True
+    others = [list(parents(node)) for node in named.values() if node is not own]
     others += [[expression] for expression in draft.model.constraints.values()]
-    return any(node is named[name] for roots in others for node in below(roots))
+    used = any(node is own for roots in others for node in below(roots))
+    if used and isinstance(own, Let):
+        raise UnsupportedError(
+            f"'{name}' has missing entries (NaN) and is a deterministic expression that others depend on, of which "
+            "some instances would know it and some not. Leave it out of the data, fill the entries, or observe a noisy "
+            "copy of it, whose entries may be missing."
+        )
+    return used

@@ -25,6 +25,7 @@ def chain_blocks(draft: Draft, node: Random) -> list[Block]:
     if not group.is_gated:
         return [_chain_block(draft, node)]
     for chain in group.chains:
+        _check_missing(draft, chain, "chain that other variables gate")
         _check(draft, chain, "chain")
     return [gated_block(draft, group)] if group.chains[-1] is node else []
 
@@ -37,7 +38,7 @@ def _chain_block(draft: Draft, node: Random) -> ChainBlock:
     what = "chain" if chain.parent is None else "tree"
     parameters = latent_names(draft, [*arguments_of(chain.first), *arguments_of(chain.then)])
     if is_curved(node):
-        _check_missing(draft, node, what)
+        _check_missing(draft, node, f"{what} whose steps are not linear")
         if not node.domain.is_real:
             _check_terms(node, chain, what)
         _check_curved(node, chain, what, known_in(draft))
@@ -50,6 +51,8 @@ def _chain_block(draft: Draft, node: Random) -> ChainBlock:
         if not observed
         else ("all elements are observed: each factor is known but for its parameters")
     )
+    if node.name in draft.partly:
+        reason += "; those that are given cut it"
     if parameters:
         reason += f"; {', '.join(parameters)} through their moments (structured VMP)"
     states = "Gaussian" if node.domain.is_gaussian else "sum-product"
@@ -83,7 +86,6 @@ def _check_missing(draft: Draft, node: Random, what: str) -> None:
 def _check(draft: Draft, node: Random, what: str) -> None:
     chain = node.term
     assert isinstance(chain, Chain)
-    _check_missing(draft, node, what)
     _check_terms(node, chain, what)
     facts = known_in(draft)
     known = Known(facts.observed | {chain.previous.name, *gate_names(draft, node)}, facts.sizes)

@@ -20,6 +20,7 @@ from ..language.nodes import Apply, Constant, Expr, Gather, IsData, Let, Random,
 from ..language.operations import AND, GREATER, NOT
 from ..methods import EP, Method
 from .exact_observation import exact_observation, known_scales
+from .maximum import maximum_block
 from .slot_finder import discrete_key
 from .slots import comparison_block
 
@@ -79,6 +80,8 @@ def let_block(draft: Draft, node: Let) -> Block:
             coefficients=coefficients,
             powers=powers,
         )
+    if form is None and (largest := maximum_block(draft, node, known)) is not None:
+        return largest
     if form is None:
         raise UnsupportedError(
             f"'{node.name}' = {node.expression} is observed, and it is not a linear function of Gaussian variables: "

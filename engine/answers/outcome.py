@@ -21,6 +21,7 @@ from ..distributions.partly_observed import Completed
 from ..expressions.after import Run
 from ..expressions.cavities import Cavities
 from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, marginal, remark_on
+from ..expressions.own_noise import standard, written_out
 from ..options import Request
 from ..run.diagnosis import diagnosis
 from ..run.machine import Machine
@@ -153,6 +154,9 @@ class Outcome(Inferred):
             node, found = named[name], None
             if isinstance(node, Let):
                 found = self._together(node).family
+                written, families = self._written(node)
+                if found is None and written is not node:
+                    found = forward(written, self._run(families).scope, families)
             if found is None:
                 sizes = self._machine.sizes
                 call = self._machine.function("forward", (name,), partial(predictions, graph, (name,), sizes))
@@ -183,16 +187,25 @@ class Outcome(Inferred):
 
     def _together(self, node: Let) -> ExpressionMarginal:
         """The marginal of an expression from the joint distribution of its variables, where that says more."""
-        if node.name in self._answers:
-            return self._answers[node.name]
-        families = dict(self.families)
-        for name in latent_names(self.graph, [node.expression]):
+        if node.name not in self._answers:
+            written, families = self._written(node)
+            self._answers[node.name] = marginal(written, self._run(families))
+        return self._answers[node.name]
+
+    def _written(self, node: Let) -> tuple[Let, dict[str, Belief]]:
+        """The expression with predicted variables that share a parent written out, and the families of its numbers."""
+        expression, noises = written_out(self.graph, node.expression)
+        written = dataclasses.replace(node, expression=expression) if noises else node
+        families: dict[str, Any] = {**self.families, **standard(noises, self._machine.sizes)}
+        for name in latent_names(self.graph, [written.expression]):
+            if name in families and name not in self.families:
+                continue
             own = self.graph.latent.get(name)
             if name not in self.binding.observed and (
                 name not in families or (own is not None and own.domain.is_count)
             ):
                 families[name] = self[name].family
-        return self._answers.setdefault(node.name, marginal(node, self._run(families)))
+        return written, families
 
     def _run(self, families: Mapping[str, Belief]) -> Run:
         return Run(self._machine, self.result.outputs, self._arrays, families, self._cavities)
@@ -239,6 +252,8 @@ class Outcome(Inferred):
         missing = self.binding.missing.get(node.name)
         if missing is None:
             return Point(data)
+        if isinstance(node, Let) and (found := self._together(node).family) is not None:
+            return Completed(data, missing, found)
         hidden = {name: array for name, array in self._arrays.items() if name != node.name}
         scope = self._scope
         predicted = forward(node, dataclasses.replace(scope, data=hidden), self.families)

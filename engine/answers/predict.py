@@ -23,6 +23,7 @@ from ..data.rules_of_arguments import bind_checked
 from ..distributions.cases import Projected
 from ..expressions.after import Carried
 from ..expressions.marginal_of import OF_A_CLASS, marginal
+from ..expressions.own_noise import standard, written_out
 from ..run.padded import PaddedRows, padded_plates
 from ..support import asked_families as asked
 from ..support.asked_arguments import UserData
@@ -35,6 +36,7 @@ from .marginal import Marginal
 from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
 from .predict_rows import prediction_rows, predictor
+from .predictive import forward as forward_of
 
 
 def asked_for(
@@ -111,11 +113,19 @@ def _marginals(
     jax.block_until_ready(found)
     graph = dataclasses.replace(machine.graph, observed=frozenset(observed), joints=tuple(joints))
     known = {**families, **{name: family for name, family in found.items() if name in model.randoms}}
-    for name in latent_names(graph, [named[n].expression for n in wanted if isinstance(named[n], Let)]):
+    new_rows = dataclasses.replace(graph, forward=(*graph.forward, *changed))
+    written = {n: written_out(new_rows, node.expression) for n in wanted if isinstance(node := named[n], Let)}
+    for _, noises in written.values():
+        known |= standard(noises, binding.sizes)
+    for name in latent_names(graph, [expression for expression, _ in written.values()]):
         if name not in known and name not in observed:  # what no factor of the run told of
             known[name] = posterior[name].family
     moments = {name: asked.moments(family) for name, family in known.items()}
     run = Carried(graph, Scope(binding.sizes, data, moments, joints=graph.joints), known)
+    for name, (expression, noises) in written.items():
+        if noises:
+            named[name] = dataclasses.replace(named[name], expression=expression)
+            found[name] = forward_of(named[name], run.scope, known)
     return {name: _marginal(named[name], found[name], run) for name in wanted}
 
 

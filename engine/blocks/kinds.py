@@ -18,13 +18,21 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
-from ...compiler.blocks.whole import ChainBlock, CurvedChainBlock, GatedBlock, ProcessBlock, ProductBlock, TreeBlock
+from ...compiler.blocks.whole import (
+    ChainBlock,
+    CurvedChainBlock,
+    GatedBlock,
+    MaximumBlock,
+    ProcessBlock,
+    ProductBlock,
+    TreeBlock,
+)
 from ...compiler.discrete.networks import NetworkBlock
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
-from . import gaussian_process, observed_product
+from . import gaussian_process, observed_maximum, observed_product
 from .chain import chains, curved, gated
 from .discrete import networks, tables
 from .site import site_data, sites
@@ -144,3 +152,4 @@ KINDS[ChainBlock] = KINDS[TreeBlock] = exact_kind(chains.prepare, chains.solve, 
 KINDS[GatedBlock] = exact_kind(gated.prepare, gated.solve, gated.family)._replace(energy=gated.energy)
 KINDS[CurvedChainBlock] = exact_kind(chains.prepare, curved.solve, chains.family, curved.watched)
 KINDS[ProductBlock] = exact_kind(observed_product.prepare, observed_product.solve, observed_product.family)
+KINDS[MaximumBlock] = exact_kind(observed_maximum.prepare, observed_maximum.solve, observed_maximum.family)

@@ -21,6 +21,7 @@ from ...factors.quadrature import bracketed_newton
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of, uniform
 from ..values.instances import count, flat
+from ..values.masks import present
 from ..values.naturals import Naturals
 from ..values.scope import Scope
 from .site.site_data import product
@@ -86,6 +87,14 @@ def solve(
     for family, variable, log in zip(families, (first, second), logs(nodes), strict=True):
         stats = tuple(jnp.sum(jnp.where(share > 0, share * s, 0.0), axis=0) for s in family.stats_of(jnp.exp(log)))
         marginals[variable.name] = family.from_stats(stats).naturals()
+    if (mask := present(block, scope)) is not None:
+        here = jnp.broadcast_to(flat(mask, block, scope), log_z.shape) > 0
+        apart = (f.from_naturals(own).log_partition() for f, own in zip(families, naturals, strict=True))
+        log_z = jnp.where(here, log_z, sum(apart, jnp.zeros(())))
+        marginals = {
+            name: tuple(jnp.where(here, a, b) for a, b in zip(found, cavities[name], strict=True))
+            for name, found in marginals.items()
+        }
     return jnp.sum(log_z), marginals
 
 

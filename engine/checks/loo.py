@@ -23,6 +23,7 @@ from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
 from ...compiler.methods import EP
 from ...factors.factor import Chain
 from ...factors.families import Family
+from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
 from ..density.log_density import LogDensity
@@ -34,6 +35,7 @@ from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from .psis import GOOD_K, smoothed
 from .skewness import end_of, site_messages
+from .trust import trust
 
 BATCH = 64  # instances taken out at a time
 
@@ -97,6 +99,22 @@ def leave_one_out(posterior: Outcome) -> LeaveOneOut:
                 missing = posterior.binding.missing.get(name)
                 densities[name] = found if missing is None else as_numpy(jnp.where(missing, jnp.nan, found))
     return LeaveOneOut(densities, reasons)
+
+
+def with_draws(found: LeaveOneOut, posterior: Inferred) -> LeaveOneOut:
+    """The same with the densities of what its own factor does not tell, from weighted draws of the joint density.
+
+    Where these are usable: see `engine.checks.trust`.
+    """
+    witness = trust(posterior, None).witness if found.unavailable else None
+    if witness is None:
+        return found
+    with jax.enable_x64(True):
+        draws = as_numpy(witness.call.constrain(witness.found.z))
+    drawn = drawn_leave_one_out(witness.density, draws, witness.found.weighted.weights, posterior.binding.missing)
+    more = {name: array for name, array in drawn.densities.items() if name in found.unavailable}
+    reasons = {name: reason for name, reason in found.unavailable.items() if name not in more}
+    return LeaveOneOut({**found.densities, **more}, reasons)
 
 
 def mixed_leave_one_out(

@@ -16,6 +16,7 @@ from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..answers.verdict import LEVELS, Verdict, is_serious
 from ..density.log_density import density_of
+from ..expressions.marginal_of import taken_apart
 from .edges import at_zero, in_tails
 from .other_modes import all_alike, in_one_class, one_class, other_modes
 from .reference import LARGEST_DENSE, entries
@@ -49,7 +50,18 @@ def _exact(posterior: Inferred) -> Verdict | None:
     gridded, error = sorted(posterior.graph.observed - posterior.request.observed), _off_by(posterior)
     rough = f", whose log evidence may be off by {error:.1g}" if error > ROUGH else ""
     exact = f"exact at every point of a grid over {', '.join(gridded)}{rough}." if gridded else "exact."
-    return Verdict("good", _joined(exact, in_tails(posterior)))
+    apart = list(_expressions_apart(posterior))
+    return Verdict("doubtful" if apart else "good", _joined(exact, *apart, in_tails(posterior)))
+
+
+def _expressions_apart(posterior: Inferred) -> Iterator[str]:
+    """Expressions of predicted variables whose joint distribution is not known, only their marginals."""
+    for name, node in posterior.model.lets.items():
+        if name in posterior.graph.forward and (found := taken_apart(posterior.graph, node)):
+            yield (
+                f"But not '{name}': it takes {', '.join(found)}, which nothing observed depends on, as independent. "
+                "Read the marginals of these, or draw from the model."
+            )
 
 
 def _off_by(posterior: Inferred) -> float:

@@ -23,21 +23,21 @@ from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
-from ..blocks.discrete.networks import NEVER
+from ..blocks.discrete.networks import NEVER, log_sum
 from ..data.rules_of_arguments import bind_checked
 from ..support.asked_arguments import the_model
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..values.evaluate import value
 from ..values.first_beliefs import family_of
-from ..values.plated import Placed, mapped, spread
+from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
 from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
 from .sum_out import eliminate
-from .tables import Factor, InstanceDensity, Read, Summed, states, summed
+from .tables import Factor, InstanceDensity, Read, Summed, states, sum_of, summed
 from .terms import term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -103,7 +103,8 @@ class LogDensity:
         self._check(noise)
         factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
         states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
-        self._groups = groups_of(factors, self._states, self._data, self._sizes, states)
+        known = {name: array for name, array in self._data.items() if name not in discrete}
+        self._groups = groups_of(factors, self._states, known, self._sizes, states)
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self.hard = tuple(
@@ -144,21 +145,17 @@ class LogDensity:
         return events
 
     def _read_by_others(self, missing: Collection[str]) -> set[str]:
-        """Variables with missing entries that something depends on: these entries are latent."""
+        """Variables with missing entries that something depends on, other elements of a chain: these are latent."""
         roots = [*self.model.constraints.values()]
+        roots += [node for name, node in self.model.randoms.items() if name in missing and chain_of(node) is not None]
         for other in [*self.model.randoms.values(), *self.model.lets.values()]:
             roots += parents(other)
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
 
     def _check(self, noise: set[str]) -> None:
-        for name in self._missing:
-            if chain_of(self.model.randoms[name]) is not None:
-                raise UnsupportedError(
-                    f"'{name}' is a chain or a tree that is observed with missing entries, which those after them "
-                    "depend on. Observe a noisy copy of it, whose entries may be missing."
-                )
         for name in self._holes:
-            if not self.model.randoms[name].domain.is_real:
+            domain = self.model.randoms[name].domain
+            if not (domain.is_real or domain.is_vector or domain.is_discrete):
                 raise UnsupportedError(
                     f"'{name}' has missing entries and others depend on it, so these entries are latent and the others "
                     "are not. For the joint log density leave the whole variable out of the data."
@@ -195,6 +192,7 @@ class LogDensity:
 
     def _summed_group(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> Array:
         """log of the sum of the factors of a group over all states of its variables."""
+        tilts = self._against_others(group, tilts, scope)
         if group.network is not None:
             zeros = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in group.summed.items()}
             return sum_network(group.network, self._table, {**zeros, **tilts}, scope)
@@ -211,6 +209,18 @@ class LogDensity:
         pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]
         return eliminate(pieces, group.steps, scope)
 
+    def _against_others(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> dict[str, Array]:
+        """The tilts, and for entries that the data give what keeps them in their state."""
+        found = dict(tilts)
+        for name in [name for name in group.summed if name in self._holes]:
+            shape = self._states_shape(self.model.randoms[name])
+            given = np.ones(math.prod(shape[:-1]), bool)
+            given[self._holes[name]] = False
+            values = jnp.ravel(jnp.asarray(scope.data[name])).astype(jnp.int32)
+            elsewhere = given[:, None] & (values[:, None] != jnp.arange(shape[-1]))
+            found[name] = found.get(name, 0.0) + jnp.where(elsewhere, NEVER, 0.0).reshape(shape)
+        return found
+
     def _table(self, name: str, scope: Scope) -> Placed:
         """The log density of a factor, a variable's term or an event, at the values in `scope`, by instance."""
         if name in self._comparisons:
@@ -219,14 +229,17 @@ class LogDensity:
             expr, outcome = self._events[name]
             inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
             wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
-            return mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            told = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            return self._where_given(name, told, expr.plates)
         node = self.model.randoms[name]
         term = node.term if name in self._data else node.term.uncensored
-        density = term_density(term, node, scope)
+        return self._where_given(name, term_density(term, node, scope), node.plates)
+
+    def _where_given(self, name: str, density: Placed, plates: Plates) -> Placed:
+        """The log density of what is observed under a name, nothing where it is missing."""
         if name not in self._missing:
             return density
-        present = Placed(jnp.asarray(self._missing[name]), node.plates)
-        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, present)
+        return mapped(lambda d, p: jnp.where(p, d, 0.0), density, Placed(jnp.asarray(self._missing[name]), plates))
 
     @property
     def observed(self) -> frozenset[str]:
@@ -234,8 +247,32 @@ class LogDensity:
         return frozenset(self._data) & frozenset(self.model.randoms)
 
     def reads_summed(self, name: str) -> bool:
-        """Whether the term of the variable called `name` depends on one that was summed out."""
-        return any(name in group.factors for group in self._groups)
+        """Whether the term of the variable called `name` depends on one that was summed out, and not on its own alone.
+
+        The class of a mixture is its own: each element has one, which nothing else reads.
+        """
+        return any(name in group.factors for group in self._groups) and self._own_class(name) is None
+
+    def _own_class(self, name: str) -> Summed | None:
+        """The discrete variable of which each element belongs to the same element of the variable called `name`."""
+        for group in self._groups:
+            if name in group.factors and group.network is None and len(group.summed) == 1:
+                (one,) = group.summed.values()
+                own = set(group.factors) == {name, one.variable.name} and one.before is None
+                read = all(gather is None for read in group.reads for gather in read.gathers.values())
+                if own and read and set(one.variable.plates) == set(self.model.randoms[name].plates):
+                    return one
+        return None
+
+    def _term_by_element(self, node: Random, scope: Scope) -> Placed:
+        """log p(element | others) of a variable, its class summed out where it has one of its own."""
+        one = self._own_class(node.name)
+        if one is None:
+            return term_density(node.term, node, scope)
+        scope = scope.with_data({one.variable.name: states(one, scope)})
+        parts = [term_density(v.term, v, scope) for v in (one.variable, node)]
+        total = to_event(sum_of(parts, node.plates), one.axis)
+        return Placed(log_sum(total.value, total.value.ndim - 1), total.plates)
 
     def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """log p(element | others) of every element of the observed variable called `name`, at each of many `values`.
@@ -247,7 +284,7 @@ class LogDensity:
         def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
             def one(at: Mapping[str, Array]) -> Array:
                 scope = Scope(self._sizes, {**data, **at}, {})
-                return spread(term_density(node.term, node, scope), node.plates, self._sizes)
+                return spread(self._term_by_element(node, scope), node.plates, self._sizes)
 
             return jax.lax.map(one, values, batch_size=TERMS)
 
@@ -364,11 +401,13 @@ class LogDensity:
 
     def _filled(self, name: str, shape: tuple[int, ...], data: Mapping[str, Array]) -> Bijection:
         """Missing entries, each any number, between those that were given."""
-        holes, given = self._holes[name], jnp.ravel(jnp.asarray(data[name], float))
+        holes, whole = self._holes[name], jnp.asarray(data[name], float)
+        event = whole.shape[len(shape) :]
+        given = whole.reshape((math.prod(shape), *event))
         return Bijection(
-            len(holes),
-            lambda z: given.at[holes].set(z).reshape(shape),
-            lambda x: jnp.ravel(jnp.asarray(x, float))[holes],
+            len(holes) * math.prod(event),
+            lambda z: given.at[holes].set(z.reshape((len(holes), *event))).reshape(whole.shape),
+            lambda x: jnp.reshape(jnp.asarray(x, float), given.shape)[holes].ravel(),
             lambda z: jnp.zeros(()),
         )
 

@@ -232,13 +232,13 @@ class Integrated(AnyPosterior):
         A point of weight w keeps w / p(y_i | others, point) of it without y_i, so that the densities combine as a
         weighted harmonic mean.
         """
-        from ..checks.loo import leave_one_out, mixed_leave_one_out
+        from ..checks.loo import leave_one_out, mixed_leave_one_out, with_draws
 
         unavailable = leave_one_out(self.heaviest).unavailable
         stacked = self.conditionals.every(lambda posterior: leave_one_out(posterior).densities)
         densities = {name: own for name, own in stacked.items() if name not in self._grid}
         reasons = {name: reason for name, reason in unavailable.items() if name not in self._grid}
-        return mixed_leave_one_out(densities, self.weights, reasons)
+        return with_draws(mixed_leave_one_out(densities, self.weights, reasons), self)
 
     def evidence_gradient(self, *names: str) -> dict[str, np.ndarray]:
         """The gradient of `log_evidence` in the inputs called `names`: the mean over the grid of those at its points.

@@ -130,11 +130,12 @@ class Reweighted(AnyPosterior):
         """The marginals of all variables that the data tell of, by name."""
         found: dict[str, Any] = {}
         for name, drawn in self.draws.items():
-            family = WeightedDraws(drawn, self.weights, self.model.randoms[name].domain.kind)
-            missing = self.binding.missing.get(name)
-            found[name] = family if missing is None else Completed(self.observed[name], missing, family)
+            found[name] = WeightedDraws(drawn, self.weights, self.model.randoms[name].domain.kind)
         for name, given in self._states.items():
             found[name] = self._discrete(name, np.tensordot(self.weights, given, 1))
+        for name, missing in self.binding.missing.items():
+            if name in found:
+                found[name] = Completed(self.observed[name], missing, found[name])
         return found
 
     def _discrete(self, name: str, probabilities: np.ndarray) -> Family:
@@ -193,8 +194,8 @@ class Reweighted(AnyPosterior):
             def law(values: Any, given: Any, data: Any) -> dict[str, Family]:
                 return marginals(plan, names, dict(sizes), {**data, **values}, given)
 
-            mapped = compiled("mixture of laws", (object(),), jax.vmap(law, in_axes=(0, 0, None)))
-            found = mapped(values, given, dict(data))
+            each = jax.vmap(law, in_axes=(0, 0, None), axis_size=len(chosen))  # of no draws at all: laws of the prior
+            found = compiled("mixture of laws", (object(),), each)(values, given, dict(data))
             found = jax.tree.map(np.asarray, found)
         share = np.full(len(chosen), 1.0 / len(chosen))
         return {name: GridMixture(family, share) for name, family in found.items()}

@@ -8,6 +8,7 @@ with all covariances is a single case. Numbers go by a key (see `parts.py`); arr
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import operator
 from collections.abc import Callable
@@ -26,6 +27,7 @@ Means: TypeAlias = Float[Array, "instances cases k"]
 Covariances: TypeAlias = Float[Array, "instances cases k k"]
 
 _HERMITE = {0: 1, 1: 61, 2: 21, 3: 11}  # nodes by dimension; above these a rule of degree three
+PAIRS, FEWEST_PAIRS, ALL_PAIRS = 2048, 128, 2**20  # of opposite points, in a case and in all of them
 SCATTERED = 4181  # points of a lattice in two dimensions or more
 _LATTICE = {0: 1, 1: 2001, 2: SCATTERED}  # points for what jumps, by dimension; the last serves all higher ones
 
@@ -152,9 +154,18 @@ class Values(NamedTuple):
     at: dict[NumberKey, Float[Array, "instances cases nodes"]]
 
 
-def spread(cloud: Cloud, jumps: bool = False) -> Values:
-    """The cloud as points, the Gaussians by Gauss-Hermite nodes, or by a lattice for a function that `jumps`."""
-    nodes, inside = _lattice(len(cloud.names)) if jumps else _hermite(len(cloud.names))
+class Form(enum.Enum):
+    """What is known of a function of the Gaussian numbers, which decides at which points of them it is evaluated."""
+
+    LINEAR = "a polynomial of degree one, whose square a rule of degree three integrates"
+    SMOOTH = "a smooth function"
+    BENT = "one with kinks"
+    JUMPS = "one with jumps"
+
+
+def spread(cloud: Cloud, form: Form = Form.LINEAR) -> Values:
+    """The cloud as points: the Gaussians at nodes that suit the form of the function."""
+    nodes, inside = _nodes(len(cloud.names), cloud.cases, form)
     weights = jax.nn.softmax(cloud.log_weights, axis=1)[..., None] * inside
     moved = jnp.einsum("ncij,qj->ncqi", root_of(cloud.covariance), nodes)
     values = cloud.mean[:, :, None, :] + moved
@@ -180,9 +191,27 @@ def scattered(cloud: Cloud) -> Values:
     return Values(jnp.broadcast_to(shares, (values.shape[0], 1, len(shares))), at)
 
 
-def nodes_in(k: int, jumps: bool = False) -> int:
-    """How many nodes `spread` takes within a case of k Gaussian numbers."""
-    return len((_lattice(k) if jumps else _hermite(k))[1])
+def nodes_in(cloud: Cloud, form: Form) -> int:
+    """How many nodes `spread` takes within a case."""
+    return len(_nodes(len(cloud.names), cloud.cases, form)[1])
+
+
+def _nodes(k: int, cases: int, form: Form) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (q, k) of k standard normal numbers, and weights."""
+    if form is Form.JUMPS:
+        return _lattice(k)
+    if form is Form.LINEAR or (form is Form.SMOOTH and k in _HERMITE) or k < 3:
+        return _hermite(k)
+    return _even(k, max(FEWEST_PAIRS, min(PAIRS, ALL_PAIRS // cases)))
+
+
+@functools.cache
+def _even(k: int, pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a lattice and their opposites, of unit covariance: exact for polynomials of degree three, too."""
+    points = _lattice(k, max(pairs, 8 * k))[0]
+    points = np.concatenate([points, -points])
+    points = points @ np.linalg.inv(np.linalg.cholesky(points.T @ points / len(points))).T
+    return points, np.full(len(points), 1.0 / len(points))
 
 
 def _hermite(k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -196,11 +225,11 @@ def _hermite(k: int) -> tuple[np.ndarray, np.ndarray]:
     return grid, weights / weights.sum()
 
 
-def _lattice(k: int) -> tuple[np.ndarray, np.ndarray]:
+def _lattice(k: int, number: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Points of equal weight: a lattice of good directions, at the quantiles of standard normal numbers."""
     from scipy.special import ndtri
 
-    number = _LATTICE.get(k, _LATTICE[2])
+    number = _LATTICE.get(k, _LATTICE[2]) if number is None else number
     places, ratio = np.arange(number)[:, None], _golden(max(k - 1, 0))
     steps = np.concatenate([[1.0 / number], ratio ** -np.arange(1.0, k)])[:k]
     shift = np.sqrt(2.0) * np.arange(1, k + 1) % 1.0 if k > 1 else np.full(k, 0.5 / number)

@@ -29,6 +29,7 @@ from ...compiler.language.operations import Reach
 from ...factors import domains
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
+from ...factors.factor import Chain
 from ...factors.families import ExponentialFamily, Family
 from ...factors.special import ndtr
 from ..distributions.arguments import Arguments
@@ -44,9 +45,10 @@ from .after import Carried, Run
 from .clouds import Cloud, NumberKey
 from .discrete_expressions import distribution
 from .meetings import CELLS, Built, Meeting, Reader, in_parts
+from .own_noise import names_read, written_out
 from .parts import NoCloud, Parts, element_at, name_of, parts_of, table_of
 from .shapes import FINE, of_cloud, of_table, origin_of
-from .statistics import Statistics, beside, family_with, statistics
+from .statistics import Statistics, beside, family_with, form_of, statistics
 from .tilted_clouds import FOR_SHAPES
 
 
@@ -321,6 +323,15 @@ def remark_on(graph: Plan, variable: Random) -> str:
     return _remark(graph, groups) if {*graph.forward} & {*tied(graph, groups)} else ""
 
 
+def taken_apart(graph: Plan, node: Let) -> list[str]:
+    """The predicted variables in an expression whose marginals are taken for independent although they are not."""
+    expression, _ = written_out(graph, node.expression)
+    node = dataclasses.replace(node, expression=expression)
+    predicted = {name for name in latent_names(graph, [expression]) if name in graph.forward}
+    chained = {n for n in predicted if isinstance(graph.model.randoms[n].term, Chain) and names_read(expression, n) > 1}
+    return sorted(chained | (predicted & {*tied(graph, _apart(graph, node))})) if predicted else []
+
+
 def _remark(graph: Plan, groups: list[set[str]]) -> str:
     """Which numbers were taken for independent although the data, or a parent, may tie them to each other."""
     apart = tied(graph, groups)
@@ -374,7 +385,7 @@ def _by_element(reader: Reader, parts: Parts, built: list[Built], function: OfCl
     data = _data(reader, parts)
     layout = _layout(built)
     k = len(layout.names)
-    nodes = 1 if least else clouds.nodes_in(k, reader.node.domain.is_discrete)
+    nodes = 1 if least else clouds.nodes_in(layout, form_of(reader.node, layout, reader.known))
     each = max(layout.cases * nodes, least) * (1 + k * k if least else 1)
     if each > CELLS:
         raise NoCloud

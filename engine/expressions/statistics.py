@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from ...compiler.language.monomials import expand
 from ...compiler.language.nodes import Apply, Expr, Let, Random, applies, inside, parents
-from ...compiler.language.operations import WHERE
+from ...compiler.language.operations import MAX, WHERE
 from ...factors.arrays import Array
 from ...factors.domains import Domain
 from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
@@ -17,7 +17,7 @@ from ...factors.moments import POINT_VARIANCE, Boolean, Category
 from ...factors.special import ndtr
 from ..distributions.belief_points import diverges
 from . import clouds
-from .clouds import Cloud, NumberKey
+from .clouds import Cloud, Form, NumberKey
 from .parts import Data, IsKnown, evaluated, key_of
 from .transformed import matching
 
@@ -34,9 +34,9 @@ def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: boo
 
     Where the cloud is a `line` of points over all of one belief, a moment may be infinite.
     """
-    expr = node.expression
+    expr, form = node.expression, form_of(node, cloud, is_known)
     if node.domain.is_category:
-        values = clouds.spread(cloud, jumps=True)
+        values = clouds.spread(cloud, form)
         states = jnp.arange(_states(node))
         outcome = jnp.asarray(evaluated(expr, values.at, data, is_known), int)
         shares = [clouds.expectation(values, lambda _, s=s: jnp.asarray(outcome == s, float))[0] for s in states]
@@ -44,9 +44,9 @@ def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: boo
     if node.domain.is_boolean:
         if (margin := _gaussian_margin(expr, cloud, is_known)) is not None:
             return _above_zero(cloud, lambda at: evaluated(margin, at, data, is_known))
-        values = clouds.spread(cloud, jumps=True)
+        values = clouds.spread(cloud, form)
         return clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))[0]
-    values = clouds.spread(cloud, jumps=_jumps(expr, is_known))
+    values = clouds.spread(cloud, form)
     mean, variance = clouds.expectation(values, lambda at: jnp.asarray(evaluated(expr, at, data, is_known), float))
     if not line or cloud.names:
         return mean, variance
@@ -56,10 +56,16 @@ def statistics(node: Let, cloud: Cloud, data: Data, is_known: IsKnown, line: boo
     return jnp.where(endless[0], jnp.inf, mean), jnp.where(endless[1], jnp.inf, variance)
 
 
-def _jumps(expr: Expr, is_known: IsKnown) -> bool:
-    """Whether an expression chooses by a comparison of random numbers: no smooth function of these."""
-    chosen = (node for node in inside([expr]) if applies(node, WHERE))
-    return any(not is_known(node.args[0]) for node in chosen)
+def form_of(node: Let, cloud: Cloud, is_known: IsKnown) -> Form:
+    """What an expression is as a function of the numbers that are Gaussian in every case of a cloud."""
+    if node.domain.is_discrete:
+        return Form.JUMPS
+    parts = [part for part in inside([node.expression]) if applies(part, WHERE, MAX) and not is_known(part)]
+    if any(applies(part, WHERE) and not is_known(part.args[0]) for part in parts):
+        return Form.JUMPS
+    if any(applies(part, MAX) for part in parts):
+        return Form.BENT
+    return Form.LINEAR if is_linear(node.expression, cloud, is_known) else Form.SMOOTH
 
 
 def _states(node: Let) -> int:

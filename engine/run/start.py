@@ -14,6 +14,7 @@ from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.language.nodes import Let, Random
 from ...compiler.symmetry import exchangeable, multiplied
 from ...factors.arrays import Array, Key
+from ...factors.factor import Term
 from ..blocks.discrete import tables
 from ..blocks.kinds import KINDS
 from ..values.first_beliefs import (
@@ -91,6 +92,8 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
             around = {n: first_moments(v, scope) for n, v in machine.graph.latent.items()} | moments
             pulled = add(beliefs[name], machine.pull(name, own, scope, around, first_moments(variable, scope)))
             beliefs[name] = proper(variable, pulled, scope)
+        elif name in machine.moving and _is_flat(variable):  # energies that read others beside it need its moments
+            beliefs[name] = proper(variable, beliefs[name], scope)
         if name in below and name in machine.moving:
             beliefs[name] = divisible(variable, beliefs[name], below[name])
         if name in centres:
@@ -152,6 +155,11 @@ def _instead_of_a_prior(machine: BoundPlan, name: str) -> tuple[EnergyBlock, ...
     if name not in machine.moving or name not in machine.with_ep or _has_prior(machine, name):
         return ()
     return tuple(block for block in machine.energies if name in block.latent)
+
+
+def _is_flat(variable: Random | Let) -> bool:
+    """Whether the prior of a variable is no distribution."""
+    return isinstance(variable, Random) and isinstance(variable.term, Term) and variable.term.factor.improper
 
 
 def _has_prior(machine: BoundPlan, name: str) -> bool:

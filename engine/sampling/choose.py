@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.nodes import Random
@@ -58,8 +59,9 @@ def _filled(joint: Joint, move: Move) -> Move:
     def step(key, values, state, data, stage):
         moved, state = move.step(key, values, state, data, stage)
         for name, places in holes.items():
-            given = values[name]
-            moved = {**moved, name: given.ravel().at[places].set(moved[name].ravel()[places]).reshape(given.shape)}
+            count = math.prod(values[name].shape[: len(joint.variables[name].plates)])
+            given, drawn = (array.reshape((count, -1)) for array in (values[name], moved[name]))
+            moved = {**moved, name: given.at[places].set(drawn[places]).reshape(values[name].shape)}
         return moved, state
 
     return move._replace(step=step)
@@ -72,14 +74,20 @@ def _of_discrete(joint: Joint) -> list[Move]:
     names = tuple(name for name, variable in joint.variables.items() if variable.domain.is_discrete)
     if not names:
         return []
-    if (move := discrete.together(joint, names)) is not None:
+    partly = [name for name in names if name in joint.density._holes]
+    if not partly and (move := discrete.together(joint, names)) is not None:
         return [move]
     moves, coupled = [], []
     for name in names:
-        if (own := _one_discrete(joint, name)) is None:
+        if (own := _one_discrete(joint, name)) is None or (name in partly and joint.gathers(name) is None):
             coupled.append(name)
         else:
-            moves.append(own)
+            moves.append(_filled(joint, own))
+    if joined := [name for name in partly if name in coupled]:
+        raise UnsupportedError(
+            f"'{joined[0]}' is discrete, its elements depend on each other, and some of them are given: such a "
+            "variable has no draws here. cv.infer takes it, and cv.log_density sums it out."
+        )
     if coupled and (move := discrete.together(joint, tuple(coupled))) is not None:
         return [*moves, move]
     _check_reachable(joint, names)
@@ -197,13 +205,23 @@ def start(joint: Joint, key: Key) -> Values:
         shape = joint.density._shape(variable)
         if variable.domain.is_discrete:
             state = jax.random.randint(own, shape, 0, discrete.state_count(joint, variable))
-            values[name] = discrete.as_values(variable, state)
+            values[name] = _with_given(joint, name, discrete.as_values(variable, state))
         else:
             values[name] = _continuous_start(joint, variable, own, shape)
     for i, augmented in enumerate(joint.augmented.values()):
         own = jax.random.fold_in(key, len(joint.variables) + i)
         values[augmented.name] = augmented.draw(own, joint.scope(values, joint.data))
     return values
+
+
+def _with_given(joint: Joint, name: str, state: Any) -> Any:
+    """The states, with those entries that the data give."""
+    if name not in joint.density._holes:
+        return state
+    given = np.ones(state.size, bool)
+    given[joint.density._holes[name]] = False
+    told = np.nan_to_num(np.asarray(joint.density._data[name], float)).astype(state.dtype)
+    return jnp.where(given.reshape(state.shape), told, state)
 
 
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:

@@ -55,7 +55,7 @@ VALUES: dict[str, Callable[..., PyTree]] = {
 }
 """Of one instance of the operands."""
 ALONG: dict[str, Callable[..., PyTree]] = {
-    "sum": jnp.sum,
+    "sum": lambda x: jnp.sum(x, axis=0),  # also of vectors
     "all": jnp.all,
     "any": jnp.any,
     "stack": lambda elements: elements,
@@ -93,7 +93,9 @@ def along(expr: Apply, found: Placed, scope: Scope) -> Placed:
     over = expr.option("over")
     if over in set(found.plates):
         return to_event(found, over)
-    return mapped(lambda x: jax.tree.map(lambda a: jnp.broadcast_to(a, (scope.sizes[over.name],)), x), found)
+    return mapped(
+        lambda x: jax.tree.map(lambda a: jnp.broadcast_to(a, (scope.sizes[over.name], *jnp.shape(a))), x), found
+    )
 
 
 # Moments --------------------------------------------------------------------------------------------------------------

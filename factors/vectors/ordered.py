@@ -17,7 +17,7 @@ import numpy as np
 from ..arrays import Argument, Array
 from ..domains import positive, real
 from ..errors import ModelError
-from ..factor import Factor, Term
+from ..factor import Factor, Nameless, Term
 from ..real.gaussian import factor as gaussian
 from ..real.student_t import factor as student_t
 from ..special import TINY, log_ndtr
@@ -37,10 +37,11 @@ SURVIVAL: Mapping[Factor, Callable[..., Array]] = {gaussian: _gaussian_survival,
 """The logarithm of P(X > x) of the terms whose draws can be ordered."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Ordered:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Ordered(Nameless):
     """`size` independent draws of a term in increasing order: `Model.random` makes a vector of them."""
 
+    called = "ordered vector"
     term: Term
     size: int
 

@@ -11,6 +11,10 @@ def _variance(variance=None, precision=None, sd=None):
     return variance if variance is not None else 1.0 / precision if precision is not None else sd**2
 
 
+def _rate(rate=None, mean=None):
+    return rate if mean is None else 1.0 / mean
+
+
 def _gaussian(out, mean, **scale):
     return stats.norm.logpdf(out, mean, np.sqrt(_variance(**scale)))
 
@@ -219,6 +223,17 @@ LOG = {
     "dirichlet_multinomial": _dirichlet_multinomial,
     "von_mises": _von_mises,
     "weibull": lambda out, shape, scale: stats.weibull_min.logpdf(out, shape, scale=scale),
+    "cauchy": lambda out, location, scale: stats.cauchy.logpdf(out, location, scale),
+    "skew_normal": lambda out, location, scale, skew: stats.skewnorm.logpdf(out, skew, location, scale),
+    "exponential": lambda out, **args: np.log(_rate(**args)) - _rate(**args) * out,
+    "inverse_gamma": lambda out, shape, scale: stats.invgamma.logpdf(out, shape, scale=scale),
+    "inverse_gaussian": lambda out, mean, shape: (
+        0.5 * np.log(shape / (2 * np.pi * out**3)) - 0.5 * shape * (out - mean) ** 2 / (mean**2 * out)
+    ),
+    "half_student_t": lambda out, dof, scale: np.log(2.0) + stats.t.logpdf(out, dof, 0.0, scale),
+    "logit_normal": lambda out, mean, **scale: (
+        stats.norm.logpdf(sp.logit(out), mean, np.sqrt(_variance(**scale))) - np.log(out) - np.log1p(-out)
+    ),
     "discrete_uniform": lambda out, size: -np.log(size) + 0.0 * out,
     "half_normal": lambda out, scale: np.log(2.0) + stats.norm.logpdf(out, 0.0, scale),
     "own_logistic": lambda out, mean, scale: stats.logistic.logpdf(out, mean, scale),
@@ -255,6 +270,22 @@ DRAW = {
     "multinomial": _draw_multinomial,
     "dirichlet_multinomial": _draw_dirichlet_multinomial,
     "von_mises": lambda rng, shape, mean, concentration: rng.vonmises(wrapped(mean), concentration, shape),
+    "cauchy": lambda rng, shape, location, scale: location + scale * rng.standard_cauchy(shape),
+    "skew_normal": lambda rng, shape, location, scale, skew: (
+        location
+        + scale
+        * (
+            skew / np.sqrt(1.0 + skew**2) * np.abs(rng.normal(size=shape))
+            + rng.normal(size=shape) / np.sqrt(1.0 + skew**2)
+        )
+    ),
+    "exponential": lambda rng, shape, **args: np.maximum(rng.exponential(1.0 / _rate(**args), shape), 1e-30),
+    "inverse_gamma": lambda rng, shape_, shape, scale: scale / np.maximum(rng.gamma(shape, 1.0, shape_), 1e-30),
+    "inverse_gaussian": lambda rng, shape_, mean, shape: rng.wald(mean, shape, shape_),
+    "half_student_t": lambda rng, shape, dof, scale: scale * np.abs(rng.standard_t(dof, shape)),
+    "logit_normal": lambda rng, shape, mean, **scale: np.clip(
+        sp.expit(rng.normal(mean, np.sqrt(_variance(**scale)), shape)), 1e-12, 1 - 1e-12
+    ),
     "weibull": lambda rng, shape_, shape, scale: np.maximum(scale * rng.weibull(shape, shape_), 1e-30),
     "discrete_uniform": lambda rng, shape, size: np.floor(size * rng.random(shape)),
     "half_normal": lambda rng, shape, scale: np.abs(rng.normal(0.0, scale, shape)),

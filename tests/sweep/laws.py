@@ -147,6 +147,52 @@ def _weibull(shape, scale) -> Law:
     return Law(first, second - first**2, lambda q: -np.expm1(-((np.maximum(q, 0.0) / scale) ** shape)))
 
 
+def _cauchy(location, scale) -> Law:
+    infinite = np.inf + 0.0 * location * scale
+    return Law(np.nan * infinite, infinite, lambda q: stats.cauchy.cdf(q, location, scale))
+
+
+def _skew_normal(location, scale, skew) -> Law:
+    lean = np.sqrt(2.0 / np.pi) * skew / np.sqrt(1.0 + skew**2)
+    law = location + scale * lean, scale**2 * (1.0 - lean**2) + 0.0 * location
+    return Law(*law, lambda q: stats.skewnorm.cdf(q, skew, location, scale))
+
+
+def _exponential(rate=None, mean=None) -> Law:
+    mean = 1.0 / rate if mean is None else mean
+    return Law(mean, mean**2, lambda q: -np.expm1(-np.maximum(q, 0.0) / mean))
+
+
+def _inverse_gamma(shape, scale) -> Law:
+    mean = scale / (shape - 1.0)
+    return Law(mean, mean**2 / (shape - 2.0), lambda q: sp.gammaincc(shape, scale / np.maximum(q, 1e-300)))
+
+
+def _inverse_gaussian(mean, shape) -> Law:
+    return Law(mean + 0.0 * shape, mean**3 / shape, lambda q: stats.invgauss.cdf(q, mean / shape, scale=shape))
+
+
+def _half_student_t(dof, scale) -> Law:
+    mean = (
+        2.0 * scale * np.sqrt(dof / np.pi) * np.exp(sp.gammaln(0.5 * dof + 0.5) - sp.gammaln(0.5 * dof)) / (dof - 1.0)
+    )
+    return Law(
+        mean, scale**2 * dof / (dof - 2.0) - mean**2, lambda q: 2.0 * stats.t.cdf(np.maximum(q, 0.0) / scale, dof) - 1.0
+    )
+
+
+_SCORES, _SHARES = np.polynomial.hermite_e.hermegauss(80)
+
+
+def _logit_normal(mean, variance=None, precision=None, sd=None) -> Law:
+    sd = np.sqrt(variance) if variance is not None else 1.0 / np.sqrt(precision) if precision is not None else sd
+    values = sp.expit(mean[..., None] + sd[..., None] * _SCORES)
+    shares = _SHARES / _SHARES.sum()
+    first = values @ shares
+    inside = lambda q: np.clip(q, 1e-15, 1.0 - 1e-15)  # noqa: E731
+    return Law(first, (values - first[..., None]) ** 2 @ shares, lambda q: sp.ndtr((sp.logit(inside(q)) - mean) / sd))
+
+
 _ANGLES = np.pi * (2.0 * (np.arange(2000) + 0.5) / 2000 - 1.0)
 
 
@@ -214,6 +260,13 @@ LAW: dict[str, Callable[..., Law]] = {
     "dirichlet_multinomial": _dirichlet_multinomial,
     "von_mises": _von_mises,
     "weibull": _weibull,
+    "cauchy": _cauchy,
+    "skew_normal": _skew_normal,
+    "exponential": _exponential,
+    "inverse_gamma": _inverse_gamma,
+    "inverse_gaussian": _inverse_gaussian,
+    "half_student_t": _half_student_t,
+    "logit_normal": _logit_normal,
     "wishart": _wishart,
     "ordered_probit": _ordered(sp.ndtr),
     "ordered_logistic": _ordered(sp.expit),

@@ -26,6 +26,7 @@ from ..discrete import tables
 from . import discrete_chain, gaussian_chain, trees
 from .discrete_chain import LogMessages, Probabilities, SmoothedStates, Transitions
 from .gaussian_chain import LinearTransitions, Matrices, Vectors
+from .known_elements import KnownElements, cut, in_given_states, invertible, known_elements
 from .small_matrices import applied, inverse, product, symmetric
 from .transitions import (
     Axes,
@@ -83,8 +84,11 @@ def solve(
     discrete = node.domain.is_discrete
     if node.name not in block.latent:
         return (_observed_discrete if discrete else _observed_gaussian)(node, prepared.tree, scope), {}
-    run = _discrete if discrete else _gaussian
-    log_z, energy, marginals = run(node, prepared.tree, cavities[node.name], scope)
+    run, cavity = _discrete if discrete else _gaussian, cavities[node.name]
+    known = known_elements(node, axes_of(node, scope), scope)
+    log_z, energy, marginals = run(node, prepared.tree, cavity, scope, known)
+    if known is not None:
+        marginals, log_z = known.of(cavity, marginals), log_z + known.normaliser(family_of(node), cavity)
     return log_z + energy - jax.lax.stop_gradient(energy), {node.name: marginals}
 
 
@@ -112,19 +116,22 @@ def parents_of(tree: RootedTree | None, arrays: tuple[jax.Array, ...]) -> tuple[
 
 
 def _gaussian(
-    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope
+    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope, known: KnownElements | None
 ) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
     """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
     shift, precision = as_information(axes, node, cavity)
     terms = gaussians(node, scope, roots_of(axes, tree))
     fixed = jax.lax.stop_gradient(terms)
-    mean, covariance, log_z, gain = _smoothed(fixed.links, tree, precision, shift)
-    log_z = jnp.sum(log_z + 0.5 * (fixed.log_det - fixed.log_det_mean) + fixed.e0)
+    links, of_known = fixed.links, jnp.zeros(())
+    if known is not None:
+        links, precision, shift, of_known = cut(known, links, fixed.precision, precision, shift)
+    mean, covariance, log_z, gain = _smoothed(links, tree, precision, shift)
+    log_z = jnp.sum(log_z + of_known + 0.5 * (fixed.log_det - fixed.log_det_mean) + fixed.e0)
     parent_mean, parent_covariance = parents_of(tree, (mean, covariance))
     cross = product(gain, parent_covariance)
     pairs = jax.lax.stop_gradient(((mean, covariance), (parent_mean, parent_covariance), cross))
-    belief = symmetric(inverse(covariance))
+    belief = symmetric(inverse(covariance if known is None else invertible(known, covariance)))
     return log_z, gaussian_energy(terms, *pairs), as_naturals(axes, node, applied(belief, mean), belief)
 
 
@@ -172,13 +179,13 @@ def _observed_gaussian(node: Random, tree: RootedTree | None, scope: Scope) -> F
 
 
 def _discrete(
-    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope
+    node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope, known: KnownElements | None
 ) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
     """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
     boolean = node.domain.is_boolean
     logits = jnp.stack([jnp.zeros_like(cavity[0]), cavity[0]], axis=-1) if boolean else cavity[0]
-    outside = axes.from_flat(logits)
+    outside = axes.from_flat(logits) if known is None else in_given_states(known, axes.from_flat(logits))
     terms = table_terms(node, scope, expected_log)
     fixed = jax.lax.stop_gradient(terms)
     smoothed = _summed(fixed.first, fixed.table, tree, outside)

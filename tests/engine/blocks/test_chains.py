@@ -383,9 +383,3 @@ def test_errors_of_the_language():
     u = m.input("u", cv.real, plates=t)
     with pytest.raises(cv.ModelError, match="elements without a parent only"):
         m.chain("state", over=t, first=cv.gaussian(u, variance=1.0), then=lambda p: cv.gaussian(p, variance=1.0))
-
-
-def test_an_observed_chain_with_missing_entries_is_refused():
-    m, _ = _chain(lambda p: cv.gaussian(p, variance=1.0))
-    with pytest.raises(cv.UnsupportedError, match="either all observed or all inferred"):
-        cv.infer(m, {"state": [1.0, np.nan, 2.0]})

@@ -106,13 +106,15 @@ def test_impossible_cases_of_unknown_probabilities():
     agrees(m, {"on": [0.0, 1.0], "level": [0.0, 1.0], "x": random.normal(size=4)})
 
 
-def test_chains_with_gaps_are_refused():
+def test_chains_with_gaps():
     m = cv.Model("gaps")
     t = m.plate("t")
     stays = m.random("stays", cv.beta(1.0, 1.0), plates=m.plate("k", 2))
     m.chain("state", over=t, first=cv.bernoulli(0.5), then=lambda one: cv.bernoulli(stays[one]))
-    with pytest.raises(cv.UnsupportedError, match="'state' is a chain or a tree that is observed with missing"):
-        cv.log_density(m, {"state": [1.0, np.nan, 0.0]})
+    density = cv.log_density(m, {"state": [1.0, np.nan, 0.0]})
+    into = np.array([0.3, 0.8])
+    wanted = np.log(0.5 * (into[1] * (1.0 - into[1]) + (1.0 - into[1]) * (1.0 - into[0])))
+    np.testing.assert_allclose(density({"stays": into}), wanted, rtol=1e-12)
 
 
 def test_chains_of_different_plates_that_meet_are_refused():

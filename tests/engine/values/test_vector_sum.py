@@ -27,3 +27,29 @@ def test_one_vector_below_the_sum_is_told():
     m.random("y", cv.vector_gaussian(cv.sum(v * x, over=n), precision=np.eye(2)))
     with pytest.raises(cv.UnsupportedError, match="no moments of sum"):
         cv.infer(m, {"x": np.ones(3), "y": [3.0, 6.0]})
+
+
+def test_the_default_sums_vectors_entry_by_entry():
+    """Not all numbers of them: what the joint density, and so weighted draws, took the sum to be."""
+    m = cv.Model("sum")
+    k = m.plate("k", 2)
+    v = m.random("v", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)), plates=k)
+    m.random("y", cv.vector_gaussian(cv.sum(v, over=k), covariance=np.eye(2)))
+    found = cv.infer(m, {"y": [3.0, 0.0]})
+    np.testing.assert_allclose(found["v"].mean, [[1.0, 0.0], [1.0, 0.0]], atol=0.01)
+    np.testing.assert_allclose(found["v"].sd, np.sqrt(2.0 / 3.0), rtol=0.05)
+    at = np.array([[1.0, 2.0], [0.5, -1.0]])
+    wanted = -0.5 * (at**2).sum() - 0.5 * (1.5**2 + 1.0) - 3.0 * np.log(2.0 * np.pi)
+    np.testing.assert_allclose(cv.log_density(m, {"y": [3.0, 0.0]})({"v": at}), wanted, rtol=1e-12)
+
+
+def test_vectors_are_summed_by_groups():
+    m = cv.Model("groups")
+    g, n = m.plate("g"), m.plate("n")
+    by = m.input("by", cv.index(g), plates=n)
+    v = m.random("v", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)), plates=n)
+    m.random("y", cv.vector_gaussian(cv.sum(v, by=by), covariance=np.eye(2)))
+    found = cv.infer(m, {"by": [0, 1, 0], "y": [[3.0, 0.0], [2.0, 1.0]]})
+    np.testing.assert_allclose(found["v"].mean, [[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]], atol=0.01)
+    np.testing.assert_allclose(found["v"].sd[:, 0], np.sqrt([2.0 / 3.0, 0.5, 2.0 / 3.0]), rtol=0.05)
+    np.testing.assert_allclose(found.log_evidence, -2.0 * np.log(2.0 * np.pi) - np.log(6.0) - 2.75, atol=0.02)
