@@ -250,7 +250,7 @@ def test_an_observed_expression_may_be_missing_at_some_elements():
     m.let("twice", 2.0 * a)
     found = cv.infer(m, {"twice": [0.0, np.nan]})
     close(found["a"].mean, [0.0, 1.0], atol=1e-8)
-    close(found["a"].sd, [0.0, 2.0], atol=1e-6)
+    close(found["a"].sd, [0.0, 2.0], atol=1e-3)  # what is told exactly has a millionth of the variance
     close(found.log_evidence, stats.norm(2.0, 4.0).logpdf(0.0), atol=1e-8)
 
 
