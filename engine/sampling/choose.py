@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -15,16 +15,21 @@ from ...factors.arrays import Key
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
 from ...factors.families.bijections import Bijection, interval, line
+from ..blocks.discrete.networks import NEVER
 from ..density.sum_chains import chain_of
 from ..values.first_beliefs import family_of
 from . import conjugate, discrete, gaussian
-from .joint import Joint, Values
-from .move import Move, stateless
-from .nuts import nuts_move
+from .joint import Data, Joint, Values
+from .move import Move, Stage, stateless
+from .nuts import has_blackjax, nuts_move
 from .slices import slice_move
+from .smooth import moves_an_end
 
 TRIED = 3  # points at which a conditional is tried
 NUMBERS = ("real", "positive", "unit")
+DRAWN, SEARCHED = 20, 200  # starts, and sweeps of slices from the last of them
+POSSIBLE = 1e-5 * NEVER  # a log density below has something impossible in it
+NOT_WARMING = Stage(*(jnp.asarray(False) for _ in Stage._fields))
 
 
 def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
@@ -60,7 +65,7 @@ def _filled(joint: Joint, move: Move) -> Move:
         moved, state = move.step(key, values, state, data, stage)
         for name, places in holes.items():
             count = math.prod(values[name].shape[: len(joint.variables[name].plates)])
-            given, drawn = (array.reshape((count, -1)) for array in (values[name], moved[name]))
+            given, drawn = (jnp.asarray(array).reshape((count, -1)) for array in (values[name], moved[name]))
             moved = {**moved, name: given.at[places].set(drawn[places]).reshape(values[name].shape)}
         return moved, state
 
@@ -155,21 +160,30 @@ def _conjugates(joint: Joint, left: Mapping[str, Random], starts: list[Values]) 
 
 
 def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
-    """Slices where all are numbers with independent elements; else NUTS for all that no constraint cuts off."""
+    """Slices where all are numbers with independent elements that do not meet; else NUTS, but where constraints cut."""
     slices: dict[str, Any] = {}
     for name, variable in left.items():
         gathers, one = joint.gathers(name), _coordinate(joint, variable)
         if gathers is not None and one is not None:
             slices[name] = gathers, one
-    cut = {name for name in left if set(joint.touching([name])) & set(joint.density.hard)}
+    all_slices = slices
+    if has_blackjax() and _share_a_factor(joint, slices):
+        slices = {}  # one after the other they crawl where they are correlated
+    cut = {name for name in left if set(joint.touching([name])) & set(joint.density.hard) or moves_an_end(joint, name)}
     if len(slices) < len(left):
-        slices = {name: found for name, found in slices.items() if name in cut or _random_ends(joint, left[name])}
+        slices = {name: found for name, found in all_slices.items() if name in cut or _random_ends(joint, left[name])}
     moves = [slice_move(joint, name, *found) for name, found in slices.items()]
     names = tuple(name for name in left if name not in slices)
     if names:
         bijections = {name: joint.density._bijection(left[name], joint.density._data) for name in names}
         moves.append(nuts_move(joint, names, bijections))
     return [_filled(joint, move) for move in moves]
+
+
+def _share_a_factor(joint: Joint, names: Iterable[str]) -> bool:
+    """Whether two of these variables meet in a factor."""
+    met = [factor for name in names for factor in joint.touching([name])]
+    return len(set(met)) < len(met)
 
 
 def _random_ends(joint: Joint, variable: Random) -> bool:
@@ -234,15 +248,33 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 
-def feasible_start(joint: Joint, key: Key, tries: int = 100) -> Values:
-    """A start of positive density; UnsupportedError where none is found."""
+def feasible_start(joint: Joint, moves: Sequence[Move], key: Key) -> Values:
+    """A start of positive density, where none is drawn found by the moves; UnsupportedError where they find none."""
     factors = tuple(joint.factors)
     total = jax.jit(lambda values, data: joint.total(factors, values, data))
-    for i in range(tries):
+
+    def is_possible(values: Values) -> bool:
+        return bool(total(values, joint.arrays) > POSSIBLE)
+
+    values: Values = {}
+    for i in range(DRAWN):
         values = start(joint, jax.random.fold_in(key, i))
-        if np.isfinite(float(total(values, joint.arrays))) and not math.isnan(float(total(values, joint.arrays))):
+        if is_possible(values):
+            return values
+    searching = [move for move in moves if move.searches]
+    states = [move.init(values, joint.arrays) for move in searching]
+
+    @jax.jit
+    def search(values: Values, key: Key, data: Data) -> Values:
+        for i, (move, state) in enumerate(zip(searching, states, strict=True)):
+            values, _ = move.step(jax.random.fold_in(key, i), values, state, data, NOT_WARMING)
+        return values
+
+    for i in range(SEARCHED if searching else 0):
+        values = search(values, jax.random.fold_in(key, DRAWN + i), joint.arrays)
+        if is_possible(values):
             return values
     raise UnsupportedError(
-        f"No start of positive density was found in {tries} tries: constraints or bounds leave little room. Loosen "
-        "them, or give the compared quantities noise of their own."
+        "No start of positive density was found: constraints or bounds leave little room. Loosen them, or give the "
+        "compared quantities noise of their own."
     )

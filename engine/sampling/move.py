@@ -30,6 +30,7 @@ class Move(NamedTuple):
         how: in a few words.
         exact: whether the draw is from the conditional itself, whatever the state was.
         init: `init(values, data) -> state`.
+        searches: whether it finds its way out of where the density is zero.
         step: `step(key, values, state, data, stage) -> (values, state)`.
     """
 
@@ -38,6 +39,7 @@ class Move(NamedTuple):
     exact: bool
     init: Callable[[Values, Data], State]
     step: Callable[[Key, Values, State, Data, Stage], tuple[Values, State]]
+    searches: bool = False
 
 
 def stateless(

@@ -7,6 +7,7 @@ the conditional of its variables, which moves with the others. Source: hoffman20
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any, NamedTuple
 
 import jax
@@ -28,6 +29,11 @@ class Learned(NamedTuple):
     spread: Any  # and its estimate of the mass matrix
     step_size: Array
     inverse_mass: Array
+
+
+def has_blackjax() -> bool:
+    """Whether BlackJAX is installed."""
+    return importlib.util.find_spec("blackjax") is not None
 
 
 def blackjax(what: str) -> Any:
@@ -77,9 +83,7 @@ def nuts_move(joint: Joint, names: tuple[str, ...], bijections: dict[str, Biject
         now = jax.tree.map(lambda new, old: jnp.where(stage.warming, new, old), learned, now)
         return {**values, **back(state.position)}, now
 
-    return Move(
-        names, "jointly by NUTS: of no family, and some factor reads several of these numbers", False, init, step
-    )
+    return Move(names, "jointly by NUTS: of no family, and factors read several of these numbers", False, init, step)
 
 
 def _learn(now: Learned, mass: Any, size: Any, position: Array, accepted: Array, stage: Stage) -> Learned:

@@ -168,7 +168,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel,
     single = jax.jit(one)
 
     def init(key: Key) -> _Chain:
-        values = feasible_start(joint, key)
+        values = feasible_start(joint, moves, key)
         learned = tuple(move.init(values, given) for move in moves)
         kept: Values = {
             name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables

@@ -21,6 +21,7 @@ from .joint import Data, Gathers, Joint, Values
 from .move import Move, Stage
 
 STEPS = 64  # of stepping out, both sides together
+LOWEST = -1e300  # any log density of what is possible lies above it
 LEARNS = 0.1  # of the last width, while chains warm up
 
 Numbers = Float[Array, "..."]
@@ -37,9 +38,15 @@ class _Interval(NamedTuple):
 def slice_step(
     key: Key, log_density: Callable[[Numbers], Numbers], z: Numbers, width: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """One transition of each number, and how wide its slice was found to be."""
+    """One transition of each number, and how wide its slice was found to be.
+
+    A number where the density is zero, as at a start that a constraint forbids, goes anywhere near where it is not.
+    """
     own = jax.random.split(key, 4)
-    level = log_density(z) - jax.random.exponential(own[0], z.shape)
+    here = log_density(z)
+    lost = jnp.isneginf(here)
+    level = jnp.where(lost, LOWEST, here - jax.random.exponential(own[0], z.shape))
+    width = jnp.where(lost, STEPS * width, width)
     low = z - width * jax.random.uniform(own[1], z.shape)
     left = jnp.floor(STEPS * jax.random.uniform(own[2], z.shape))  # shared at random, else it is not reversible
 
@@ -94,7 +101,7 @@ def slice_move(joint: Joint, name: str, gathers: Gathers, one: Bijection) -> Mov
     def init(values: Values, data: Data) -> Array:
         return jnp.ones(values[name].shape)
 
-    return Move((name,), "each element by slice sampling: its conditional is of no family", False, init, step)
+    return Move((name,), "each element by slice sampling: its conditional is of no family", False, init, step, True)
 
 
 def _over(plates: int, one: Bijection) -> tuple[Callable[[Array], Array], ...]:

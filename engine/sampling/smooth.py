@@ -17,6 +17,23 @@ def is_conjugate(joint: Joint, name: str) -> bool:
     return all(_allows(joint, factor, joint.variables[name]) for factor in joint.touching([name]))
 
 
+def moves_an_end(joint: Joint, name: str) -> bool:
+    """Whether the variable is an end of the interval that another may lie in: its density jumps there."""
+    variable = joint.variables[name]
+    nodes = [
+        joint.density.model.randoms[factor]
+        for factor in joint.touching([name])
+        if factor in joint.density.model.randoms
+    ]
+    return any(
+        _holds(joint, term.args[side], variable)
+        for node in nodes
+        for term in _terms(node)
+        for side in term.factor.support or ()
+        if isinstance(side, str)
+    )
+
+
 def _allows(joint: Joint, factor: str, variable: Random) -> bool:
     node = joint.density.model.randoms.get(factor)
     if node is None or factor in joint.density._comparisons:

@@ -28,13 +28,13 @@ def mean_of_a_gaussian(m):
 def precision_of_a_gaussian(m):
     t = m.random("t", cv.gamma(3.0, 2.0))
     m.random("y", cv.gaussian(0.0, precision=t))
-    return {"t": stats.gamma(3, scale=0.5)}, {"t": "gamma conditional"}
+    return {"t": stats.gamma(3, scale=0.5)}, {"t": "Gamma conditional"}
 
 
 def variance_of_a_gaussian(m):
     v = m.random("v", cv.inverse_gamma(4.0, 3.0))
     m.random("y", cv.gaussian(0.0, variance=v))
-    return {"v": stats.invgamma(4, scale=3)}, {"v": "inverse gamma"}
+    return {"v": stats.invgamma(4, scale=3)}, {"v": "inverse Gamma"}
 
 
 def sd_of_a_gaussian(m):
@@ -70,7 +70,7 @@ def logistic(m):
 def chance(m):
     p = m.random("p", cv.beta(2.0, 3.0))
     m.random("y", cv.bernoulli(p))
-    return {"p": stats.beta(2, 3)}, {"p": "beta"}
+    return {"p": stats.beta(2, 3)}, {"p": "Beta"}
 
 
 def chances(m):
@@ -92,14 +92,14 @@ def hidden_states(m):
     p, q = m.random("p", cv.beta(2.0, 3.0)), m.random("q", cv.beta(4.0, 1.0))
     s = m.chain("s", over=t, first=cv.bernoulli(0.3), then=lambda b: cv.bernoulli(cv.where(b, p, q)))
     m.random("y", cv.gaussian(cv.where(s, 1.0, -1.0), sd=1.0))
-    return {"p": stats.beta(2, 3), "q": stats.beta(4, 1)}, {"s": "forward filtering", "p": "beta"}
+    return {"p": stats.beta(2, 3), "q": stats.beta(4, 1)}, {"s": "forward filtering", "p": "Beta"}
 
 
 def walk(m):
     t, r = m.plate("t", 5), m.random("r", cv.gamma(3.0, 1.0))
     x = m.chain("x", over=t, first=cv.gaussian(0.0, sd=1.0), then=lambda b: cv.gaussian(0.9 * b, precision=r))
     m.random("y", cv.gaussian(x, sd=1.0))
-    return {"r": stats.gamma(3), "x[0]": stats.norm(0, 1)}, {"x": "jointly", "r": "gamma"}
+    return {"r": stats.gamma(3), "x[0]": stats.norm(0, 1)}, {"x": "jointly", "r": "Gamma"}
 
 
 def precision_matrix(m):
@@ -127,13 +127,13 @@ def groups(m):
 def weibull(m):
     k, s = m.random("k", cv.gamma(5.0, 3.0)), m.random("s", cv.log_normal(0.0, sd=0.5))
     m.random("y", cv.weibull(k, s))
-    return {"k": stats.gamma(5, scale=1 / 3), "s": stats.lognorm(0.5)}, {"k": "slice", "s": "slice"}
+    return {"k": stats.gamma(5, scale=1 / 3), "s": stats.lognorm(0.5)}, {"k": "NUTS", "s": "NUTS"}
 
 
 def truncated(m):
     a = m.random("a", cv.gaussian(0.0, sd=1.0))
     m.random("y", cv.truncated(cv.gaussian(a, sd=1.0), low=0.0))
-    return {"a": stats.norm()}, {"a": "slice", "y": "slice"}  # the mass above the bound depends on the mean
+    return {"a": stats.norm()}, {"a": "NUTS", "y": "NUTS"}  # the mass above the bound depends on the mean
 
 
 def end_of_an_interval(m):
@@ -186,13 +186,14 @@ def test_nothing_observed_is_the_prior(case):
 def test_a_wrong_conditional_is_found(monkeypatch):
     """The law is one that a move can fail: precisions drawn with a shape too large by a half."""
     from cavity.engine.sampling import conjugate
+    from cavity.factors.families import slopes
 
-    right = conjugate._gamma
+    right = conjugate.FITS["positive"][0].read
     monkeypatch.setitem(
         conjugate.FITS,
         "positive",
         (
-            conjugate.Fit(
+            slopes.Fit(
                 **{
                     **vars(conjugate.FITS["positive"][0]),
                     "read": lambda slope, x: (right(slope, x)[0] + 0.5, right(slope, x)[1]),

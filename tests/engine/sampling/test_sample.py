@@ -75,7 +75,7 @@ def test_the_warm_up_stands_apart(sampled):
 def test_explain_says_how_each_variable_is_drawn(sampled):
     text = sampled[2].explain()
     assert "a, b: jointly, from the Gaussian that the rest gives" in text
-    assert "t: each element from its gamma conditional" in text
+    assert "t: each element from its Gamma conditional" in text
 
 
 def test_chains_that_agree_have_an_rhat_of_one(sampled):
