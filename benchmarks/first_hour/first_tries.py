@@ -168,21 +168,6 @@ def drifts_by_regime():
     return m, {"y": [0.1, 0.4, 1.2, 1.4, 1.1, 1.6, 0.9, 0.6, -0.3, -0.4]}
 
 
-def pendulum():
-    """A pendulum of which the angle is seen with noise: Saerkkae's Bayesian filtering and smoothing."""
-    m = cv.Model("pendulum")
-    t = m.plate("t")
-
-    def swing(s):
-        angle, speed = cv.element(s, 0), cv.element(s, 1)
-        moved = cv.stack(angle + 0.05 * speed, speed - 0.49 * cv.sin(angle))
-        return cv.vector_gaussian(moved, covariance=np.diag([1e-4, 0.01]))
-
-    state = m.chain("state", over=t, first=cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)), then=swing)
-    m.random("y", cv.gaussian(cv.element(state, 0), sd=0.1))
-    return m, {"y": 1.2 * np.cos(0.145 * np.arange(60)) + 0.1 * np.random.default_rng(0).normal(size=60)}
-
-
 def rare_jumps():
     """A level that mostly stays and sometimes jumps: a random walk with Student-t steps."""
     m = cv.Model("rare jumps")
@@ -208,6 +193,5 @@ MODELS = (
     waiting_times,
     small_steps,
     drifts_by_regime,
-    pendulum,
     rare_jumps,
 )

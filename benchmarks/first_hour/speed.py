@@ -6,7 +6,7 @@ Both are timed in one process for each model, alone on the machine, when all is 
 model, and NUTS run again with other keys. The error of cavity is the worst of its means against the reference, in sds,
 at least .02; NUTS has it when its least effective size is one over its square: its time is that of the warm-up and of
 so many draws.
-`--write` makes docs/benchmarks/nuts_speed.md.
+`--write` makes docs/first-hour-speed.md.
 """
 
 import sys
@@ -33,7 +33,7 @@ import cavity as cv
 
 FLOOR = 0.02  # of the error that both are asked for, in sds: 2,500 effective draws
 WARM_UP, DRAWS = 500, 1000
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "nuts_speed.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "first-hour-speed.md"
 
 
 def seconds(run):
@@ -108,10 +108,10 @@ def read(line):
 
 
 def page(rows):
-    """docs/benchmarks/nuts_speed.md."""
+    """docs/first-hour-speed.md."""
     machine = harness.machine()
     about = f"{machine['date']}, {machine['processor']}, {machine['cores']} cores, commit {machine['commit']}."
-    told = __doc__.split("\n\n")[2].replace("`--write` makes docs/benchmarks/nuts_speed.md.", "").strip()
+    told = __doc__.split("\n\n")[2].replace("`--write` makes docs/first-hour-speed.md.", "").strip()
     lines = [
         f"| {name} | {mark} | {error:.3f} | {spent:.3f} | {other:.3f} | {ratio:.1f} |"
         for name, mark, error, spent, other, ratio in rows

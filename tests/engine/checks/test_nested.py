@@ -90,12 +90,24 @@ def test_missing_entries_that_others_read_are_coordinates():
     close(whole.constrain(point)["x"], [0.4, 0.9, 1.5, -0.4])
 
 
-def test_missing_entries_of_other_kinds_are_refused():
+def test_missing_states_are_summed_out_between_those_that_are_given():
     m = cv.Model("gaps")
     n = m.plate("n")
     flag = m.random("flag", cv.bernoulli(0.5), plates=n)
     a = m.random("a", cv.gaussian(0.0, variance=1.0))
     m.random("y", cv.switch(flag, cv.gaussian(a, variance=1.0), cv.gaussian(-a, variance=1.0)))
     flags = np.ma.masked_array([True, False], [False, True])
-    with pytest.raises(cv.UnsupportedError, match="'flag' has missing entries and others depend on it"):
-        log_density(m, {"flag": flags, "y": [0.1, 0.2]})
+    found = log_density(m, {"flag": flags, "y": [0.1, 0.2]})({"a": 0.7})
+    normal = lambda x, mean: np.exp(-0.5 * (x - mean) ** 2) / np.sqrt(2.0 * np.pi)  # noqa: E731
+    second = 0.5 * normal(0.2, 0.7) + 0.5 * normal(0.2, -0.7)
+    close(found, np.log(normal(0.7, 0.0) * 0.5 * normal(0.1, 0.7) * second), rtol=1e-12)
+
+
+def test_missing_entries_of_other_kinds_are_refused():
+    m = cv.Model("gaps")
+    n = m.plate("n")
+    rate = m.random("rate", cv.gamma(1.0, 1.0), plates=n)
+    m.random("y", cv.poisson(rate))
+    rates = np.ma.masked_array([1.0, 2.0], [False, True])
+    with pytest.raises(cv.UnsupportedError, match="'rate' has missing entries and others depend on it"):
+        log_density(m, {"rate": rates, "y": [1, 2]})
