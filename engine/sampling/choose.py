@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -27,6 +27,7 @@ from .smooth import moves_an_end
 
 TRIED = 3  # points at which a conditional is tried
 NUMBERS = ("real", "positive", "unit")
+STATES = 20  # of discrete variables, in which conditionals are tried
 DRAWN, SEARCHED = 20, 200  # starts, and sweeps of slices from the last of them
 POSSIBLE = 1e-5 * NEVER  # a log density below has something impossible in it
 NOT_WARMING = Stage(*(jnp.asarray(False) for _ in Stage._fields))
@@ -95,7 +96,7 @@ def _of_discrete(joint: Joint) -> list[Move]:
         )
     if coupled and (move := discrete.together(joint, tuple(coupled))) is not None:
         return [*moves, move]
-    _check_reachable(joint, names)
+    _check_reachable(joint, names, coupled)
     return [*moves, *(discrete.one_after_other(joint, name) for name in coupled)]
 
 
@@ -109,10 +110,11 @@ def _one_discrete(joint: Joint, name: str) -> Move | None:
     return discrete.along_chain(joint, name, outside)
 
 
-def _check_reachable(joint: Joint, names: Iterable[str]) -> None:
-    """One variable after the other never leaves where a constraint ties several of them."""
+def _check_reachable(joint: Joint, names: Iterable[str], coupled: Collection[str]) -> None:
+    """One element after the other never leaves where a constraint ties several of them."""
     for event in joint.density._events:
-        if event in joint.factors and len(tied := [n for n in names if event in joint.touching([n])]) > 1:
+        tied = [n for n in names if event in joint.touching([n])] if event in joint.factors else []
+        if len(tied) > 1 or set(tied) & set(coupled):
             raise UnsupportedError(
                 f"'{event}' ties the discrete variables {', '.join(tied)} to each other, and together with the others "
                 f"they have more than {discrete.ALL_AT_ONCE:,} states: drawn one after the other they would not reach "
@@ -228,6 +230,19 @@ def start(joint: Joint, key: Key) -> Values:
     return values
 
 
+def in_each_state(joint: Joint, values: Values) -> list[Values]:
+    """The values with all discrete variables in their first state, in their second, and so on: no gate stays unseen."""
+    states = {n: discrete.state_count(joint, v) for n, v in joint.variables.items() if v.domain.is_discrete}
+    found = []
+    for number in range(min(max(states.values(), default=0), STATES)):
+        moved = {}
+        for name, count in states.items():
+            state = jnp.full(jnp.shape(values[name]), min(number, count - 1))
+            moved[name] = _with_given(joint, name, discrete.as_values(joint.variables[name], state))
+        found.append({**values, **moved})
+    return found
+
+
 def _with_given(joint: Joint, name: str, state: Any) -> Any:
     """The states, with those entries that the data give."""
     if name not in joint.density._holes:
@@ -241,7 +256,11 @@ def _with_given(joint: Joint, name: str, state: Any) -> Any:
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:
     if _random_ends(joint, variable):
         one = family_of(variable).bijection(None)
-        assert one is not None
+        if one is None:
+            raise UnsupportedError(
+                f"'{variable.name}' is {variable.domain}, which has no unconstrained coordinates and no draws here. "
+                "Write it as a product of a boolean and a number."
+            )
         found = one.over(shape)
     else:
         found = joint.density._bijection(variable, joint.density._data)

@@ -58,6 +58,10 @@ def _check_names(joint: Joint, names: Sequence[str]) -> None:
         if name not in joint.variables:
             there = ", ".join(joint.variables)
             raise ModelError(f"collapse={list(names)!r}: '{name}' is no latent variable here. There are: {there}.")
+        if name in joint.density._holes:
+            raise UnsupportedError(
+                f"collapse={list(names)!r}: some elements of '{name}' are given. Collapse what is wholly latent."
+            )
 
 
 def _refused(names: Sequence[str], which: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from .joint import Data, Gathers, Joint, Values
 from .move import Move, stateless
 from .smooth import is_conjugate
 
+TINY = 1e-12
 NEAR = 1e-6  # of the derivative, by which a conditional of the family may be missed
 
 
@@ -32,11 +33,18 @@ def slope_of(joint: Joint, name: str, values: Values, data: Data, factors: tuple
 
 
 def misfit(fit: Fit, joint: Joint, name: str, values: Values, data: Data) -> Array:
-    """How far the derivative is from that of the family at another point, over its size; large where it is improper."""
-    slope = slope_of(joint, name, values, data, joint.touching([name]))
-    found, at = fit.read(slope, values[name]), fit.elsewhere(values[name])
-    wanted = slope(at)
-    return jnp.max(jnp.abs(fit.slope(found, at) - wanted) / (1e-3 + jnp.abs(wanted)), initial=0.0)
+    """How far the derivative of any factor is from one that the family has, at another point, over its size.
+
+    Each factor is tried alone: a sharp one would hide what another adds.
+    """
+    worst = jnp.zeros(())
+    for factor in joint.touching([name]):
+        slope = slope_of(joint, name, values, data, (factor,))
+        found, at = fit.read(slope, values[name]), fit.elsewhere(values[name])
+        wanted = slope(at)
+        off = jnp.abs(fit.slope(found, at) - wanted) / (TINY + jnp.abs(wanted) + jnp.abs(slope(values[name])))
+        worst = jnp.maximum(worst, jnp.max(off, initial=0.0))
+    return worst
 
 
 def fitting(joint: Joint, name: str, starts: list[Values]) -> Fit | None:

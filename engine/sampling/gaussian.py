@@ -18,6 +18,7 @@ from .joint import Data, Joint, Values
 from .move import Move, stateless
 from .smooth import is_conjugate
 
+EQUAL, ROUNDING = 1e-6, 1e-14  # of two second derivatives, and of the largest
 DENSE = 400  # numbers that are drawn with one matrix
 
 
@@ -78,7 +79,8 @@ def by_element(joint: Joint, names: tuple[str, ...]) -> Move:
         precision = -jnp.stack([jax.jvp(slope, (start,), (unit,))[1] for unit in units], axis=-1)
         precision = 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
         around = jnp.vectorize(_around, signature="(d),(d,d),(d)->(d)")
-        return back(start + around(slope(start), precision, jax.random.normal(key, start.shape)))
+        drawn = start + around(slope(start), precision, jax.random.normal(key, start.shape))
+        return back(jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, start))
 
     return stateless(names, "each element from its Gaussian conditional", draw)
 
@@ -91,21 +93,26 @@ def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key:
 def is_quadratic(joint: Joint, names: tuple[str, ...], states: list[Values], data: Data, key: Key) -> bool:
     """Whether the log density is a concave quadratic form in these variables, tried along random lines.
 
-    A quadratic form has the same second derivative everywhere on a line, and its slope changes in proportion.
+    A quadratic form has the same second derivative everywhere on a line. Each factor is tried alone, and each number:
+    a sharp one would hide what another adds.
     """
-    factors = joint.touching(names)
     for i, values in enumerate(states):
         start, back = ravel_pytree({name: values[name] for name in names})
-        own = jax.random.split(jax.random.fold_in(key, i), 3)
-        direction, other = (jax.random.normal(k, start.shape) for k in own[:2])
+        own = jax.random.split(jax.random.fold_in(key, i), 2)
+        direction, other = (jax.random.normal(k, start.shape) for k in own)
+        total = jnp.zeros(start.shape)
+        for factor in joint.touching(names):
 
-        def curvature(x: Array, values: Values = values, back=back, direction: Array = direction) -> Array:
-            slope = jax.grad(lambda x: joint.total(factors, {**values, **back(x)}, data))
-            return jax.jvp(slope, (x,), (direction,))[1]
+            def curvature(x: Array, factor: str = factor, values: Values = values, back=back, d=direction) -> Array:
+                slope = jax.grad(lambda x: joint.total((factor,), {**values, **back(x)}, data))
+                return jax.jvp(slope, (x,), (d,))[1]
 
-        here, there = curvature(start), curvature(start + other)
-        size = 1e-9 + jnp.max(jnp.abs(here))
-        if not bool(jnp.max(jnp.abs(here - there)) < 1e-7 * size) or not bool(here @ direction < 0.0):
+            here, there = curvature(start), curvature(start + other)
+            size = jnp.abs(here) + jnp.abs(there) + ROUNDING * jnp.max(jnp.abs(here))
+            if not bool(jnp.all(jnp.abs(here - there) <= EQUAL * size)):
+                return False
+            total = total + here
+        if not bool(total @ direction < 0.0):
             return False
     return True
 
@@ -144,7 +151,8 @@ def along_chain(joint: Joint, name: str) -> Move:
         own = found[number % 3, number]
         below = found[(number - 1) % 3, number]  # of an element with the one before it
         noise = jax.random.normal(key, start.shape)
-        return {name: back(start + _banded(0.5 * (own + jnp.swapaxes(own, -1, -2)), below, slope(start), noise))}
+        drawn = start + _banded(0.5 * (own + jnp.swapaxes(own, -1, -2)), below, slope(start), noise)
+        return {name: back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, start))}
 
     return stateless((name,), "the chain jointly, from the Gaussian that the rest gives", draw)
 

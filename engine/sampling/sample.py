@@ -19,7 +19,7 @@ from ..data.rules_of_arguments import bind_checked
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..support.asked_arguments import the_model
-from .choose import feasible_start, moves_of, start
+from .choose import feasible_start, in_each_state, moves_of, start
 from .collapse import collapsed
 from .draws import Samples
 from .forward import predicted
@@ -104,7 +104,7 @@ def chains_of(
 ) -> _Found:
     """Markov chains of the latent variables of a joint density; see `sample`."""
     moves = plan(joint, seed, collapse)
-    kernel, block = _kernel(joint, moves, warmup)
+    kernel, block = _kernel(joint, moves, warmup, collapse)
     blocks = -(-(warmup + draws) // block)
     found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
     flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
@@ -120,6 +120,7 @@ def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Mov
     """The moves of a sweep."""
     key = jax.random.key(seed)
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
+    starts += in_each_state(joint, starts[0])
     left, last = collapsed(joint, collapse, starts, key)
     return (*moves_of(left, starts, key), *last)
 
@@ -139,7 +140,7 @@ class _Chain(NamedTuple):
     kept: Values
 
 
-def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel, int]:
+def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequence[str]) -> tuple[Kernel, int]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
     block = max(1, min(BLOCK, MOST // max(total, 1)))
@@ -188,11 +189,13 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int) -> tuple[Kernel,
             lambda keys, batch: together(keys, batch, given),
             split,
         ),
-        identity=_identity(joint, warmup),
+        identity=_identity(joint, warmup, collapse),
     )
     return kernel, block
 
 
-def _identity(joint: Joint, warmup: int) -> str:
-    found = digest("sample", joint.density.model, joint.sizes, dict(joint.data), warmup)
+def _identity(joint: Joint, warmup: int, collapse: Sequence[str]) -> str:
+    density = joint.density
+    given = dict(density._data), density._holes, density._missing
+    found = digest("sample", density.model, joint.sizes, *given, warmup, list(collapse))
     return "" if found is None else found.hex()

@@ -9,7 +9,10 @@ from __future__ import annotations
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
 from ...compiler.language.operations import MAX
 from ...factors.factor import Chain, Switch, Term, cases_of
+from ...factors.positive import inverse_gamma
 from .joint import Joint
+
+OF_THEIR_OWN = (inverse_gamma.factor,)  # beside those that are conjugate in their outcome
 
 
 def is_conjugate(joint: Joint, name: str) -> bool:
@@ -54,7 +57,7 @@ def _terms(node: Random) -> tuple[Term, ...]:
 
 
 def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: Random) -> bool:
-    if node is variable and (term.factor.support is not None or not _own(joint, factor, term, variable)):
+    if node is variable and (term.factor.support is not None or not _own(joint, factor, term)):
         return False
     for edge, argument in term.args.items():
         if _holds(joint, argument, variable):
@@ -64,18 +67,23 @@ def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: 
     return True
 
 
-def _own(joint: Joint, factor: str, term: Term, variable: Random) -> bool:
-    """Whether the density of an outcome may be of its own family; of numbers above zero a trial tells."""
-    return factor in joint.augmented or "out" in term.factor.conjugate or variable.domain.is_positive
+def _own(joint: Joint, factor: str, term: Term) -> bool:
+    """Whether the density of an outcome is of its own family."""
+    return factor in joint.augmented or "out" in term.factor.conjugate or term.factor in OF_THEIR_OWN
 
 
 def _holds(joint: Joint, expr: Expr, variable: Random) -> bool:
-    return any(node is variable for node in inside([expr]))
+    return any(_is_it(node, variable) for node in inside([expr]))
+
+
+def _is_it(node: Expr, variable: Random) -> bool:
+    """Whether a node stands for the variable, or in a chain for the element before."""
+    return node is variable or (isinstance(variable.term, Chain) and node is variable.term.previous)
 
 
 def _is_smooth(joint: Joint, expr: Expr, variable: Random) -> bool:
     """Whether the variable enters by operations without a jump or a bend."""
-    if expr is variable or not _holds(joint, expr, variable):
+    if _is_it(expr, variable) or not _holds(joint, expr, variable):
         return True
     if isinstance(expr, Random) or applies(expr, MAX):
         return isinstance(expr, Random) and expr.name in joint.data

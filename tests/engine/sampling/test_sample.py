@@ -3,11 +3,15 @@
 import itertools
 
 import arviz
+import jax
 import numpy as np
 import pytest
 from scipy.special import gammaln, softmax
 
 import cavity as cv
+from cavity.engine.data.rules_of_arguments import bind_checked
+from cavity.engine.sampling.joint import Joint
+from cavity.engine.sampling.sample import plan
 
 
 def line():
@@ -158,3 +162,84 @@ def test_what_is_asked_is_checked(options, text):
 def test_a_name_that_was_not_sampled_is_told(sampled):
     with pytest.raises(KeyError, match="'c' was not sampled"):
         sampled[2]["c"]
+
+
+# conditionals that look like those of a family, and are not ----------------------------------------------------------
+
+
+def how(m, data, name):
+    """How a variable is drawn."""
+    with jax.enable_x64(True):
+        moves = plan(Joint(m, bind_checked(m, data)))
+    return next(move.how for move in moves if name in move.names)
+
+
+def test_a_prior_that_ends_is_no_gamma():
+    m = cv.Model()
+    p = m.random("p", cv.truncated(cv.gamma(2.0, 1.0), high=20.0))
+    m.random("y", cv.gaussian(0.0, precision=p))
+    assert "slice" in how(m, {"y": 0.1}, "p")
+
+
+def test_a_prior_whose_bend_the_likelihood_hides_is_no_inverse_gamma():
+    m = cv.Model()
+    v = m.random("v", cv.half_normal(1e6))
+    m.random("y", cv.gaussian(0.0, variance=v), plates=m.plate("n"))
+    assert "slice" in how(m, {"y": [1100.0, 900.0, -1000.0]}, "v")
+
+
+def test_a_sharp_factor_does_not_hide_a_product():
+    m = cv.Model()
+    a, b, c = (m.random(name, cv.gaussian(0.0, sd=2.0)) for name in "abc")
+    m.random("sharp", cv.gaussian(a, sd=1e-5))
+    m.random("y", cv.gaussian(b * c, sd=0.5))
+    with jax.enable_x64(True):
+        moves = plan(Joint(m, bind_checked(m, {"sharp": 1.0, "y": 3.0})))
+    assert not any({"b", "c"} <= set(move.names) for move in moves)
+
+
+def test_a_step_that_jumps_is_no_gaussian():
+    m = cv.Model()
+    x = m.chain(
+        "x",
+        over=m.plate("t", 2),
+        first=cv.gaussian(0.0, sd=1.0),
+        then=lambda before: cv.gaussian(cv.where(before > 0.0, 2.0, -2.0), sd=1.0),
+    )
+    m.random("y", cv.gaussian(x, sd=1.0))
+    assert "Gaussian" not in how(m, {"y": [0.0, 2.0]}, "x")
+
+
+def test_no_state_of_a_gate_stays_unseen():
+    for seed in range(6):
+        m = cv.Model()
+        x, z = m.random("x", cv.gaussian(0.0, sd=1.0)), m.random("z", cv.bernoulli(0.5))
+        m.random("y", cv.gaussian(cv.where(z, cv.exp(x), 0.5 * x), sd=1.0))
+        with jax.enable_x64(True):
+            moves = plan(Joint(m, bind_checked(m, {"y": 1.0})), seed)
+        assert not any("Gaussian" in move.how for move in moves)
+
+
+def test_a_sum_that_ties_the_elements_of_one_variable_is_refused():
+    m = cv.Model()
+    z = m.random("z", cv.bernoulli(0.5), plates=m.plate("n", 13))
+    m.let("total", cv.sum(z, over=z.plates[0]))
+    with pytest.raises(cv.UnsupportedError, match="'total' ties the discrete variables z"):
+        cv.sample(m, {"total": 7}, draws=10, progress=False)
+
+
+def test_what_is_partly_given_is_not_integrated_out():
+    m = cv.Model()
+    mu = m.random("mu", cv.gaussian(0.0, sd=3.0))
+    x = m.random("x", cv.gaussian(mu, sd=1.0), plates=m.plate("n"))
+    m.random("y", cv.gaussian(x, sd=1.0))
+    with pytest.raises(cv.UnsupportedError, match="some elements of 'x' are given"):
+        cv.sample(m, {"x": [1.0, np.nan], "y": [0.0, 0.0]}, draws=10, collapse=["x"], progress=False)
+
+
+def test_a_spike_is_refused_by_name():
+    m = cv.Model()
+    w = m.random("w", cv.spike_and_slab(0.5, variance=1.0))
+    m.random("y", cv.gaussian(w, sd=1.0))
+    with pytest.raises(cv.UnsupportedError, match="'w' is sparse"):
+        cv.sample(m, {"y": 1.0}, draws=10, progress=False)
