@@ -15,6 +15,7 @@ from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..density.log_density import density_of
+from ..support.asked_arguments import check_counts
 from .reference import belief_draws, functions
 
 if TYPE_CHECKING:
@@ -175,9 +176,7 @@ def check(
 def _check_arguments(against: object, **counts: object) -> None:
     if against != "nuts":
         raise ModelError(f"check(against={against!r}): the sampler to check against is 'nuts'.")
-    for name, number in counts.items():
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise ModelError(f"check({name}={number!r}): give a whole number of at least 1.")
+    check_counts("check", **counts)
 
 
 def _numpyro() -> tuple[type[MCMC], type[NUTS], ModuleType]:

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Apply, Expr, Let, Random
+from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random
 from ...factors.errors import UnsupportedError
 from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
 from ...factors.roles import Process
-from ..values.evaluate import value
+from ..values.evaluate import case_number, value
 from ..values.plated import Placed, mapped, to_event
 from ..values.scope import Scope
 
@@ -60,29 +61,41 @@ def _term(term: Term, node: Random, scope: Scope) -> Placed:
 
 @term_density.register
 def _switch(term: Switch, node: Random, scope: Scope) -> Placed:
-    cases = [term_density(case, node, scope) for case in term.terms]
-    selector = value(term.selector, scope)
-    position = jnp.asarray(selector.value).astype(jnp.int32)
-    if term.selector.domain.is_boolean:  # the first case is for True
-        position = 1 - position
-    return mapped(lambda i, *c: jnp.stack(c)[i], Placed(position, selector.plates), *cases, order=node.plates)
+    return chosen([term_density(case, node, scope) for case in term.terms], term, node, scope)
+
+
+def chosen(cases: list[Placed], switch: Switch, node: Random, scope: Scope) -> Placed:
+    """Of the cases of a switch that generates `node` the one that its selector chooses, by element."""
+    return mapped(lambda i, *each: jnp.stack(each)[i], case_number(switch, scope), *cases, order=node.plates)
 
 
 @term_density.register
 def _chain(term: Chain, node: Random, scope: Scope) -> Placed:
     """Roots from `first`, all others from `then` given the element that is their parent."""
-    own = value(node, scope)
-    size = scope.sizes[term.over.name]
-    if term.parent is None:
-        parent = Placed(jnp.maximum(jnp.arange(size) - 1, 0), (term.over,))
-    else:
-        parent = value(term.parent, scope)
-    moved = to_event(own, term.over)
-    above = mapped(lambda x, i: x[i], moved, Placed(jnp.asarray(parent.value, jnp.int32), parent.plates))
+    own, lineage = value(node, scope), lineage_of(term, scope)
     first = term_density(term.first, node, scope)
-    then = term_density(term.then, node, scope.with_data({term.previous.name: above}))
-    root = mapped(lambda i, j: i == j, parent, Placed(jnp.arange(size), (term.over,)))
-    return mapped(jnp.where, root, first, then, order=node.plates)
+    then = term_density(term.then, node, scope.with_data({term.previous.name: lineage.above(own)}))
+    return mapped(jnp.where, lineage.root, first, then, order=node.plates)
+
+
+class Lineage(NamedTuple):
+    """The number of each element's parent along a chain or a tree, and whether it is a root."""
+
+    over: Plate
+    parent: Placed
+    root: Placed
+
+    def above(self, own: Placed) -> Placed:
+        """The parent of each element; of a root an element that nothing reads."""
+        place = Placed(jnp.asarray(self.parent.value, jnp.int32), self.parent.plates)
+        return mapped(lambda x, i: x[i], to_event(own, self.over), place)
+
+
+def lineage_of(chain: Chain, scope: Scope) -> Lineage:
+    """The parents of the elements of a chain or a tree."""
+    numbers = Placed(jnp.arange(scope.sizes[chain.over.name]), (chain.over,))
+    parent = mapped(lambda i: jnp.maximum(i - 1, 0), numbers) if chain.parent is None else value(chain.parent, scope)
+    return Lineage(chain.over, parent, mapped(lambda i, j: i == j, parent, numbers))
 
 
 def _linked(expr: Expr, scope: Scope) -> Apply | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,7 +25,6 @@ from .nuts import has_blackjax, nuts_move
 from .slices import slice_move
 from .smooth import moves_an_end
 
-TRIED = 3  # points at which a conditional is tried
 NUMBERS = ("real", "positive", "unit")
 STATES = 20  # of discrete variables, in which conditionals are tried
 DRAWN, SEARCHED = 20, 200  # starts, and sweeps of slices from the last of them
@@ -267,33 +266,34 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 
-def feasible_start(joint: Joint, moves: Sequence[Move], key: Key) -> Values:
-    """A start of positive density, where none is drawn found by the moves; UnsupportedError where they find none."""
+def starter(joint: Joint, moves: Sequence[Move]) -> Callable[[Key], Values]:
+    """What finds a start of positive density from a key: drawn, else by the moves; UnsupportedError where they fail."""
     factors = tuple(joint.factors)
+    searching = [move for move in moves if move.searches]
     total = jax.jit(lambda values, data: joint.total(factors, values, data))
+
+    @jax.jit
+    def search(values: Values, key: Key, data: Data) -> Values:
+        for i, move in enumerate(searching):
+            values, _ = move.step(jax.random.fold_in(key, i), values, move.init(values, data), data, NOT_WARMING)
+        return values
 
     def is_possible(values: Values) -> bool:
         return bool(total(values, joint.arrays) > POSSIBLE)
 
-    values: Values = {}
-    for i in range(DRAWN):
-        values = start(joint, jax.random.fold_in(key, i))
-        if is_possible(values):
-            return values
-    searching = [move for move in moves if move.searches]
-    states = [move.init(values, joint.arrays) for move in searching]
+    def find(key: Key) -> Values:
+        values: Values = {}
+        for i in range(DRAWN):
+            values = start(joint, jax.random.fold_in(key, i))
+            if is_possible(values):
+                return values
+        for i in range(SEARCHED if searching else 0):
+            values = search(values, jax.random.fold_in(key, DRAWN + i), joint.arrays)
+            if is_possible(values):
+                return values
+        raise UnsupportedError(
+            "No start of positive density was found: constraints or bounds leave little room. Loosen them, or give the "
+            "compared quantities noise of their own."
+        )
 
-    @jax.jit
-    def search(values: Values, key: Key, data: Data) -> Values:
-        for i, (move, state) in enumerate(zip(searching, states, strict=True)):
-            values, _ = move.step(jax.random.fold_in(key, i), values, state, data, NOT_WARMING)
-        return values
-
-    for i in range(SEARCHED if searching else 0):
-        values = search(values, jax.random.fold_in(key, DRAWN + i), joint.arrays)
-        if is_possible(values):
-            return values
-    raise UnsupportedError(
-        "No start of positive density was found: constraints or bounds leave little room. Loosen them, or give the "
-        "compared quantities noise of their own."
-    )
+    return find

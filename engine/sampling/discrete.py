@@ -23,7 +23,7 @@ ALL_AT_ONCE = 4096  # states of a few variables together that are enumerated
 
 def state_count(joint: Joint, variable: Random) -> int:
     """How many values an element has."""
-    return 2 if variable.domain.is_boolean else joint.density._states_shape(variable)[-1]
+    return joint.density._states_shape(variable)[-1]
 
 
 def as_values(variable: Random, state: Array) -> Array:

@@ -20,9 +20,9 @@ from ...factors.factor import Chain, Switch, Term, cases_of
 from ...factors.roles import Process
 from ..density.probit_noise import Comparison, margin_of
 from ..density.tables import states, summed
-from ..density.terms import term_density
+from ..density.terms import chosen, lineage_of, term_density
 from ..values.evaluate import value
-from ..values.plated import Placed, mapped, spread, to_event
+from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from .augmented import normal_above
 from .joint import Data, Joint, Values
@@ -70,32 +70,21 @@ def _state(term: Term, node: Random, scope: Scope, key: Key) -> Array:
 def _switch(term: Switch, node: Random, scope: Scope, key: Key) -> Array:
     keys = jax.random.split(key, len(term.terms))
     cases = [Placed(draw_term(case, node, scope, own), node.plates) for case, own in zip(term.terms, keys, strict=True)]
-    selector = value(term.selector, scope)
-    position = jnp.asarray(selector.value).astype(jnp.int32)
-    if term.selector.domain.is_boolean:  # the first case is for True
-        position = 1 - position
-    place = Placed(position, selector.plates)
-    return mapped(lambda i, *drawn: jnp.stack(drawn)[i], place, *cases, order=node.plates).value
+    return chosen(cases, term, node, scope).value
 
 
 @draw_term.register
 def _chain(term: Chain, node: Random, scope: Scope, key: Key) -> Array:
     """All elements as often as the chain is long, with the same random numbers: each time one more is right."""
-    size = scope.sizes[term.over.name]
-    numbers = Placed(jnp.arange(size), (term.over,))
-    above = mapped(lambda i: jnp.maximum(i - 1, 0), numbers) if term.parent is None else value(term.parent, scope)
-    root = mapped(lambda i, j: i == j, above, numbers)
-    own = jax.random.split(key)
+    lineage, own = lineage_of(term, scope), jax.random.split(key)
     start = draw_term(term.first, node, scope, own[0])
 
     def again(_: Array, x: Array) -> Array:
-        moved = to_event(Placed(x, node.plates), term.over)
-        previous = mapped(lambda x, i: x[i], moved, Placed(jnp.asarray(above.value, jnp.int32), above.plates))
-        inside_of = scope.with_data({term.previous.name: previous})
-        then = Placed(draw_term(term.then, node, inside_of, own[1]), node.plates)
-        return mapped(jnp.where, root, Placed(start, node.plates), then, order=node.plates).value
+        known = scope.with_data({term.previous.name: lineage.above(Placed(x, node.plates))})
+        then = Placed(draw_term(term.then, node, known, own[1]), node.plates)
+        return mapped(jnp.where, lineage.root, Placed(start, node.plates), then, order=node.plates).value
 
-    return jax.lax.fori_loop(0, size, again, start)
+    return jax.lax.fori_loop(0, scope.sizes[term.over.name], again, start)
 
 
 def draw_noise(event: Comparison, scope: Scope, key: Key) -> Values:

@@ -14,12 +14,11 @@ from jaxtyping import PyTree
 from ...compiler.language.model import Model
 from ...compiler.structure import digest
 from ...factors.arrays import Key
-from ...factors.errors import ModelError
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
-from ..support.asked_arguments import the_model
-from .choose import feasible_start, in_each_state, moves_of, start
+from ..support.asked_arguments import check_counts, the_model
+from .choose import in_each_state, moves_of, start, starter
 from .collapse import collapsed
 from .draws import Samples
 from .forward import predicted
@@ -71,7 +70,7 @@ def sample(
         ModelError: counts out of range.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
-    _check_counts(draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
+    check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
     joint = Joint(the_model(model), bind_checked(model, data, sizes))
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
@@ -80,7 +79,8 @@ def sample(
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint)
         key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
         flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
-    kept, before = ({name: array[:, part] for name, array in flat.items()} for part in _parts(warmup))
+    kept = {name: array[:, warmup:] for name, array in flat.items()}
+    before = {name: array[:, :warmup] for name, array in flat.items()}
     return Samples(kept, before, found.moves, found.seconds, joint.dims())
 
 
@@ -111,11 +111,6 @@ def chains_of(
     return _Found(flat, moves, float(found.seconds[:, -1].sum()))
 
 
-def _parts(warmup: int) -> tuple[slice, slice]:
-    """The draws that are kept, and those before them."""
-    return slice(warmup, None), slice(None, warmup)
-
-
 def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
     """The moves of a sweep."""
     key = jax.random.key(seed)
@@ -123,12 +118,6 @@ def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Mov
     starts += in_each_state(joint, starts[0])
     left, last = collapsed(joint, collapse, starts, key)
     return (*moves_of(left, starts, key), *last)
-
-
-def _check_counts(**counts: Any) -> None:
-    for name, number in counts.items():
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise ModelError(f"sample({name}={number!r}): give a whole number of at least 1.")
 
 
 class _Chain(NamedTuple):
@@ -165,11 +154,12 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
         now, kept = jax.lax.scan(again, chain[:3], jnp.arange(block))
         return _Chain(*now, kept)
 
+    start_of = starter(joint, moves)
     together = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))
     single = jax.jit(one)
 
     def init(key: Key) -> _Chain:
-        values = feasible_start(joint, moves, key)
+        values = start_of(key)
         learned = tuple(move.init(values, given) for move in moves)
         kept: Values = {
             name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables

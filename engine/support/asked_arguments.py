@@ -76,3 +76,10 @@ def shape_of_draws(shape: object) -> tuple[int, ...]:
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ModelError(f"The shape of draws is a whole number or several; found {shape!r}.")
     return tuple(int(size) for size in sizes)
+
+
+def check_counts(call: str, **counts: object) -> None:
+    """ModelError for a named argument of `call` that is no whole number above zero."""
+    for name, number in counts.items():
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
+            raise ModelError(f"{call}({name}={number!r}): give a whole number of at least 1.")

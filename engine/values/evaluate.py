@@ -23,6 +23,7 @@ from ...compiler.language.nodes import (
 )
 from ...compiler.passes.join import Direction
 from ...factors.arrays import Array
+from ...factors.factor import Switch
 from .joint_beliefs import direction_value
 from .operations import over_plate, point_function
 from .plated import Placed, mapped, to_event
@@ -109,3 +110,10 @@ def known(expr: Expr, scope: Scope) -> bool:
     if isinstance(expr, Random):
         return False
     return all(known(child, scope) for child in parents(expr))
+
+
+def case_number(switch: Switch, scope: Scope) -> Placed:
+    """The number of the case that a known selector chooses: that of true is the first."""
+    selector = value(switch.selector, scope)
+    number = jnp.asarray(selector.value).astype(jnp.int32)
+    return Placed(1 - number if switch.selector.domain.is_boolean else number, selector.plates)

@@ -21,7 +21,7 @@ from ....factors.factor import Chain, Switch, Term, arguments_of
 from ....factors.moments import Boolean, Category, Real, Vector
 from ....factors.quadrature import HALF_LOG_2PI
 from ....factors.roles import gaussian_arguments
-from ...values.evaluate import value
+from ...values.evaluate import case_number
 from ...values.first_beliefs import family_of
 from ...values.moments import moments
 from ...values.plated import Placed, arrange, mapped, spread
@@ -148,7 +148,7 @@ def _gaussian_case(
     """The terms of all elements, of a gate those of the case that its selector chooses."""
     if isinstance(term, Term):
         return gaussians_of(term, previous, scope, lay)
-    chosen = lay(position(term, scope))
+    chosen = lay(case_number(term, scope))
 
     def choose(*cases: jax.Array) -> jax.Array:
         found = cases[-1]
@@ -159,13 +159,6 @@ def _gaussian_case(
         return found
 
     return jax.tree.map(choose, *(gaussians_of(case, previous, scope, lay) for case in term.terms))
-
-
-def position(switch: Switch, scope: Scope) -> Placed:
-    """The number of the case that a known selector chooses: that of true is the first."""
-    selector = value(switch.selector, scope)
-    number = jnp.asarray(selector.value).astype(jnp.int32)
-    return Placed(1 - number if switch.selector.domain.is_boolean else number, selector.plates)
 
 
 def gaussians_of(term: Term, previous: Random, scope: Scope, lay: Callable[[Placed], jax.Array]) -> Gaussians:
@@ -278,7 +271,7 @@ def by_case(term: Term | Switch, scope: Scope, evaluate: Callable[[Term], Placed
     if isinstance(term, Term):
         return evaluate(term)
     cases = [evaluate(case) for case in term.terms]
-    return mapped(lambda number, *of: jnp.stack(of)[number], position(term, scope), *cases)
+    return mapped(lambda number, *of: jnp.stack(of)[number], case_number(term, scope), *cases)
 
 
 def state_count(node: Random, scope: Scope) -> int:
