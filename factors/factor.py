@@ -340,6 +340,11 @@ class Chain:
         return self
 
 
+def all_terms(term: Term | Switch | Chain) -> tuple[Term, ...]:
+    """All terms of what generates a variable: of a chain those of its first element too, of a gate case by case."""
+    return term.terms if isinstance(term, Chain) else cases_of(term)
+
+
 def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     """A builder whose refusals are told where the variable is named.
 

@@ -78,9 +78,10 @@ class ClassTable(Table):
 
 @dataclasses.dataclass(frozen=True)
 class Spike(Role):
-    """Exactly zero, but for this probability."""
+    """Exactly zero, but for this probability; else Gaussian about zero with this precision."""
 
     probability: str = "probability"
+    precision: str = "precision"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,7 +38,9 @@ def _may_be_linear(atoms: tuple[Expr, ...], known: IsData) -> bool:
     """Whether a product of atoms is data, one Gaussian number, or a sum of such over a plate."""
     if len(atoms) != 1:
         return not atoms
-    return applies(atoms[0], SUM) or linear_term(atoms[0], (), known) is not None
+    if applies(atoms[0], SUM):
+        return all(_may_be_linear(inner, known) for _, inner in expand(atoms[0].args[0], known))
+    return linear_term(atoms[0], (), known) is not None
 
 
 def _merged(terms: list[LinearTerm]) -> tuple[LinearTerm, ...]:

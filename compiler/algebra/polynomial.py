@@ -24,7 +24,7 @@ def monomials(expr: Expr, known: IsData, rewrite: Rewrite | None = None) -> list
     An atom to the power n is n times in its monomial. `known` decides what counts as data. Raises UnsupportedError for
     powers that have no variance, and for atoms that are dependent: of the monomials as `rewrite` leaves them.
     """
-    found = with_one_direction(expand(expr, known), known)
+    found = with_one_sum(with_one_direction(expand(expr, known), known))
     found = found if rewrite is None else rewrite(found)
     for _, atoms in found:
         for base, exponent in powers(atoms).values():
@@ -86,6 +86,23 @@ def with_one_direction(found: list[Monomial], known: IsData) -> list[Monomial]:
             coefficients, own, data = (), group[0][1], functools.reduce(operator.add, parts)
         rest.append((coefficients, (Apply(op.DOT, (own, data), (), union_plates(own.plates, data.plates), real),)))
     return rest
+
+
+def with_one_sum(found: list[Monomial]) -> list[Monomial]:
+    """Sums over one plate that share a variable, one of them of products, as one sum: its terms have a covariance."""
+    groups: dict[tuple, list[tuple[int, Expr]]] = {}
+    for i, (coefficients, atoms) in enumerate(found):
+        if len(atoms) == 1 and not coefficients and applies(own := atoms[0], op.SUM):
+            groups.setdefault((own.option("over"), own.plates), []).append((i, own.args[0]))
+    merged, gone = [], set()
+    for (over, plates), members in groups.items():
+        used = [set(variables(term)) for _, term in members]
+        shared = len(set().union(*used)) < sum(map(len, used))
+        if shared and max(map(len, used)) > 1:
+            total = functools.reduce(operator.add, (term for _, term in members))
+            merged.append(((), (Apply(op.SUM, (total,), (("over", over),), plates, real),)))
+            gone |= {i for i, _ in members}
+    return [*(monomial for i, monomial in enumerate(found) if i not in gone), *merged]
 
 
 def _check_independent(expr: Expr, found: list[Monomial]) -> None:

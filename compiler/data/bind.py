@@ -84,6 +84,16 @@ def bind(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] |
     return Binding(all_sizes, inputs, observed, missing)
 
 
+def sizes_of(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
+    """The sizes of plates that are known before all inputs are given; DataError where data contradict each other."""
+    known = _sizes_before_data(model, plate_sizes(sizes))
+    given = [_read(_declaration(model, name), value) for name, value in _items(data)]
+    for item in given:
+        _note_shape(item, known)
+    _note_parts(model, known)
+    return {name: size for name, (size, _) in known.items()}
+
+
 def _items(data: UserValue) -> list[tuple[str, UserValue]]:
     if not isinstance(data, Mapping):
         raise DataError(f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}.")

@@ -53,12 +53,13 @@ class GridMixture(Family):
     weights: Array
 
     def _average(self, values: Array) -> Array:
-        """The mean over the components; without those that have none, where these are all but impossible."""
+        """The mean over the components; without those that have none or an infinite one, where all but impossible."""
         weights = jnp.reshape(self.weights, (-1,) + (1,) * (values.ndim - 1))
         known = jnp.isfinite(values)
         left_out = jnp.sum(jnp.where(known, 0.0, weights), axis=0)
         total = jnp.sum(jnp.where(known, weights * values, 0.0), axis=0) / (1.0 - left_out)
-        return jnp.where(left_out < IMPOSSIBLE, total, jnp.nan)
+        largest = jnp.max(jnp.where(known, -jnp.inf, values), axis=0)  # nan where one is
+        return jnp.where(left_out < IMPOSSIBLE, total, jnp.where(largest == jnp.inf, jnp.inf, jnp.nan))
 
     def mean(self) -> Array:
         return self._average(self.components.mean())

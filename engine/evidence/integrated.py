@@ -19,6 +19,7 @@ from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Naturals
 from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
+from ..distributions.partly_observed import Completed
 from ..posterior import AnyPosterior, Posterior
 from ..run.progress import Timing
 from ..run.trace import Trace
@@ -112,6 +113,9 @@ class Integrated(AnyPosterior):
 
     def _mixed(self, stacked: Family) -> Family:
         """The mixture of the families at all points; of finitely many values it is one of their own kind."""
+        if isinstance(stacked, Completed):  # what was given is the same at all points
+            given, missing = (np.asarray(part)[0] for part in (stacked.value, stacked.missing))
+            return Completed(given, missing, self._mixed(stacked.predicted))
         found = GridMixture(stacked, self.weights)
         return found.projection() if isinstance(stacked, DiscreteFamily) else found
 

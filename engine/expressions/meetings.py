@@ -20,7 +20,7 @@ from ...compiler.blocks.site import LinearTerm, SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.graph import Joint
 from ...compiler.language.atoms import atom_key, powers
-from ...compiler.language.nodes import Apply, Expr, Let, inside, unnamed
+from ...compiler.language.nodes import Apply, Expr, Let, Random, inside, unnamed
 from ...compiler.passes.join import Direction, joint_term
 from ...compiler.rules.logic import TRUE
 from ...factors.arrays import Array
@@ -350,7 +350,7 @@ class Reader:
             if KINDS[type(block)].solve is None or not isinstance(messages, dict):
                 continue
             wanted = {key: v for key, v in roots.items() if v.domain.is_real or v.domain.is_discrete}
-            variables = {key: v for key, v in wanted.items() if v.name in messages}
+            variables = {key: v for key, v in wanted.items() if isinstance(v, Random) and v.name in messages}
             real = {variable.domain.is_real for variable in variables.values()}
             sizes = [1 if real == {True} else states(variable, self.run.scope) for variable in variables.values()]
             if len(variables) > 1 and len(real) == 1 and affordable(sizes, self.size):

@@ -6,6 +6,7 @@ found: a variable and an index, or a function of the posterior that gives its me
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 from scipy.special import gammaln
 
@@ -179,12 +180,15 @@ def hmm_example(data):
 
 
 def sd_of(name):
-    """Mean and standard deviation of 1 / sqrt(precision), for a precision that is Gamma or on a grid."""
+    """Mean and standard deviation of 1 / sqrt(precision), for a precision that is Gamma, on a grid or draws."""
 
     def find(posterior):
         if name in getattr(posterior, "points", ()):
             sd, weights = posterior.points[name] ** -0.5, posterior.weights
             return weights @ sd, np.sqrt(weights @ sd**2 - (weights @ sd) ** 2)
+        if "shape" not in posterior[name].parameters:
+            sd = np.asarray(posterior[name].sample(jax.random.key(0), (100_000,))) ** -0.5
+            return sd.mean(axis=0), sd.std(axis=0)
         shape, rate = (np.asarray(posterior[name].parameters[p]) for p in ("shape", "rate"))
         mean = np.exp(0.5 * np.log(rate) + gammaln(shape - 0.5) - gammaln(shape))
         return mean, np.sqrt(rate / (shape - 1.0) - mean**2)

@@ -14,7 +14,7 @@ import numpy as np
 from grids import accepted
 from small import Constraint, Named, Small, Variable, build, completed, slim, wide
 from truths import Solver, Truth
-from vocabulary import focus_of
+from vocabulary import WITHOUT_MEAN, focus_of
 from whole import whole_model
 
 import cavity as cv
@@ -168,12 +168,12 @@ class Structure:
             "warned": told,
             "refused_marginals": refused,
         }
-        bad = [n for n, a in answers.items() if any(np.any(np.isnan(x)) for x in a.values())]
+        bad = [n for n, a in answers.items() if any(np.any(np.isnan(x)) for x in self.with_a_moment(n, a))]
         if not np.isfinite(posterior.log_evidence):
             bad.append("evidence")
         if bad:  # whatever the oracle knows of it
             return {**row, "kind": "nan", "text": f"{bad} with code {posterior.code}"}
-        endless = [n for n, a in answers.items() if not all(np.all(np.isfinite(x)) for x in a.values())]
+        endless = [n for n, a in answers.items() if not all(np.all(np.isfinite(x)) for x in self.with_a_moment(n, a))]
         solver = Solver(self.small, case.given, case.seen, case.missing)
         try:
             truth = solver.truth()
@@ -187,6 +187,11 @@ class Structure:
             return {**row, "kind": "unsettled", "text": truth.doubt if truth else failed}
         pushed = {*self.model.lets, *(v.name for v in solver.late)}
         return {**row, **self.compared(posterior, answers, truth, case, pushed, bool(told))}
+
+    def with_a_moment(self, name: str, answer: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """The parts of an answer that are numbers in truth: some terms have quantiles alone."""
+        terms = {v.name: v.term[0] for v in self.small.variables}
+        return [a for part, a in answer.items() if terms.get(name) not in WITHOUT_MEAN or part == "quantile"]
 
     def asked(self, case: Case) -> list[str]:
         names = [s.name for s in self.small.statements if getattr(s, "name", "")]

@@ -23,6 +23,8 @@ TERMS: dict[str, dict[str, tuple[dict[str, Any], ...]]] = {
         "truncated_gaussian": tuple({"mean": "real", "variance": "positive", **bound} for bound in BOUNDS),
         "student_t": tuple({"dof": N(float(d)), "mean": "real", "scale": "positive"} for d in (3, 4, 8)),
         "laplace": ({"mean": "real", "scale": "positive"},),
+        "cauchy": ({"location": "real", "scale": "positive"},),
+        "skew_normal": ({"location": "real", "scale": "positive", "skew": N(2.0)},),
         "uniform": ({"low": N(-2.0), "high": N(3.0)}, {"low": ("neg", "width"), "high": "width"}),
         "spike_and_slab": tuple({"probability": "unit", **spread} for spread in SPREADS),
         "gaussian_process": tuple(
@@ -45,12 +47,17 @@ TERMS: dict[str, dict[str, tuple[dict[str, Any], ...]]] = {
         "half_cauchy": ({"scale": "positive"},),
         "half_normal": ({"scale": "positive"},),
         "weibull": ({"shape": "positive", "scale": "positive"}, {"shape": N(1.7), "scale": "positive"}),
+        "exponential": ({"rate": "positive"}, {"mean": "positive"}),
+        "inverse_gamma": ({"shape": N(4.0), "scale": "positive"},),
+        "inverse_gaussian": ({"mean": "positive", "shape": "positive"},),
+        "half_student_t": ({"dof": N(5.0), "scale": "positive"},),
         "own_waiting": ({"rate": "positive"},),
         "switch": ({},),
     },
     "unit": {
         "beta": ({"a": "shape", "b": "shape"}, {"mean": "unit", "total": "shape"}),
         "uniform": ({"low": N(0.0), "high": N(1.0)},),
+        "logit_normal": tuple({"mean": "real", **spread} for spread in SPREADS),
     },
     "boolean": {
         "bernoulli": ({"p": "unit"},),
@@ -125,6 +132,7 @@ SIMPLE = {
     "real": ("gaussian", "gaussian", "student_t", "laplace"), "positive": ("gamma", "log_normal"),
     "boolean": ("bernoulli",), "count": ("poisson", "binomial"), "vector": ("vector_gaussian",),
 }  # fmt: skip
+WITHOUT_MEAN = ("cauchy",)
 JOINT = ("chain", "tree", "gaussian_process")  # elements depend on each other
 FEATURES = (
     "gate", "gate", "nested switch", "missing", "missing", "constraint", "constraint", "observed let", "observed let",

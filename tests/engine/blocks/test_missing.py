@@ -292,3 +292,32 @@ def test_infinite_bounds_given_as_data_bound_nothing():
         close(found[name].mean, wanted.mean(), atol=1e-9)
         close(found[name].variance, wanted.var(), atol=1e-9)
     close(found.log_evidence, np.log(stats.norm.cdf(b) - stats.norm.cdf(a)).sum(), rtol=1e-9)
+
+
+def test_a_side_of_a_product_that_is_given_in_part_inside_a_sum():
+    """What is given makes a linear term of the sum, what is not a product: both read the same tastes."""
+
+    def model(style_of):
+        m = cv.Model()
+        trait, user, film, rating = m.plate("trait", 2), m.plate("user", 5), m.plate("film", 4), m.plate("rating")
+        who, what = m.input("who", cv.index(user), plates=rating), m.input("what", cv.index(film), plates=rating)
+        taste = m.random("taste", cv.gaussian(0.0, variance=1.0), plates=(user, trait))
+        style = style_of(m, (film, trait))
+        m.random("stars", cv.gaussian(cv.sum(taste[who] * style[what], over=trait), variance=0.5))
+        return m
+
+    rng = np.random.default_rng(3)
+    given = rng.normal(size=(4, 2))
+    partly = np.where(np.arange(4)[:, None] < 3, given, np.nan)
+    who, what = (a.ravel() for a in np.indices((5, 3)))  # nobody rates the film that is not known
+    data = {"who": who, "what": what, "stars": rng.normal(size=15)}
+    latent = model(lambda m, plates: m.random("style", cv.gaussian(0.0, variance=1.0), plates=plates))
+    known = model(lambda m, plates: m.input("style", cv.real, plates=plates))
+    found = cv.infer(latent, {**data, "style": partly}, method="vmp")
+    wanted = cv.infer(known, {**data, "style": given}, method="vmp")
+    np.testing.assert_allclose(found["taste"].mean, wanted["taste"].mean, atol=1e-6)
+    np.testing.assert_allclose(found["style"].mean[3], 0.0, atol=1e-9)
+    # and with ratings of it there is something to learn
+    more = {"who": [0, 1], "what": [3, 3], "stars": [3.0, 2.0]}
+    more = {name: np.append(data[name], rows) for name, rows in more.items()}
+    assert np.abs(cv.infer(latent, {**more, "style": partly})["style"].mean[3]).max() > 0.05

@@ -1,5 +1,6 @@
 """Integration over scalar parameters against dense quadrature."""
 
+import jax
 import numpy as np
 import pytest
 import scipy.integrate
@@ -147,3 +148,25 @@ def test_a_second_run_compiles_nothing():
     before = inner.traces, program.traces
     cv.infer(m, {**data, "y": data["y"] + 0.1}, integrate="auto")
     assert (inner.traces, program.traces) == before
+
+
+@pytest.mark.parametrize("kind", ["positive", "boolean", "count"])
+def test_what_is_given_in_part_has_quantiles_and_draws_where_a_scale_is_integrated(kind):
+    terms = {
+        "positive": (cv.half_normal, [0.5, 1.2, 0.0, 0.3]),
+        "boolean": (lambda s: cv.bernoulli(cv.logistic(s)), [True, False, False, True]),
+        "count": (cv.poisson, [2, 0, 0, 1]),
+    }
+    term, given = terms[kind]
+    m = cv.Model()
+    n = m.plate("n")
+    s = m.random("s", cv.log_normal(0.0, 1.0))
+    m.random("y", term(s), plates=n)
+    posterior = cv.infer(m, {"y": np.ma.masked_array(given, [0, 0, 1, 0])})
+    assert "grid" in posterior.explain()
+    found = posterior["y"]
+    known = [0, 1, 3]
+    np.testing.assert_array_equal(np.asarray(found.quantile(0.5), float)[known], np.asarray(given, float)[known])
+    draws = np.asarray(found.sample(jax.random.key(0), (4000,)), float)
+    assert (draws[:, known] == np.asarray(given, float)[known]).all()
+    assert abs(draws[:, 2].mean() - found.mean[2]) < 5.0 * draws[:, 2].std() / np.sqrt(4000.0)
