@@ -1,0 +1,78 @@
+"""How far the log evidence of a posterior is from the truth, in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ...compiler.symmetry import exchangeable
+from ...factors.errors import CavityError
+from ..answers.inferred import Inferred
+from ..checks.trust import trust
+from ..density.log_density import density_of
+from ..support.asked_arguments import check_counts
+from .estimators import Estimate
+from .evidence import Asked, evidence_of
+from .path import check_proper
+
+DRAWS = 2000  # weighted, of a round
+WIDER, COPIES = 1.5, 4
+CERTAIN = 2.0  # standard errors
+
+
+@dataclasses.dataclass(frozen=True)
+class EvidenceCheck:
+    """The log evidence of a posterior beside another estimate; `print` it.
+
+    `claimed` is that of the posterior, `log_evidence` the estimate, `standard_error` that of the estimate, and `by` how
+    it was found.
+    """
+
+    claimed: float
+    log_evidence: float
+    standard_error: float
+    by: str
+
+    @property
+    def difference(self) -> float:
+        """The claimed log evidence minus the estimate."""
+        return self.claimed - self.log_evidence
+
+    @property
+    def agrees(self) -> bool:
+        """Whether two standard errors explain the difference."""
+        return abs(self.difference) <= CERTAIN * self.standard_error
+
+    def __str__(self) -> str:
+        side = "above" if self.difference > 0.0 else "below"
+        told = ", which chance explains" if self.agrees else ""
+        return (
+            f"log evidence {self.claimed:.2f} is {abs(self.difference):.2f} {side} {self.log_evidence:.2f} "
+            f"+- {self.standard_error:.2f} by {self.by}{told}."
+        )
+
+    __repr__ = __str__
+
+
+def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0) -> EvidenceCheck:
+    """See `Posterior.check_evidence`."""
+    check_counts("check_evidence", sweeps=sweeps)
+    density = density_of(posterior)  # says why where there is none
+    check_proper(v for name, v in posterior.model.randoms.items() if name not in posterior.binding.observed)
+    claimed = float(posterior.log_evidence)
+    if not density.summed and (found := _by_weighted_draws(posterior, seed)) is not None:
+        return EvidenceCheck(claimed, *found, "weighted draws of the joint density")
+    alike = exchangeable(posterior.graph)
+    asked = Asked(sweeps=sweeps, copies=COPIES, wider=WIDER, seed=seed)
+    found = evidence_of(posterior.model, posterior.binding, None if alike else posterior, asked)
+    start = f"the prior, over all orders of {', '.join(alike[0].components)}" if alike else "these beliefs"
+    return EvidenceCheck(claimed, found.log_evidence, found.standard_error, f"tempering from {start}")
+
+
+def _by_weighted_draws(posterior: Inferred, seed: int) -> Estimate | None:
+    """From the mean weight, where the weights are usable."""
+    beliefs = getattr(posterior, "plain", posterior)  # of one whose answer is weighted draws itself
+    try:
+        witness = trust(beliefs, None, seed=seed + 1, count=DRAWS).witness  # others than those of such an answer
+    except CavityError:
+        return None
+    return None if witness is None else Estimate(witness.found.log_total, witness.found.error)

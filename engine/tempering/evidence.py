@@ -1,0 +1,238 @@
+"""`cv.evidence`: the log evidence of a model by tempering or annealing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ...compiler.data.bind import Binding
+from ...compiler.language.model import Model
+from ...factors.arrays import Key
+from ...factors.errors import ModelError, UnsupportedError
+from ..answers.inferred import Inferred
+from ..answers.marginal import Marginal
+from ..data.rules_of_arguments import bind_checked
+from ..mcmc.bar import progress_bar
+from ..sampling.joint import Joint
+from ..sampling.sample import plan
+from ..support.asked_arguments import check_counts, the_model
+from .annealing import annealed
+from .estimators import Estimate, estimates
+from .found import Evidence
+from .ladder import equalised, first_ladder, rejections
+from .path import Path
+from .references import beliefs_of
+from .replicas import BLOCK, Ladder, Program, Replicas, begun, program, resized, round_trips, run
+
+METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
+SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
+PILOT, LONGEST_PILOT = 12, 64  # rungs, and sweeps until their number is decided
+MOST_RUNGS = 80
+ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
+
+Show = Callable[[int], None]
+
+
+def evidence(
+    model: Model,
+    data: Mapping[str, Any],
+    reference: str | Mapping[str, Marginal] = "prior",
+    method: str = "tempering",
+    *,
+    sweeps: int | None = None,
+    replicas: int | None = None,
+    copies: int = 4,
+    swaps: str = "even-odd",
+    wider: float = 1.0,
+    seed: int = 0,
+    sizes: Mapping[str, int] | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,
+) -> Evidence:
+    """log p(data) of `model`, by chains on a path from a reference to the posterior.
+
+    On the path log p_b(x) = b log p(x, data) + (1 - b) log r(x) the evidence is the ratio of the normalisers at inverse
+    temperatures b = 1 and 0. The sweeps are those of `sample`, without auxiliary variables. All modes count: of a
+    mixture of J components alike, J! of them.
+
+    Args:
+        model: the model; `data` and `sizes` as of `infer`.
+        reference: "prior" tempers the likelihood given the latent variables; a posterior of `infer`, of this model or
+            of it given a few rows, is the reference itself, which shortens the path, but must reach all modes.
+        method: "tempering" has replicas at all temperatures, which exchange their states; "annealing" moves particles
+            along the path once and weights them.
+        sweeps: that are kept (1,024), after as many that adapt the ladder; of annealing, temperatures (256).
+        replicas: temperatures of a ladder, by default from twelve up, as its barrier asks for; of annealing, particles
+            (256).
+        copies: of the ladder, side by side, which tell what the answer is worth.
+        swaps: "even-odd" tries the exchanges of even and odd neighbours in turn, "one" that of one pair at random.
+        wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
+        seed: decides all random choices.
+        progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
+
+    Returns:
+        An `Evidence`: the log evidence, its standard error, and how the path went.
+
+    Raises:
+        DataError: data that do not fit.
+        ModelError: arguments out of range.
+        UnsupportedError: a model without a joint density, with a flat prior, or a part that no move reaches.
+    """
+    _check(reference, method, swaps, wider)
+    if replicas is not None and replicas == 1:
+        raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
+    counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
+    check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
+    binding = bind_checked(the_model(model), data, sizes)
+    marginals = reference if isinstance(reference, Inferred) else None
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed)
+    return evidence_of(model, binding, marginals, asked, progress)
+
+
+class Asked(NamedTuple):
+    """The options of `evidence`."""
+
+    method: str = "tempering"
+    sweeps: int | None = None
+    replicas: int | None = None
+    copies: int = 4
+    one_pair: bool = False
+    wider: float = 1.0
+    seed: int = 0
+
+
+def evidence_of(
+    model: Model,
+    binding: Binding,
+    marginals: Mapping[str, Marginal] | None,
+    asked: Asked,
+    progress: bool | Callable[[int, int], None] | None = None,
+) -> Evidence:
+    """The evidence of data that were checked; `marginals` are the reference, or None for the prior."""
+    with jax.enable_x64(True):
+        beliefs = {} if marginals is None else beliefs_of(Joint(model, binding), marginals, asked.wider)
+        path = Path(model, binding, beliefs)
+        if not path.variables:
+            raise UnsupportedError(
+                "Nothing observed depends on a latent variable, so there is nothing to integrate: the evidence is "
+                "cv.infer(...).log_evidence, in closed form."
+            )
+        prepared = program(path, plan(path, asked.seed), asked.one_pair)
+        run_of = _annealing if asked.method == "annealing" else _tempering
+        with progress_bar(progress, "sweep") as show:
+            return run_of(prepared, asked, _Counter(show))
+
+
+class _Counter:
+    """Counts the sweeps that are done, of those that are planned."""
+
+    def __init__(self, show: Callable[..., None]) -> None:
+        self.done, self.total, self._show = 0, 1, show
+
+    def __call__(self, sweeps: int) -> None:
+        self.done += sweeps
+        self._show(self.done, max(self.total, self.done))
+
+
+class _Adapted(NamedTuple):
+    """A ladder that was adapted, and the replicas on it."""
+
+    ladder: Ladder
+    replicas: Replicas
+    rejected: np.ndarray
+    done: int  # sweeps
+
+
+def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
+    sweeps = SWEEPS if asked.sweeps is None else asked.sweeps
+    sweeps = BLOCK * -(-sweeps // BLOCK)
+    counter.total = 2 * sweeps
+    key = jax.random.key(asked.seed)
+    found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, counter)
+    _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter)
+    told = estimates(trace.log_ratio, found.ladder)
+    rejected = rejections(trace.log_ratio, found.ladder)
+    trips = round_trips(trace.label)
+    return _evidence(prepared, asked, told, found.ladder, rejected, trips, sweeps, asked.copies, np.nan)
+
+
+def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
+    temperatures = TEMPERATURES if asked.sweeps is None else asked.sweeps
+    particles = PARTICLES if asked.replicas is None else asked.replicas
+    counter.total = 4 * LONGEST_PILOT + temperatures
+    key = jax.random.key(asked.seed)
+    pilot = _adapted(prepared, key, 1, None, 2 * LONGEST_PILOT, counter)
+    ladder = equalised(pilot.ladder, pilot.rejected, temperatures + 1)
+    own = jax.random.fold_in(key, pilot.done)
+    found = annealed(prepared, own, ladder, pilot.replicas, pilot.ladder, particles, counter)
+    told = {"annealed importance sampling": found.estimate}
+    return _evidence(prepared, asked, told, ladder, pilot.rejected, 0, temperatures, particles, found.effective)
+
+
+def _adapted(prepared: Program, key: Key, copies: int, rungs: int | None, sweeps: int, counter: _Counter) -> _Adapted:
+    """Rounds that double up to half of `sweeps`, each on the ladder that the one before asks for."""
+    count = PILOT if rungs is None else rungs
+    now = begun(prepared, jax.random.fold_in(key, 0), copies, count)
+    ladder = first_ladder(_first_ratios(prepared, now), count)
+    done, rejected, length = 1, np.zeros(count - 1), BLOCK
+    while 2 * length <= max(sweeps, 2 * BLOCK):
+        last = 4 * length > max(sweeps, 2 * BLOCK)
+        now, trace = run(prepared, key, now, ladder, length, done, (True, last), counter)
+        done += length
+        rejected = rejections(trace.log_ratio, ladder)
+        if rungs is None and (length == LONGEST_PILOT or last):
+            wanted = int(np.clip(np.ceil(AMPLE * rejected.sum()) + 1, PILOT, MOST_RUNGS))
+            count = wanted if count < ENOUGH * rejected.sum() + 1 else count
+            now = resized(now, count) if count != len(ladder) else now
+        ladder = equalised(ladder, rejected, count)
+        length *= 2
+    return _Adapted(ladder, now, rejected, done)
+
+
+def _first_ratios(prepared: Program, now: Replicas) -> np.ndarray:
+    path = prepared.path
+    ratio = jax.jit(jax.vmap(jax.vmap(lambda x: path.log_ratio(x, path.arrays))))
+    return np.asarray(ratio(now.values)).ravel()
+
+
+def _evidence(
+    prepared: Program,
+    asked: Asked,
+    told: dict[str, Estimate],
+    ladder: Ladder,
+    rejected: np.ndarray,
+    trips: int,
+    sweeps: int,
+    copies: int,
+    effective: float,
+) -> Evidence:
+    best = next(iter(told.values()))
+    return Evidence(
+        best.value,
+        best.error,
+        asked.method,
+        told,
+        ladder,
+        rejected,
+        trips,
+        float(rejected.sum()),
+        sweeps,
+        copies,
+        effective,
+        prepared.moves,
+        tuple(prepared.path.beliefs),
+    )
+
+
+def _check(reference: object, method: object, swaps: object, wider: object) -> None:
+    if not isinstance(reference, Inferred) and not (isinstance(reference, str) and reference == "prior"):
+        raise ModelError(
+            f"evidence(reference={reference!r}): the reference is 'prior', or a posterior of this model from cv.infer."
+        )
+    for name, asked, known in (("method", method, METHODS), ("swaps", swaps, SWAPS)):
+        if asked not in known:
+            raise ModelError(f"evidence({name}={asked!r}): it is {' or '.join(map(repr, known))}.")
+    if isinstance(wider, bool) or not isinstance(wider, (int, float, np.number)) or not 0.0 < wider < np.inf:
+        raise ModelError(f"evidence(wider={wider!r}): it is a positive number; 2.0 doubles the variance of a Gaussian.")

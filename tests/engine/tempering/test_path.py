@@ -1,0 +1,189 @@
+"""The tempered joint density, references, options and errors of `cv.evidence`, and checks of posteriors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+import cavity as cv
+from cavity.engine.data.rules_of_arguments import bind_checked
+from cavity.engine.sampling.joint import Joint
+from cavity.engine.tempering.path import INVERSE, Path
+from cavity.engine.tempering.references import beliefs_of
+
+
+def normal(sd=1.0):
+    m = cv.Model()
+    n = m.plate("n")
+    mean = m.random("mean", cv.gaussian(0.0, sd=3.0))
+    m.random("y", cv.gaussian(mean, sd=sd), plates=n)
+    return m, {"y": np.array([0.5, 1.5, 2.0])}
+
+
+def classes():
+    m = cv.Model()
+    n, k = m.plate("n"), m.plate("k", 2)
+    share = m.random("share", cv.dirichlet([1.0, 2.0]))
+    precision = m.random("precision", cv.gamma(2.0, 1.0), plates=k)
+    z = m.random("z", cv.categorical(share), plates=n)
+    m.random("y", cv.gaussian(0.0, precision=precision[z]))
+    return m, {"y": np.array([0.3, -2.0, 0.1, 4.0])}
+
+
+TRUTH = multivariate_normal.logpdf([0.5, 1.5, 2.0], np.zeros(3), 9.0 + np.eye(3))
+
+
+@pytest.mark.parametrize("inverse", [0.0, 0.3, 1.0])
+def test_the_path_is_the_density_to_a_power_times_the_beliefs_to_the_rest(inverse):
+    m, data = classes()
+    posterior, binding = cv.infer(m, data, accuracy="fast"), bind_checked(m, data)
+    values = {"share": np.array([0.3, 0.7]), "precision": np.array([0.5, 2.0]), "z": np.array([0, 1, 1, 0])}
+    with jax.enable_x64(True):
+        joint, at = Joint(m, binding), {name: jnp.asarray(array) for name, array in values.items()}
+        beliefs = beliefs_of(joint, posterior, 1.0)
+        for own in ({}, beliefs):
+            path = Path(m, binding, own)
+            data_at = {**path.arrays, INVERSE: inverse}
+            found = float(path.total(tuple(path.factors), at, data_at))
+            whole = float(joint.total(tuple(joint.factors), at, joint.arrays))
+            if own:
+                reference = sum(float(np.sum(posterior[name].log_density(values[name]))) for name in values)
+            else:
+                likelihood = norm.logpdf(data["y"], 0.0, values["precision"][values["z"]] ** -0.5).sum()
+                reference = whole - likelihood
+            assert found == pytest.approx(inverse * whole + (1.0 - inverse) * reference, rel=1e-9)
+            assert float(path.log_ratio(at, data_at)) == pytest.approx(whole - reference, rel=1e-9)
+
+
+def test_wider_beliefs_have_the_same_place_and_more_spread():
+    m, data = normal()
+    posterior = cv.infer(m, data)
+    with jax.enable_x64(True):
+        joint = Joint(m, bind_checked(m, data))
+        (belief,) = beliefs_of(joint, posterior, 2.0).values()
+        assert float(belief.mean()) == pytest.approx(float(posterior["mean"].mean))
+        assert float(belief.variance()) == pytest.approx(2.0 * float(posterior["mean"].variance))
+
+
+def test_the_exact_posterior_as_reference_leaves_no_error():
+    m, data = normal()
+    found = cv.evidence(m, data, cv.infer(m, data), sweeps=64, replicas=4, progress=False)
+    assert found.log_evidence == pytest.approx(TRUTH, abs=1e-9)
+    assert found.standard_error < 1e-9
+    assert found.reference == ("mean",)
+
+
+def test_annealing_agrees_and_the_same_seed_gives_the_same():
+    m, data = normal()
+    found = cv.evidence(m, data, method="annealing", sweeps=32, replicas=200, progress=False)
+    assert abs(found.log_evidence - TRUTH) < 3.5 * found.standard_error
+    assert 50.0 < found.effective < 200.0
+    assert "particles" in found.explain()
+    again = cv.evidence(m, data, method="annealing", sweeps=32, replicas=200, progress=False)
+    assert again.log_evidence == found.log_evidence
+
+
+def test_what_is_returned_tells_how_it_was_found():
+    m, data = normal()
+    found = cv.evidence(m, data, sweeps=64, replicas=5, copies=2, swaps="one", seed=3, progress=False)
+    text = found.explain()
+    for word in ("bridge", "stepping stone", "thermodynamic", "from the prior", "round trips", "mean: jointly"):
+        assert word in text
+    assert found.ladder.shape == (5,)
+    assert found.rejections.shape == (4,)
+    assert found.barrier == pytest.approx(found.rejections.sum())
+    assert repr(found).startswith("<log evidence ")
+
+
+def test_what_cannot_be_asked_is_said():
+    m, data = normal()
+    with pytest.raises(cv.ModelError, match="reference='uniform'"):
+        cv.evidence(m, data, "uniform")
+    with pytest.raises(cv.ModelError, match="'tempering' or 'annealing'"):
+        cv.evidence(m, data, method="nested")
+    with pytest.raises(cv.ModelError, match="swaps"):
+        cv.evidence(m, data, swaps="all")
+    with pytest.raises(cv.ModelError, match="wider"):
+        cv.evidence(m, data, wider=0.0)
+    with pytest.raises(cv.ModelError, match="sweeps"):
+        cv.evidence(m, data, sweeps=0)
+    with pytest.raises(cv.ModelError, match="replicas"):
+        cv.evidence(m, data, replicas=2.5)
+
+
+def test_a_flat_prior_has_no_evidence():
+    m = cv.Model()
+    n = m.plate("n")
+    x = m.random("x", cv.flat())
+    m.random("y", cv.gaussian(x, sd=1.0), plates=n)
+    with pytest.raises(cv.UnsupportedError, match="flat prior"):
+        cv.evidence(m, {"y": np.zeros(3)})
+
+
+def test_entries_that_are_given_among_latent_ones_are_refused():
+    m = cv.Model()
+    n = m.plate("n")
+    x = m.random("x", cv.gaussian(0.0, sd=1.0), plates=n)
+    m.random("y", cv.gaussian(x, sd=1.0))
+    with pytest.raises(cv.UnsupportedError, match="'x' are given"):
+        cv.evidence(m, {"x": np.array([1.0, np.nan]), "y": np.zeros(2)})
+
+
+def test_nothing_latent_has_nothing_to_integrate():
+    m = cv.Model()
+    m.random("y", cv.gaussian(0.0, sd=1.0))
+    with pytest.raises(cv.UnsupportedError, match="closed form"):
+        cv.evidence(m, {"y": 1.0})
+
+
+@pytest.mark.slow
+def test_the_posterior_of_a_few_rows_may_be_the_reference():
+    m, data = classes()
+    whole = cv.evidence(m, data, sweeps=1024, replicas=8, progress=False)
+    few = cv.infer(m, {"y": data["y"][:2]})
+    found = cv.evidence(m, data, few, wider=2.0, sweeps=1024, replicas=8, progress=False)
+    assert found.reference == ("share", "precision")
+    gap = found.log_evidence - whole.log_evidence
+    assert abs(gap) < 3.5 * np.hypot(found.standard_error, whole.standard_error)
+
+
+@pytest.mark.slow
+def test_errors_are_those_of_repeated_runs():
+    m, data = classes()
+    found = [cv.evidence(m, data, sweeps=128, replicas=5, copies=2, seed=s, progress=False) for s in range(20)]
+    truth = cv.evidence(m, data, sweeps=8192, replicas=8, seed=99, progress=False)
+    assert truth.standard_error < 0.01
+    scores = np.array([(one.log_evidence - truth.log_evidence) / one.standard_error for one in found])
+    assert np.abs(scores).max() < 4.0
+    assert 0.5 < scores.std() < 1.6
+    assert abs(scores.mean()) < 0.8
+
+
+def test_check_evidence_sees_an_evidence_that_is_off():
+    m = cv.Model()
+    n = m.plate("n")
+    x = m.input("x", cv.vector(2), plates=n)
+    w = m.random("w", cv.vector_gaussian(np.zeros(2), covariance=4.0 * np.eye(2)))
+    m.random("y", cv.bernoulli(cv.probit(cv.dot(w, x))))
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    data = {"x": x, "y": x @ np.array([1.0, -1.0]) > 0.0}
+    found = cv.infer(m, data, method="ep").check_evidence()
+    assert abs(found.difference) < 0.2
+    assert found.standard_error < 0.05
+    assert f"{found.log_evidence:.2f}" in str(found)
+    assert "above" in str(found) or "below" in str(found)
+
+
+@pytest.mark.slow
+def test_check_evidence_counts_all_orders_of_components():
+    m = cv.Model()
+    n, k = m.plate("n"), m.plate("k", 2)
+    centre = m.random("centre", cv.gaussian(0.0, sd=5.0), plates=k)
+    z = m.random("z", cv.categorical([0.5, 0.5]), plates=n)
+    m.random("y", cv.gaussian(centre[z], sd=1.0))
+    random = np.random.default_rng(0)
+    data = {"y": np.concatenate([random.normal(-3, 1, 10), random.normal(3, 1, 10)])}
+    found = cv.infer(m, data, seed=0).check_evidence(sweeps=512)
+    assert found.difference == pytest.approx(-np.log(2.0), abs=0.1 + 3.0 * found.standard_error)
+    assert "all orders of centre" in str(found)
