@@ -88,33 +88,38 @@ from .factors.vectors.wishart import wishart
 __version__ = "0.6.0"
 
 __all__ = [
-    "CavityError", "CavityWarning", "DataError", "Learned", "LogDensity", "Marginal", "Model", "ModelError",
-    "Posterior", "Program", "Samples", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta", "between",
-    "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count",
-    "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence_gradient",
-    "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
-    "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace",
-    "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min",
-    "mixture", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic", "ordered_probit",
-    "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "sample", "simplex", "sin",
-    "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table",
-    "tanh", "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
-    "von_mises", "weibull", "where", "wishart",
+    "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "Learned", "LogDensity", "Marginal", "Model",
+    "ModelError", "Posterior", "Program", "Samples", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta",
+    "between", "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos",
+    "count", "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence",
+    "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process",
+    "half_cauchy", "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian",
+    "kernels", "laplace", "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal",
+    "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered",
+    "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit",
+    "real", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
+    "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
+    "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
 if TYPE_CHECKING:
+    from .engine import moves
     from .engine.answers.marginal import Marginal
     from .engine.density.log_density import LogDensity, log_density
     from .engine.evidence.gradient import evidence_gradient
     from .engine.evidence.learn import Learned, learn
     from .engine.infer import compile, explain, infer
     from .engine.load import load
+    from .engine.moves.search import Found, search
     from .engine.posterior import Posterior
     from .engine.program import Program
     from .engine.sampling.draws import Samples
     from .engine.sampling.sample import sample
     from .engine.support.on_disk import cache
+    from .engine.tempering.evidence import evidence
+    from .engine.tempering.found import Evidence
 else:
 
     def __getattr__(name):
@@ -125,7 +130,10 @@ else:
 
             told = "" if name.startswith("_") else f". {advice(name, (f'cv.{own}' for own in __all__))}"
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{told}")
-        found = getattr(importlib.import_module(_LATER[name], __name__), name)
+        room = importlib.import_module(_LATER[name], __name__)
+        if not hasattr(room, name):  # a room inside it
+            importlib.import_module(f"{_LATER[name]}.{name}", __name__)
+        found = getattr(room, name)
         globals()[name] = found  # from now on an attribute like any other
         return found
 
@@ -135,6 +143,8 @@ else:
 
 # Where the names of the engine are, made by docs/make_front_door.py: begin
 _LATER = {
+    "Evidence": ".engine.tempering.found",
+    "Found": ".engine.moves.search",
     "Learned": ".engine.evidence.learn",
     "LogDensity": ".engine.density.log_density",
     "Marginal": ".engine.answers.marginal",
@@ -143,12 +153,15 @@ _LATER = {
     "Samples": ".engine.sampling.draws",
     "cache": ".engine.support.on_disk",
     "compile": ".engine.infer",
+    "evidence": ".engine.tempering.evidence",
     "evidence_gradient": ".engine.evidence.gradient",
     "explain": ".engine.infer",
     "infer": ".engine.infer",
     "learn": ".engine.evidence.learn",
     "load": ".engine.load",
     "log_density": ".engine.density.log_density",
+    "moves": ".engine",
     "sample": ".engine.sampling.sample",
+    "search": ".engine.moves.search",
 }
 # Where the names of the engine are: end

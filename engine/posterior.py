@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .checks.loo import LeaveOneOut
     from .checks.nuts import Check
     from .checks.trust import Trust
+    from .tempering.check import EvidenceCheck
 
 Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
 
@@ -83,16 +84,30 @@ class AnyPosterior(Inferred):
         """
         return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
-    def check(self, against: str = "nuts", **options: int) -> Check:
-        """Runs NUTS beside this posterior and compares: `print(posterior.check())`; see `engine.checks.nuts.check`.
+    def check(self, against: str = "auto", **options: int) -> Check:
+        """Runs a sampler beside this posterior and compares: `print(posterior.check())`.
 
-        `against` is "nuts", the one sampler that there is; `options` are whole numbers draws=, warmup=, chains= and
-        seed=. Needs the extra `mcmc`. Returns a `Check`. Raises ModelError for another sampler or counts below one,
-        UnsupportedError without NumPyro or for a model without a smooth joint density. Source: hoffman2014nuts.
+        `against` is "nuts", which sums discrete variables out (`engine.checks.nuts.check`), "gibbs", which compares
+        them too (`engine.sampling.check.check`), or "auto": NUTS where the model has a smooth density, else Gibbs.
+        `options` are whole numbers draws=, warmup=, chains= and seed=. Needs the extra `mcmc`. Returns a `Check`.
+        Raises ModelError for another sampler or counts below one, UnsupportedError without NumPyro or for a model
+        that the sampler does not serve. Source: hoffman2014nuts.
         """
-        from .checks.nuts import check
+        from .sampling.check import checked
 
-        return check(self, against, **options)
+        return checked(self, against, **options)
+
+    def check_evidence(self, *, sweeps: int = 256, seed: int = 0) -> EvidenceCheck:
+        """How far `log_evidence` is from the truth, in one line: `print(posterior.check_evidence())`.
+
+        Weighted draws of the joint density tell where they can be had, else chains on a path from these beliefs, or,
+        where components are alike and have as many modes as orders, from the prior; `sweeps` is how many of these are
+        kept, `seed` decides them. Returns an `EvidenceCheck`. Raises ModelError for no such number, UnsupportedError
+        for a model without a joint density. Source: paquet2007thesis, vehtari2024psis.
+        """
+        from .tempering.check import check_evidence
+
+        return check_evidence(self, sweeps=sweeps, seed=seed)
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
-from ..compiler.language.nodes import Expr
+from ..compiler.language.nodes import Expr, Plate
 
 Likelihood = Callable[[cv.Model, Expr], object]  # declares what is observed, given the locations (leaf, column)
 
@@ -48,6 +48,7 @@ def diffusion_tree(
     likelihood: Likelihood | None = None,
     variance: str = "given",
     rate: str = "given",
+    tree: str = "given",
 ) -> cv.Model:
     """location_v ~ N(location_parent, variance length_v) in each column, from 0 at the origin, and any likelihood.
 
@@ -67,24 +68,46 @@ def diffusion_tree(
     Inputs, which `cavity.models.trees.inputs.inputs` makes of a tree: `parent` and `length` (node), where the first
     branch point points to itself, `first`, its own time from the origin, and `tip` (leaf), the leaves' nodes. Random:
     `location` (node, column), `waiting` (branch point), which is data too, and what the likelihood declares. Another
-    tree with as many nodes recompiles nothing. Returns the model. Raises ModelError for another word.
+    tree with as many nodes recompiles nothing.
+
+    `tree="moved"` is for `cv.sample` with `cavity.models.trees.subtree_moves()`, which draw the tree and have its
+    prior. Leaves are then variables of their own, `tip` (leaf, column), so that the `location` (branch point, column)
+    can be integrated out under any likelihood. The inputs `parent`, `length`, `first`, `above` (leaf), the branch point
+    above it, and `left` (leaf), the time from there to 1, are made by the moves.
+
+    Returns the model. Raises ModelError for another word.
     Source: knowles2015pitman, knowles2011trees.
     """
     if variance not in ("given", "shared", "per column") or rate not in ("given", "learned"):
         raise cv.ModelError(
             f'variance= is "given", "shared" or "per column", rate= "given" or "learned"; found {variance!r}, {rate!r}.'
         )
+    if tree not in ("given", "moved") or (tree == "moved" and rate != "given"):
+        raise cv.ModelError(
+            f'tree= is "given" or "moved", the latter with rate="given": its moves have the prior; found {tree!r}, '
+            f"{rate!r}."
+        )
+    make = _moved if tree == "moved" else _given
+    return make(columns, likelihood or gaussian_leaves(), variance, rate)
+
+
+def _given(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv.Model:
+    """The model of a tree that is data."""
     m = cv.Model("diffusion tree")
     node, leaf, point, column = m.plate("node"), m.plate("leaf"), m.plate("branch point"), m.plate("column", columns)
-    parent = m.input("parent", cv.index(node), plates=node)
-    length = m.input("length", cv.positive, plates=node)
-    first = m.input("first", cv.positive)
+    location, _ = _diffused(m, node, column, variance)
     tip = m.input("tip", cv.index(node), plates=leaf)
-    if variance == "given":
-        precision = 1.0 / m.input("variance", cv.positive, plates=column)
-    else:
-        owner = column if variance == "per column" else ()
-        precision = m.random("precision", cv.gamma(shape=1.0, rate=1.0), plates=owner)
+    likelihood(m, location[tip])
+    speed = 1.0 if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
+    m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
+    return m
+
+
+def _diffused(m: cv.Model, node: Plate, column: Plate, variance: str) -> tuple[Expr, Expr]:
+    """Locations that diffuse along a tree over the plate `node`, which inputs are, and one over the variance."""
+    parent = m.input("parent", cv.index(node), plates=node)
+    length, first = m.input("length", cv.positive, plates=node), m.input("first", cv.positive)
+    precision = _precision(m, column, variance)
     location = m.tree(
         "location",
         over=node,
@@ -93,7 +116,22 @@ def diffusion_tree(
         then=lambda above: cv.gaussian(above, precision=precision / length),
         plates=column,
     )
-    (likelihood or gaussian_leaves())(m, location[tip])
-    speed = 1.0 if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
-    m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
+    return location, precision
+
+
+def _precision(m: cv.Model, column: Plate, variance: str) -> Expr:
+    """One over the diffusion variance."""
+    if variance == "given":
+        return 1.0 / m.input("variance", cv.positive, plates=column)
+    return m.random("precision", cv.gamma(shape=1.0, rate=1.0), plates=column if variance == "per column" else ())
+
+
+def _moved(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv.Model:
+    """The model of a tree that moves draw: locations of branch points, and leaves below them."""
+    m = cv.Model("diffusion tree that is moved")
+    point, leaf, column = m.plate("branch point"), m.plate("leaf"), m.plate("column", columns)
+    location, precision = _diffused(m, point, column, variance)
+    above, left = m.input("above", cv.index(point), plates=leaf), m.input("left", cv.positive, plates=leaf)
+    tip = m.random("tip", cv.gaussian(location[above], precision=precision / left))
+    likelihood(m, tip)
     return m

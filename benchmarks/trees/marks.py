@@ -18,7 +18,7 @@ from cavity.factors.errors import CavityWarning
 from cavity.models.trees.backend import kernels
 from cavity.models.trees.jax_kernels.gradient import joint_gradient_
 from cavity.models.trees.jax_kernels.moves import subtree_moves_
-from cavity.models.trees.jax_kernels.search import search_
+from cavity.models.trees.jax_kernels.search import steps_
 from cavity.models.trees.jax_kernels.sweep import sweep_
 from cavity.models.trees.prior import TreePrior, tables
 from cavity.models.trees.shapes.arrays import Leaves
@@ -44,12 +44,13 @@ def compare(report, n, columns, steps, limits):
     drawn = sample_tree(TreePrior(), n, one)
     leaves = Leaves(np.ascontiguousarray(sample_locations(drawn, columns, two)[:n]), np.zeros((n, 1)))
     table = tables(TreePrior(), n)
+    order = np.arange(n, dtype=np.int32)
     arrays, _ = kernels("jax").build(leaves, table, np.arange(n), 0)
     of_tree = arrays, leaves
     jobs = {
         "both sweeps": (sweep_, of_tree, 1),
         "log joint and gradient": (joint_gradient_, (*of_tree, table), 1),
-        "greedy search step": (search_, (*of_tree, table, np.uint32(1), np.uint32(0), np.int32(steps)), steps),
+        "greedy search step": (steps_, (*of_tree, table, order, np.uint32(1), np.int32(0), np.int32(steps)), steps),
         "subtree move": (subtree_moves_, (*of_tree, table, np.uint32(1), np.int32(steps), 0.25), steps),
     }
     for what, (function, arguments, units) in jobs.items():

@@ -1,17 +1,16 @@
-"""One line that runs NUTS beside a posterior and says where they differ. Needs the extra `mcmc` (NumPyro)."""
+"""NUTS beside a posterior, and where they differ. Needs the extra `mcmc` (NumPyro)."""
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from ...factors.errors import ModelError, UnsupportedError
+from ...factors.errors import UnsupportedError
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..density.log_density import density_of
@@ -22,11 +21,15 @@ if TYPE_CHECKING:
     from numpyro.infer import MCMC, NUTS
 
 GOOD_RHAT = 1.05
+PROBABILITY = 0.02  # what counts as agreement of a probability
 SHIFT, RATIO = 0.1, 1.1  # what counts as agreement, beyond two standard errors of the sampler
 
 
 class Row(NamedTuple):
-    """One variable: elements flattened, means and sds of the beliefs and of NUTS, and how well NUTS mixed."""
+    """One variable: elements flattened, means and sds of the beliefs and of a sampler, and how well that mixed.
+
+    `chances` tells that the elements are probabilities of states.
+    """
 
     name: str
     mean: Float[np.ndarray, " element"]
@@ -35,6 +38,7 @@ class Row(NamedTuple):
     nuts_sd: Float[np.ndarray, " element"]
     rhat: Float[np.ndarray, " element"]
     ess: Float[np.ndarray, " element"]
+    chances: bool = False
 
     @property
     def shift(self) -> np.ndarray:
@@ -48,8 +52,13 @@ class Row(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Within a tenth of an sd and a tenth of its size, beyond two standard errors of NUTS."""
-        error = 2.0 / np.sqrt(np.maximum(self.ess, 1.0))
+        """Within a tenth of an sd and a tenth of its size, beyond two standard errors of the sampler.
+
+        Probabilities are to be within .02, beyond the same.
+        """
+        error = 2.0 / np.sqrt(np.maximum(np.nan_to_num(self.ess, nan=np.inf), 1.0))
+        if self.chances:
+            return bool(np.all(np.abs(self.mean - self.nuts_mean) < PROBABILITY + error * self.nuts_sd))
         used = self.nuts_sd > 0
         near = (np.abs(self.shift) < SHIFT + error) & (np.abs(np.log(self.ratio)) < np.log(RATIO) + error)
         return bool(np.all(near[used]))
@@ -57,17 +66,18 @@ class Row(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """The comparison of a posterior with NUTS; `print` it.
+    """The comparison of a posterior with a sampler, called `by`; `print` it.
 
-    `rows` has one `Row` for each continuous latent variable, `samples` the draws by name, shaped chains + draws + the
-    variable's shape, `divergences` counts the transitions that NUTS itself distrusts, `summed` names the discrete
-    variables that were summed out. `ok` is true when all agree and NUTS has mixed.
+    `rows` has one `Row` for each latent variable that was drawn, `samples` the draws by name, shaped chains + draws +
+    the variable's shape, `divergences` counts the transitions that NUTS distrusts, `summed` names the discrete
+    variables that were summed out. `ok` is true when all agree and the sampler has mixed.
     """
 
     rows: tuple[Row, ...]
     samples: dict[str, np.ndarray]
     divergences: int
     summed: tuple[str, ...]
+    by: str = "NUTS"
 
     @property
     def mixed(self) -> bool:
@@ -76,7 +86,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether NUTS has mixed and all variables agree with it."""
+        """Whether the sampler has mixed and all variables agree with it."""
         return self.mixed and all(row.agrees for row in self.rows)
 
     @property
@@ -85,17 +95,19 @@ class Check:
         if not self.mixed:
             worst = max(self.rows, key=lambda row: np.nanmax(row.rhat, initial=1.0))
             return (
-                f"NUTS has not mixed ('{worst.name}': R-hat {np.nanmax(worst.rhat):.2f}, {self.divergences} "
-                "divergences), so it proves nothing yet: give more draws=, or reparametrise."
+                f"{self.by} has not mixed ('{worst.name}': R-hat {np.nanmax(worst.rhat):.2f}, {self.divergences} "
+                "divergences), so it proves nothing yet: give more draws=, or reparametrise; classes that are alike "
+                "need an order."
             )
         off = [row for row in self.rows if not row.agrees]
         if not off:
-            return "agrees with NUTS: means within 0.1 sd, sds within 10 %, beyond the sampler's own error."
+            return f"agrees with {self.by}: means within 0.1 sd, sds within 10 %, beyond the sampler's own error."
         texts = [f"'{r.name}' (means off by up to {_worst(r.shift):.2f} sd, sd ratio {_far(r.ratio):.2f})" for r in off]
-        return f"differs from NUTS in {', '.join(texts)}. posterior.trust() tells why."
+        return f"differs from {self.by} in {', '.join(texts)}. posterior.trust() tells why."
 
     def __str__(self) -> str:
-        head = f"{'variable':<16}{'mean':>12}{'sd':>11}{'NUTS mean':>12}{'NUTS sd':>11}{'shift':>8}{'sd ratio':>9}"
+        theirs = f"{self.by + ' mean':>12}{self.by + ' sd':>11}"
+        head = f"{'variable':<16}{'mean':>12}{'sd':>11}{theirs}{'shift':>8}{'sd ratio':>9}"
         lines = [head + f"{'R-hat':>7}{'ESS':>7}"]
         for row in self.rows:
             for i in range(min(len(row.mean), 4)):
@@ -126,7 +138,6 @@ def _far(ratio: np.ndarray) -> float:
 
 def check(
     posterior: Inferred,
-    against: str = "nuts",
     *,
     draws: int = 1000,
     warmup: int | None = None,
@@ -136,11 +147,10 @@ def check(
     """Runs NUTS on the model's own joint log density and compares means and sds; see `Check`.
 
     `draws` after `warmup` steps (as many by default) in each of `chains` chains, which start from draws of the beliefs.
-    Discrete variables are summed out. Errors: ModelError for another sampler or counts below one, UnsupportedError
-    without NumPyro (extra `mcmc`) or for a model without a smooth joint density. Source: hoffman2014nuts,
-    phan2019numpyro.
+    Discrete variables are summed out. Errors: ModelError for counts below one, UnsupportedError without NumPyro (extra
+    `mcmc`) or for a model without a smooth joint density. Source: hoffman2014nuts, phan2019numpyro.
     """
-    _check_arguments(against, draws=draws, chains=chains, warmup=draws if warmup is None else warmup)
+    check_counts("check", draws=draws, chains=chains, warmup=draws if warmup is None else warmup)
     density = density_of(posterior)
     if density.hard:
         raise UnsupportedError(
@@ -149,7 +159,7 @@ def check(
         )
     if not density.names:
         raise UnsupportedError("No continuous latent variable is left once the others are summed or integrated out.")
-    mcmc, nuts, diagnostics = _numpyro()
+    mcmc, nuts = _numpyro()
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPyro's making
         call = functions(density)
@@ -169,29 +179,25 @@ def check(
         divergences = int(np.sum(sampler.get_extra_fields()["diverging"]))
         values = call.constrain(z)
     samples = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in values.items()}
-    rows = tuple(_row(name, posterior[name], samples[name], diagnostics) for name in density.names)
+    rows = tuple(row_of(name, posterior[name], samples[name]) for name in density.names)
     return Check(rows, samples, divergences, density.summed)
 
 
-def _check_arguments(against: object, **counts: object) -> None:
-    if against != "nuts":
-        raise ModelError(f"check(against={against!r}): the sampler to check against is 'nuts'.")
-    check_counts("check", **counts)
-
-
-def _numpyro() -> tuple[type[MCMC], type[NUTS], ModuleType]:
+def _numpyro() -> tuple[type[MCMC], type[NUTS]]:
     try:
-        from numpyro import diagnostics  # pyright: ignore[reportMissingImports]
         from numpyro.infer import MCMC, NUTS  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
         raise UnsupportedError(
             "A check against NUTS needs NumPyro, which is not installed: pip install 'cavity[mcmc]'. "
             "posterior.trust() needs nothing beyond the library."
         ) from missing
-    return MCMC, NUTS, diagnostics
+    return MCMC, NUTS
 
 
-def _row(name: str, marginal: Marginal, samples: np.ndarray, diagnostics: ModuleType) -> Row:
+def row_of(name: str, marginal: Marginal, samples: np.ndarray, chances: bool = False) -> Row:
+    """A variable's marginal beside draws of it, shaped chains + draws + its own shape."""
+    from numpyro import diagnostics  # pyright: ignore[reportMissingImports]
+
     flat = samples.reshape(*samples.shape[:2], -1)
     with np.errstate(all="ignore"):
         rhat = (
@@ -199,4 +205,4 @@ def _row(name: str, marginal: Marginal, samples: np.ndarray, diagnostics: Module
         )
         ess = np.asarray(diagnostics.effective_sample_size(flat))
     both = flat.reshape(-1, flat.shape[-1])
-    return Row(name, marginal.mean.ravel(), marginal.sd.ravel(), both.mean(0), both.std(0, ddof=1), rhat, ess)
+    return Row(name, marginal.mean.ravel(), marginal.sd.ravel(), both.mean(0), both.std(0, ddof=1), rhat, ess, chances)

@@ -106,6 +106,7 @@ class Saved(Mapping[str, Marginal]):
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
     trust = refused("trust()", _NO_MODEL)
     check = refused("check()", _NO_MODEL)
+    check_evidence = refused("check_evidence()", _NO_MODEL)
     loo = refused("loo()", _NO_MODEL)
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
     to_arviz = refused("to_arviz()", _NO_MODEL)

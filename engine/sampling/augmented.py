@@ -151,7 +151,7 @@ def auxiliaries_of(density: LogDensity, factors: Iterable[str], given: Collectio
     found = {}
     for name in factors:
         node = density.model.randoms.get(name)
-        if node is None or not isinstance(node.term, Term) or name in {*density._missing, *density._holes}:
+        if node is None or not isinstance(node.term, Term) or name in density._holes:
             continue
         args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
         linked = None if edge is None else _linked(args[edge], given)

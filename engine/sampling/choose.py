@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...compiler.language.nodes import Random
+from ...compiler.language.nodes import Random, inside, parents
 from ...factors.arrays import Key
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
@@ -18,15 +18,17 @@ from ...factors.families.bijections import Bijection, interval, line
 from ..blocks.discrete.networks import NEVER
 from ..density.sum_chains import chain_of
 from ..values.first_beliefs import family_of
-from . import conjugate, discrete, gaussian
+from . import conjugate, discrete, gaussian, spikes
 from .joint import Data, Joint, Values
+from .lanes import all_apart, lanes_of
 from .move import Move, Stage, stateless
 from .nuts import has_blackjax, nuts_move
 from .slices import slice_move
 from .smooth import moves_an_end
 
 NUMBERS = ("real", "positive", "unit")
-STATES = 20  # of discrete variables, in which conditionals are tried
+STRUCTURES = 2**30  # of a key, for the structures that a start has
+STATES, AT_RANDOM = 20, 3  # of what is discrete, in which conditionals are tried, and random arrays of structures
 DRAWN, SEARCHED = 20, 200  # starts, and sweeps of slices from the last of them
 POSSIBLE = 1e-5 * NEVER  # a log density below has something impossible in it
 NOT_WARMING = Stage(*(jnp.asarray(False) for _ in Stage._fields))
@@ -39,7 +41,8 @@ def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
     """
     moves = [_auxiliary(joint, factor) for factor in joint.augmented]
     moves += _of_discrete(joint)
-    left = {name: v for name, v in joint.variables.items() if not v.domain.is_discrete}
+    moves += [spikes.spike_move(joint, name, starts, key) for name, v in joint.variables.items() if v.domain.is_sparse]
+    left = {n: v for n, v in joint.variables.items() if not (v.domain.is_discrete or v.domain.is_sparse)}
     for move in [*_of_gaussians(joint, left, starts, key), *_conjugates(joint, left, starts)]:
         moves.append(_filled(joint, move))
         left = {name: variable for name, variable in left.items() if name not in move.names}
@@ -137,12 +140,15 @@ def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values]
     moves = [gaussian.jointly(joint, tuple(small))] if small else []
     for name in alone:
         if name not in small:
+            lanes = lanes_of(joint, name)
             if joint.gathers(name) is not None:
-                moves.append(gaussian.by_element(joint, (name,)))
+                moves.append(gaussian.by_lane(joint, name, all_apart(joint, name)))
             elif _is_chain(joint, name) and joint.gathers_outside(name) is not None and name not in holes:
                 moves.append(gaussian.along_chain(joint, name))
             elif gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes:
                 moves.append(gaussian.jointly(joint, (name,)))
+            elif lanes.plates and gaussian.size_of(joint, name) <= gaussian.DENSE * lanes.count and name not in holes:
+                moves.append(gaussian.by_lane(joint, name, lanes))
     return moves
 
 
@@ -188,6 +194,9 @@ def _share_a_factor(joint: Joint, names: Iterable[str]) -> bool:
 
 
 def _random_ends(joint: Joint, variable: Random) -> bool:
+    """Whether a support ends where something random says, or a structure that moves."""
+    if _ends_at_a_structure(joint, variable):
+        return True
     try:
         joint.density._bijection(variable, joint.density._data)
     except UnsupportedError:
@@ -195,10 +204,20 @@ def _random_ends(joint: Joint, variable: Random) -> bool:
     return False
 
 
+def _ends_at_a_structure(joint: Joint, variable: Random) -> bool:
+    """Whether the support of a term with ends reads an array that moves change."""
+    term, moved = variable.term, {name for one in joint.structures for name in one.names}
+    if not moved or not isinstance(term, Term) or term.factor.support is None:
+        return False
+    return any(getattr(node, "name", None) in moved for node in inside(parents(variable)))
+
+
 def _coordinate(joint: Joint, variable: Random) -> Bijection | None:
     """The unconstrained coordinate of an element; None where it is no number, or elements differ in their ends."""
     if variable.domain.kind not in NUMBERS:
         return None
+    if _ends_at_a_structure(joint, variable):
+        return line()
     if isinstance(variable.term, Term) and (support := variable.term.factor.support) is not None:
         try:
             low, high = joint.density._ends(variable, variable.term, support)
@@ -223,23 +242,39 @@ def start(joint: Joint, key: Key) -> Values:
             values[name] = _with_given(joint, name, discrete.as_values(variable, state))
         else:
             values[name] = _continuous_start(joint, variable, own, shape)
+    for i, structured in enumerate(joint.structures):
+        values |= structured.start(jax.random.fold_in(jax.random.fold_in(key, STRUCTURES), i))
     for i, augmented in enumerate(joint.augmented.values()):
         own = jax.random.fold_in(key, len(joint.variables) + i)
         values[augmented.name] = augmented.draw(own, joint.scope(values, joint.data))
     return values
 
 
-def in_each_state(joint: Joint, values: Values) -> list[Values]:
-    """The values with all discrete variables in their first state, in their second, and so on: no gate stays unseen."""
+def in_each_state(joint: Joint, values: Values, key: Key) -> list[Values]:
+    """The values with all that is discrete in its first state, in its second, and so on: no gate stays unseen.
+
+    Structures too, and these at random; what has no finite density there is left out.
+    """
     states = {n: discrete.state_count(joint, v) for n, v in joint.variables.items() if v.domain.is_discrete}
+    places = {place.name: place for one in joint.structures for place in one.places if place.states is not None}
+    most = {name: place.states or 0 for name, place in places.items()}
     found = []
-    for number in range(min(max(states.values(), default=0), STATES)):
+    for number in range(min(max((*states.values(), *most.values()), default=0), STATES)):
         moved = {}
         for name, count in states.items():
             state = jnp.full(jnp.shape(values[name]), min(number, count - 1))
             moved[name] = _with_given(joint, name, discrete.as_values(joint.variables[name], state))
+        for name, count in most.items():
+            moved[name] = jnp.full_like(values[name], min(number, count - 1))
         found.append({**values, **moved})
-    return found
+    for i in range(AT_RANDOM if places else 0):
+        own = jax.random.fold_in(key, i)
+        moved = {n: jax.random.randint(own, places[n].shape, 0, c).astype(values[n].dtype) for n, c in most.items()}
+        found.append({**values, **moved})
+    if not places:
+        return found
+    factors = tuple(joint.factors)
+    return [one for one in found if bool(jnp.isfinite(joint.total(factors, one, joint.data)))]
 
 
 def _with_given(joint: Joint, name: str, state: Any) -> Any:
@@ -253,6 +288,9 @@ def _with_given(joint: Joint, name: str, state: Any) -> Any:
 
 
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:
+    if variable.domain.is_sparse:
+        keys = jax.random.split(key)
+        return jax.random.bernoulli(keys[0], 0.5, shape) * jax.random.normal(keys[1], shape)
     if _random_ends(joint, variable):
         one = family_of(variable).bijection(None)
         if one is None:

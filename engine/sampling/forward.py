@@ -16,7 +16,7 @@ from ...compiler.language.nodes import Expr, Let, Random, inside, parents
 from ...factors.arrays import Array, Key
 from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
-from ...factors.factor import Chain, Switch, Term, cases_of
+from ...factors.factor import Chain, Switch, Term, all_terms
 from ...factors.roles import Process
 from ..density.probit_noise import Comparison, margin_of
 from ..density.tables import states, summed
@@ -181,8 +181,7 @@ def _has_draws(node: Random | Let) -> bool:
     """Whether every term has a distribution to draw from."""
     if isinstance(node, Let):
         return True
-    terms = node.term.terms if isinstance(node.term, Chain) else cases_of(node.term)
-    return all(_draws(term, node) for term in terms)
+    return all(_draws(term, node) for term in all_terms(node.term))
 
 
 def _draws(term: Term, node: Random) -> bool:

@@ -15,6 +15,7 @@ from jax.flatten_util import ravel_pytree
 from ...factors.arrays import Array, Key
 from ..density.sum_chains import chain_of
 from .joint import Data, Joint, Values
+from .lanes import Lanes
 from .move import Move, stateless
 from .smooth import is_conjugate
 
@@ -55,34 +56,21 @@ def jointly(joint: Joint, names: tuple[str, ...]) -> Move:
     return stateless(names, "jointly, from the Gaussian that the rest gives", draw)
 
 
-def by_element(joint: Joint, names: tuple[str, ...]) -> Move:
-    """Each element of these variables, of the same plates, together with the same element of the others."""
-    factors = joint.touching(names)
-    plates = len(joint.variables[names[0]].plates)
-    shapes = [joint.density._shape(joint.variables[name]) for name in names]
-    counts = [math.prod(shape[plates:]) for shape in shapes]
-
-    def rows(values: Values) -> Array:
-        return jnp.concatenate([values[n].reshape((*s[:plates], -1)) for n, s in zip(names, shapes, strict=True)], -1)
-
-    def back(x: Array) -> Values:
-        found, begin = {}, 0
-        for name, shape, count in zip(names, shapes, counts, strict=True):
-            found[name] = x[..., begin : begin + count].reshape(shape)
-            begin += count
-        return found
+def by_lane(joint: Joint, name: str, lanes: Lanes) -> Move:
+    """The numbers of each lane together: of each element where elements do not meet."""
+    factors = joint.touching([name])
 
     def draw(key: Key, values: Values, data: Data) -> Values:
-        start = rows(values)
-        slope = jax.grad(lambda x: joint.total(factors, {**values, **back(x)}, data))
-        units = [jnp.broadcast_to(unit, start.shape) for unit in jnp.eye(start.shape[-1])]
-        precision = -jnp.stack([jax.jvp(slope, (start,), (unit,))[1] for unit in units], axis=-1)
-        precision = 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
+        start = lanes.rows(values[name])
+        slope, precision = lanes.quadratic(lambda x: joint.total(factors, {**values, name: lanes.back(x)}, data), start)
         around = jnp.vectorize(_around, signature="(d),(d,d),(d)->(d)")
-        drawn = start + around(slope(start), precision, jax.random.normal(key, start.shape))
-        return back(jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, start))
+        drawn = start + around(slope, precision, jax.random.normal(key, start.shape))
+        drawn = jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, start)
+        return {name: lanes.back(drawn)}
 
-    return stateless(names, "each element from its Gaussian conditional", draw)
+    whole = len(lanes.plates) == len(joint.variables[name].plates)
+    each = "each element" if whole else f"for each {', '.join(plate.name for plate in lanes.plates)} jointly,"
+    return stateless((name,), f"{each} from its Gaussian conditional", draw)
 
 
 def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
@@ -90,18 +78,25 @@ def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key:
     return all(is_conjugate(joint, name) for name in names) and is_quadratic(joint, names, starts, joint.data, key)
 
 
-def is_quadratic(joint: Joint, names: tuple[str, ...], states: list[Values], data: Data, key: Key) -> bool:
-    """Whether the log density is a concave quadratic form in these variables, tried along random lines.
+def is_quadratic(
+    joint: Joint,
+    names: tuple[str, ...],
+    states: list[Values],
+    data: Data,
+    key: Key,
+    factors: tuple[str, ...] | None = None,
+) -> bool:
+    """Whether the log density, of all factors or of these, is a concave quadratic form in these variables.
 
-    A quadratic form has the same second derivative everywhere on a line. Each factor is tried alone, and each number:
-    a sharp one would hide what another adds.
+    It is tried along random lines: a quadratic form has the same second derivative everywhere on one. Each factor is
+    tried alone, and each number: a sharp one would hide what another adds.
     """
     for i, values in enumerate(states):
         start, back = ravel_pytree({name: values[name] for name in names})
         own = jax.random.split(jax.random.fold_in(key, i), 2)
         direction, other = (jax.random.normal(k, start.shape) for k in own)
         total = jnp.zeros(start.shape)
-        for factor in joint.touching(names):
+        for factor in joint.touching(names) if factors is None else factors:
 
             def curvature(x: Array, factor: str = factor, values: Values = values, back=back, d=direction) -> Array:
                 slope = jax.grad(lambda x: joint.total((factor,), {**values, **back(x)}, data))

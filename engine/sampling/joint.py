@@ -22,6 +22,7 @@ from ..density.log_density import LogDensity
 from ..density.order import gathers_of
 from ..density.sum_out import eliminate, owned
 from ..density.tables import Factor, InstanceDensity, Read, sum_of
+from ..mcmc.structure import Structured
 from ..values.plated import Placed
 from ..values.scope import Scope
 from .augmented import Augmented, auxiliaries_of
@@ -36,11 +37,13 @@ class Joint:
     """The factors of a model given data.
 
     `variables` are the latent ones, `factors` by name what each is made of, `augmented` those that an auxiliary
-    variable makes Gaussian, `integrals` what is left of factors whose variable was integrated out; `density` has
-    everything that a log density knows.
+    variable makes Gaussian, `integrals` what is left of factors whose variable was integrated out, `structures` those
+    data that moves change, which are among the values too; `density` has everything that a log density knows.
     """
 
-    def __init__(self, model: Model, binding: Binding, everything: bool = False) -> None:
+    def __init__(
+        self, model: Model, binding: Binding, everything: bool = False, structures: Sequence[Structured] = ()
+    ) -> None:
         self.density = LogDensity(model, binding, sum_out=False, everything=everything)
         self.sizes = binding.sizes
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
@@ -48,6 +51,7 @@ class Joint:
         self.factors = {name: self._factor(name) for name in self.density._single}
         self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data)
         self.integrals: dict[str, Integral] = {}
+        self.structures = tuple(structures)
 
     def _factor(self, name: str) -> Factor:
         """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
@@ -99,7 +103,9 @@ class Joint:
 
     def dims(self) -> dict[str, list[str]]:
         """The names of the plates of each variable."""
-        named = {**self.density.model.randoms, **self.density.model.lets}
+        model = self.density.model
+        moved = {name: model.inputs[name] for one in self.structures for name in one.names if name in model.inputs}
+        named = {**model.randoms, **model.lets, **moved}
         return {name: [plate.name for plate in node.plates] for name, node in named.items()}
 
     def scope(self, values: Mapping[str, Array | Placed], data: Data) -> Scope:
@@ -112,7 +118,8 @@ class Joint:
             values = {name: array for name, array in scope.data.items() if name not in self.data}
             return Placed(self.integrals[factor](values, self.data_in(scope)), ())
         if factor in self.augmented:
-            return self.augmented[factor].table(scope)
+            found = self.augmented[factor]
+            return self.density._where_given(factor, found.table(scope), found.out.plates)
         return self.density._table(factor, scope)
 
     @functools.cached_property

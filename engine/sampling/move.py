@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import jax
 from jaxtyping import Bool, PyTree
 
 from ...factors.arrays import Array, Key
@@ -40,6 +41,17 @@ class Move(NamedTuple):
     init: Callable[[Values, Data], State]
     step: Callable[[Key, Values, State, Data, Stage], tuple[Values, State]]
     searches: bool = False
+
+
+def swept(
+    key: Key, moves: Sequence[Move], values: Values, learned: Sequence[State], data: Data, stage: Stage
+) -> tuple[Values, tuple[State, ...]]:
+    """One sweep: the values after all moves in their order, and what each has learned then."""
+    found = []
+    for i, (move, state) in enumerate(zip(moves, learned, strict=True)):
+        values, state = move.step(jax.random.fold_in(key, i), values, state, data, stage)
+        found.append(state)
+    return values, tuple(found)
 
 
 def stateless(

@@ -17,13 +17,15 @@ from ...factors.arrays import Key
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
-from ..support.asked_arguments import check_counts, the_model
+from ..mcmc.structure import Asked, begun, structures_of
+from ..support.asked_arguments import check_counts, named, the_model
 from .choose import in_each_state, moves_of, start, starter
 from .collapse import collapsed
 from .draws import Samples
 from .forward import predicted
 from .joint import Joint, Values
-from .move import Move, Stage
+from .move import Move, Stage, swept
+from .restructure import structure_move
 from .windows import windows
 
 TRIED = 3  # points at which conditionals are tried
@@ -41,6 +43,7 @@ def sample(
     *,
     warmup: int | None = None,
     collapse: Sequence[str] = (),
+    moves: Asked | None = None,
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -58,6 +61,8 @@ def sample(
         seed: decides all random choices.
         collapse: names of variables with a conditional of their own family, which are integrated out of all other
             conditionals and drawn last: chains mix better, each sweep takes longer.
+        moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
+            them, whose first has its prior. Under several names, as a tuple, what changes together.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
         checkpoint: a file that a run with the same arguments goes on from.
 
@@ -67,21 +72,30 @@ def sample(
 
     Raises:
         DataError: data that do not fit, or a checkpoint of another run.
-        ModelError: counts out of range.
+        ModelError: counts out of range, `moves` or `collapse` that name what is not there.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
     check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
-    joint = Joint(the_model(model), bind_checked(model, data, sizes))
+    joint = joint_of(model, data, sizes, moves or {}, seed)
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
         found = _Found({}, (), 0.0)
-        if joint.variables:
+        if joint.variables or joint.structures:
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint)
         key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
         flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
     kept = {name: array[:, warmup:] for name, array in flat.items()}
     before = {name: array[:, :warmup] for name, array in flat.items()}
     return Samples(kept, before, found.moves, found.seconds, joint.dims())
+
+
+def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None, moves: Asked, seed: int) -> Joint:
+    """The joint density of a model, and of the structures that moves change."""
+    named(data)
+    with jax.enable_x64(True):
+        structures = structures_of(the_model(model), data, sizes, moves)
+        data = begun(data, structures, seed) if structures else data
+    return Joint(model, bind_checked(model, data, sizes), structures=structures)
 
 
 class _Found(NamedTuple):
@@ -113,11 +127,17 @@ def chains_of(
 
 def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
     """The moves of a sweep."""
+    left, others = plan_around(joint, seed, collapse)
+    return (*(structure_move(left, one) for one in joint.structures), *others)
+
+
+def plan_around(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Joint, tuple[Move, ...]]:
+    """The joint density of what is not collapsed, and all moves of a sweep but those of structures."""
     key = jax.random.key(seed)
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
-    starts += in_each_state(joint, starts[0])
+    starts += in_each_state(joint, starts[0], key)
     left, last = collapsed(joint, collapse, starts, key)
-    return (*moves_of(left, starts, key), *last)
+    return left, (*moves_of(left, starts, key), *last)
 
 
 class _Chain(NamedTuple):
@@ -131,7 +151,10 @@ class _Chain(NamedTuple):
 
 def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequence[str]) -> tuple[Kernel, int]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
+    places = [place for one in joint.structures for place in one.places]
+    kept_names = (*joint.variables, *(place.name for place in places))
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
+    total += sum(int(np.prod(place.shape)) for place in places)
     block = max(1, min(BLOCK, MOST // max(total, 1)))
     schedule = windows(warmup)
     given = joint.arrays
@@ -139,17 +162,13 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
     def sweep(key: Key, values: Values, learned: tuple, at: Any, data: Any) -> tuple[Values, tuple]:
         row = jnp.minimum(at, warmup - 1)
         stage = Stage(at < warmup, schedule.slow[row], schedule.closes[row], at == warmup - 1)
-        found = []
-        for i, (move, state) in enumerate(zip(moves, learned, strict=True)):
-            values, state = move.step(jax.random.fold_in(key, i), values, state, data, stage)
-            found.append(state)
-        return values, tuple(found)
+        return swept(key, moves, values, learned, data, stage)
 
     def one(key: Key, chain: _Chain, data: Any) -> _Chain:
         def again(now: tuple, i: Any) -> tuple[tuple, Values]:
             values, learned, done = now
             values, learned = sweep(jax.random.fold_in(key, i), values, learned, done, data)
-            return (values, learned, done + 1), {name: values[name] for name in joint.variables}
+            return (values, learned, done + 1), {name: values[name] for name in kept_names}
 
         now, kept = jax.lax.scan(again, chain[:3], jnp.arange(block))
         return _Chain(*now, kept)
@@ -161,9 +180,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
     def init(key: Key) -> _Chain:
         values = start_of(key)
         learned = tuple(move.init(values, given) for move in moves)
-        kept: Values = {
-            name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in joint.variables
-        }
+        kept: Values = {name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in kept_names}
         return _Chain(values, learned, jnp.zeros((), int), kept)
 
     def split(batch: _Chain) -> list[_Chain]:
@@ -187,5 +204,6 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
 def _identity(joint: Joint, warmup: int, collapse: Sequence[str]) -> str:
     density = joint.density
     given = dict(density._data), density._holes, density._missing
-    found = digest("sample", density.model, joint.sizes, *given, warmup, list(collapse))
+    moved = [(one.names, repr(one.moves)) for one in joint.structures]
+    found = digest("sample", density.model, joint.sizes, *given, warmup, list(collapse), *moved)
     return "" if found is None else found.hex()

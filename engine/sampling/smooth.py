@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
 from ...compiler.language.operations import MAX
-from ...factors.factor import Chain, Switch, Term, cases_of
+from ...factors.factor import Chain, Switch, Term, all_terms
 from ...factors.positive import inverse_gamma
 from .joint import Joint
 
@@ -31,7 +31,7 @@ def moves_an_end(joint: Joint, name: str) -> bool:
     return any(
         _holds(joint, term.args[side], variable)
         for node in nodes
-        for term in _terms(node)
+        for term in all_terms(node.term)
         for side in term.factor.support or ()
         if isinstance(side, str)
     )
@@ -43,17 +43,13 @@ def _allows(joint: Joint, factor: str, variable: Random) -> bool:
         return False
     if any(_holds(joint, switch.selector, variable) for switch in _switches(node)):
         return False
-    return all(_term_allows(joint, factor, term, node, variable) for term in _terms(node))
+    return all(_term_allows(joint, factor, term, node, variable) for term in all_terms(node.term))
 
 
 def _switches(node: Random) -> list[Switch]:
     """The gates among what generates a variable."""
     parts = (node.term.first, node.term.then) if isinstance(node.term, Chain) else (node.term,)
     return [part for part in parts if isinstance(part, Switch)]
-
-
-def _terms(node: Random) -> tuple[Term, ...]:
-    return node.term.terms if isinstance(node.term, Chain) else cases_of(node.term)
 
 
 def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: Random) -> bool:

@@ -30,6 +30,8 @@ from .predict import Mixture, log_predictive, predictive_mixture, sample_predict
 from .prior import TreePrior, tables
 from .search import predictor, search_trees
 
+STEPS = 5  # of a search, for each row
+
 
 class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
     """Hierarchical clustering and density estimation by Dirichlet and Pitman-Yor diffusion trees.
@@ -54,7 +56,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         inference: "search", the best trees; or "mcmc", draws from the posterior, which give better densities and say
             how sure the tree is.
         n_trees: how many trees of different structure, or how many draws, to keep; and how many to average over.
-        n_steps: of a search: subtrees to move; None: 10 for each row.
+        n_steps: of a search: subtrees to move; None: 5 for each row. `search_.diagnosis` says what more may bring.
         max_seconds: of a search: go on for so many seconds instead.
         restarts: of a search: builds from different orders of the rows.
         n_sweeps: of a chain: sweeps over all rows, of which the first half is left out; at least 2 `n_trees`.
@@ -143,7 +145,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
             data,
             self._prior(),
             key=key,
-            steps=self.n_steps if self.max_seconds is None else None,
+            steps=self._steps(len(data.values)),
             seconds=self.max_seconds,
             restarts=self.restarts,
             keep=self.n_trees,
@@ -219,6 +221,11 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         return _nearest(self._best, self.labels_, (X - self._centre) / self._width)
+
+    def _steps(self, rows: int) -> int | None:
+        if self.max_seconds is not None:
+            return None
+        return STEPS * rows if self.n_steps is None else self.n_steps
 
     def _prior(self) -> TreePrior:
         concentration, discount = _start(self.concentration, 1.0), _start(self.discount, 0.1)

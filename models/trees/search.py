@@ -73,6 +73,20 @@ class Search:
         """The best tree."""
         return self.trees[0]
 
+    @property
+    def diagnosis(self) -> str:
+        """What the search did, and what more time may bring."""
+        steps, seconds = int(self.steps[-1]), float(self.seconds[-1])
+        done = f"{steps} steps in {seconds:.1f} s"
+        if len(self.steps) < 2:
+            return f"{done}: a tree as it was built. A search (steps=, seconds=) improves it."
+        half = int(np.searchsorted(self.steps, 0.5 * steps, side="right")) - 1
+        gained = float(self.log_joint[-1] - self.log_joint[half])
+        since = f"the last {steps - int(self.steps[half])} gained {gained:.3g} nats of log joint density"
+        if gained < GAIN:
+            return f"{done}; {since}: a longer search may find little more."
+        return f"{done}; {since}: it still climbs, and {seconds:.0f} s more may gain some of that again."
+
     def draws(self, n: int, key: Any) -> list[FittedTree]:
         """Trees of a short chain that starts from the best one, its hyperparameters fixed, ready for predictions.
 
@@ -212,14 +226,14 @@ def _begun(problem: Problem, hyper: Hyper, random: np.random.Generator) -> State
     """A tree to search on from. Where hyperparameters are learned it is built again with the first ones learned, which
     may be far from where they started, and the better of the two is kept."""
 
-    def built(hyper: Hyper) -> State:
+    def built(hyper: Hyper, again: bool) -> State:
         order = random.permutation(problem.data.shape[0])
-        return settled(problem, first_state(problem, hyper, order, _seed(random)), random)
+        return settled(problem, first_state(problem, hyper, order, _seed(random)), random, again=again)
 
-    state = built(hyper)
+    state = built(hyper, True)
     if not problem.learn:
         return state
-    again = built(state.hyper)
+    again = built(state.hyper, False)
     return max(state, again, key=lambda each: log_mass(problem, each, random))
 
 
@@ -227,7 +241,7 @@ def _climb(problem: Problem, state: State, random: np.random.Generator, budget: 
     """Rounds of greedy search from one tree, with kicks from the best of them, until the budget is spent."""
     best, rank = state, record.add(problem, state, budget)
     while budget.left() and len(state.leaves.mean) > 2:
-        state = settled(problem, _greedy(problem, state, random, budget), random)
+        state = settled(problem, _greedy(problem, state, random, budget), random, again=True)
         gain = record.add(problem, state, budget) - rank
         if gain > 0.0:
             best, rank = state, rank + gain

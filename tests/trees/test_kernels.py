@@ -293,7 +293,7 @@ def test_one_compilation_serves_all_of_a_shape():
         arrays, _ = search.build(leaves, table, np.arange(12)[::-1], 0)
         search.search(arrays, leaves, table, seed, 30 + 90 * seed)
         gradient.joint_gradient(arrays, leaves, table)
-        traces = search._build.traces, search._search.traces, gradient.joint_gradient.traces
+        traces = search._steps.traces, gradient.joint_gradient.traces
         before = before or traces
         assert traces == before
         assert min(traces) >= 1

@@ -21,7 +21,9 @@ from ..tree import Tree
 from .hyper import Hyperpriors, best_rate, best_structure, best_variance, log_gamma_of_log, structure_density
 
 FORGET = 6  # sweeps of depths, or of subtrees, until the start is forgotten
-SHARE_SCORED = 0.25  # of these moves of subtrees
+SOME = 2  # until binary trees near it are drawn: flatter ones, by which structure is learned, take all of FORGET
+SHARE_SCORED = 0.25  # of the moves of subtrees in a sweep
+FEW = 5  # columns; from so many on nearly all moves of binary trees that are accepted are scored: others are left out
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,12 +119,19 @@ def refitted(problem: Problem, state: State, sweeps: int = 4) -> State:
     return State(state.arrays, leaves, hyper, shift, log_joint + shift)
 
 
-def settled(problem: Problem, state: State, random: np.random.Generator, tolerance: float = 1e-2) -> State:
-    """The same structure with its times, hyperparameters and sites improved, each given the others."""
+def settled(
+    problem: Problem, state: State, random: np.random.Generator, tolerance: float = 1e-2, *, again: bool = False
+) -> State:
+    """The same structure with its times, hyperparameters and sites improved, each given the others.
+
+    `again` is whether hyperparameters are near where they should be, or will be learned again soon: those of binary
+    trees are then learned in less time.
+    """
     state = _timed(problem, state, tolerance)
     if not problem.learn:
         return state
-    return _timed(problem, refitted(problem, _learned(problem, state, random)), tolerance)
+    forget = SOME if again and state.hyper.prior.binary else FORGET
+    return _timed(problem, refitted(problem, _learned(problem, state, random, forget)), tolerance)
 
 
 def _timed(problem: Problem, state: State, tolerance: float) -> State:
@@ -130,13 +139,13 @@ def _timed(problem: Problem, state: State, tolerance: float) -> State:
     return refitted(problem, dataclasses.replace(state, arrays=times.arrays))
 
 
-def _learned(problem: Problem, state: State, random: np.random.Generator) -> State:
+def _learned(problem: Problem, state: State, random: np.random.Generator, forget: int) -> State:
     """New hyperparameters, by trees and depths drawn, not by the best ones. At a joint maximum short branches call for
     a high rate and a high rate for short branches, without end; the best structure has fewer branch points than most,
     which calls for a larger discount; and the best times have a smaller variance than most."""
     hyper, learn = state.hyper, problem.learn
     prior, variance, noise = hyper.prior, hyper.variance, hyper.noise
-    drawn = next(tree_draws(problem, state, random, 1))
+    drawn = next(tree_draws(problem, state, random, 1, forget))
     arrays, leaves = drawn.arrays, drawn.leaves
     if learn & {"rate", "concentration", "discount"} and len(leaves.mean) > 1:
         depth = np.mean([each.depth for each in depth_draws(problem, drawn, random, FORGET)], axis=0)
@@ -157,18 +166,20 @@ def _learned(problem: Problem, state: State, random: np.random.Generator) -> Sta
     return dataclasses.replace(state, leaves=leaves, hyper=Hyper(prior, variance, noise))
 
 
-def tree_draws(problem: Problem, state: State, random: np.random.Generator, draws: int) -> Iterator[State]:
-    """Trees of a short chain over structures and depths that starts from one, hyperparameters fixed; the first few are
-    left out."""
-    arrays, moves = state.arrays, len(state.leaves.mean)
-    for sweep in range(FORGET + draws):
+def tree_draws(
+    problem: Problem, state: State, random: np.random.Generator, draws: int, forget: int = FORGET
+) -> Iterator[State]:
+    """Trees of a short chain over structures and depths that starts from one, hyperparameters fixed; the first few,
+    `forget`, are left out."""
+    arrays, (rows, columns) = state.arrays, state.leaves.mean.shape
+    scored = state.hyper.prior.binary and columns >= FEW
+    moves, share = (-(-rows // 4), 1.0) if scored else (rows, SHARE_SCORED)
+    for sweep in range(forget + draws):
         seeds = random.integers(2**31, size=2)
-        if moves > 1:
-            arrays, _, _ = problem.engine.subtree_moves(
-                arrays, state.leaves, state.table, int(seeds[0]), moves, SHARE_SCORED
-            )
+        if rows > 1:
+            arrays, _, _ = problem.engine.subtree_moves(arrays, state.leaves, state.table, int(seeds[0]), moves, share)
             arrays = problem.engine.depth_moves(arrays, state.leaves, state.table, int(seeds[1]))
-        if sweep >= FORGET:
+        if sweep >= forget:
             yield refitted(problem, dataclasses.replace(state, arrays=Arrays(*(np.asarray(part) for part in arrays))))
 
 

@@ -302,10 +302,10 @@ def _walk(rest: Rest, tables: Any, uniforms: Any) -> Place:
     patience = -jnp.log1p(-uniforms[0])
     initial = top_(links), patience, jnp.asarray(1), jnp.asarray(False), jnp.asarray(False)
     node, level, _, leaves, _ = lax.while_loop(lambda carry: ~carry[4], body, initial)
-    return Place(node, jnp.where(leaves, _inverse(tables, level), row(arrays.depth, node)), ~leaves)
+    return Place(node, jnp.where(leaves, inverse(tables, level), row(arrays.depth, node)), ~leaves)
 
 
-def _inverse(tables: Any, level: Any) -> Any:
+def inverse(tables: Any, level: Any) -> Any:
     """The depth where the integral of the divergence function has a value: Newton's steps, halving where they leave the
     bracket."""
     constant, rate, square = tables.coefficients[0], tables.coefficients[1], tables.coefficients[2]

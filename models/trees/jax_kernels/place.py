@@ -49,14 +49,13 @@ def best_(
     first = arrays.depth[jnp.maximum(arrays.parent, 0)] + GAP
     last = jnp.minimum(jnp.minimum(arrays.depth, subtree.depth) - GAP, DEEPEST)
     pool = Candidates(branches, first, last, arrival)
-    every = _pick(pool, (slice(None), None))
     grid = jnp.asarray(GRID)
-    coarse, _ = _score(every, grid)
+    coarse, coarse_depth = _score(pool, grid[:, None])
     binary = tables.log_new[min(3, tables.log_new.shape[0] - 1)] == -jnp.inf
     rank = lax.cond(
         binary,
-        lambda: coarse.max(1),
-        lambda: _log_sum(coarse + _log_slope(every, grid)) + math.log(GRID[1] - GRID[0]),
+        lambda: coarse.max(0),
+        lambda: _log_sum(coarse + _log_slope(pool, grid[:, None])) + math.log(GRID[1] - GRID[0]),
     )
     picks = []
     for _ in range(KEPT):
@@ -64,12 +63,12 @@ def best_(
         rank = jnp.where(jnp.arange(rank.shape[0]) == picks[-1], -jnp.inf, rank)
     rows = jnp.stack(picks)
     kept = _pick(pool, rows)
-    start = jnp.argmax(coarse[rows], 1)
+    start = jnp.argmax(coarse[:, rows], 0)
     low = jnp.where(start == 0, grid[0] - REACH, grid[jnp.maximum(start - 1, 0)])
     high = jnp.where(start == len(GRID) - 1, grid[-1] + REACH, grid[jnp.minimum(start + 1, len(GRID) - 1)])
     logit = _golden(kept, low, high)
     density, depth = _score(kept, logit)
-    rough, rough_depth = _score(kept, grid[start])
+    rough, rough_depth = coarse[start, rows], coarse_depth[start, rows]
     better = density >= rough  # a density with two peaks, or one cut off
     logit, density = jnp.where(better, logit, grid[start]), jnp.where(better, density, rough)
     depth = jnp.where(better, depth, rough_depth)
@@ -91,7 +90,7 @@ def best_(
 
 
 def _pick(pool: Candidates, index: Any) -> Candidates:
-    """Some of the branches, or all with another axis."""
+    """Some of the branches."""
     branches, first, last = jax.tree.map(lambda part: part[index], pool[:3])
     return Candidates(branches, first, last, pool.arrival)
 
@@ -116,36 +115,45 @@ def _log_slope(kept: Candidates, logit: Any) -> Any:
 def _golden(kept: Candidates, low: Any, high: Any) -> Any:
     """Logits of the greatest scores between two, one for each branch."""
 
-    def body(_: Any, carry: Any) -> Any:
+    def body(turn: Any, carry: Any) -> Any:
         low, high, one, two, score_one, score_two = carry
         left = score_one >= score_two  # the maximum is left of two
-        low, high = jnp.where(left, low, one), jnp.where(left, two, high)
+        starting = turn < 2  # the two first places are scored
+        low_, high_ = jnp.where(left, low, one), jnp.where(left, two, high)
+        new = jnp.where(left, high_ - _GOLDEN * (high_ - low_), low_ + _GOLDEN * (high_ - low_))
+        at = jnp.where(turn == 0, one, jnp.where(turn == 1, two, new))
+        score, _ = _score(kept, at)
         kept_place, kept_score = jnp.where(left, one, two), jnp.where(left, score_one, score_two)
-        new = jnp.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
-        score_new, _ = _score(kept, new)
-        one, two = jnp.where(left, new, kept_place), jnp.where(left, kept_place, new)
-        score_one, score_two = jnp.where(left, score_new, kept_score), jnp.where(left, kept_score, score_new)
-        return low, high, one, two, score_one, score_two
+        first = low, high, one, two, jnp.where(turn == 0, score, score_one), jnp.where(turn == 1, score, score_two)
+        then = (
+            low_,
+            high_,
+            jnp.where(left, new, kept_place),
+            jnp.where(left, kept_place, new),
+            jnp.where(left, score, kept_score),
+            jnp.where(left, kept_score, score),
+        )
+        return jax.tree.map(lambda one, two: jnp.where(starting, one, two), first, then)
 
     one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    start = low, high, one, two, _score(kept, one)[0], _score(kept, two)[0]
-    _, _, one, two, score_one, score_two = lax.fori_loop(0, STEPS, body, start)
+    unknown = jnp.full_like(one, -jnp.inf)
+    start = low, high, one, two, unknown, unknown
+    _, _, one, two, score_one, score_two = lax.fori_loop(0, STEPS + 2, body, start)
     return jnp.where(score_one >= score_two, one, two)
 
 
 def _mass(kept: Candidates, logit: Any) -> Any:
     """Log integrals over depth of the densities of branches, by the trapezoidal rule in logits around their maxima."""
-    wide = _pick(kept, (slice(None), None))
 
     def log_density(at: Any) -> Any:
-        return _score(wide, at)[0] + _log_slope(wide, at)
+        return _score(kept, at)[0] + _log_slope(kept, at)
 
     step = 0.05
-    near = log_density(logit[:, None] + step * jnp.arange(-1.0, 2.0))
-    curvature = (2.0 * near[:, 1] - near[:, 0] - near[:, 2]) / step**2
+    near = log_density(logit + step * jnp.arange(-1.0, 2.0)[:, None])
+    curvature = (2.0 * near[1] - near[0] - near[2]) / step**2
     width = jnp.where(curvature < jnp.inf, 5.0 / jnp.sqrt(jnp.clip(curvature, 0.2, 1e6)), 0.1)
     spacing = 2.0 * width / (POINTS - 1)
-    return _log_sum(log_density(logit[:, None] + width[:, None] * jnp.linspace(-1.0, 1.0, POINTS))) + jnp.log(spacing)
+    return _log_sum(log_density(logit + width * jnp.linspace(-1.0, 1.0, POINTS)[:, None])) + jnp.log(spacing)
 
 
 def _at_depth(branches: Branches, arrival: Arrival, at: Any, depth: Any) -> Any:
@@ -156,6 +164,6 @@ def _at_depth(branches: Branches, arrival: Arrival, at: Any, depth: Any) -> Any:
 
 
 def _log_sum(values: Any) -> Any:
-    top = values.max(1)
+    top = values.max(0)
     safe = jnp.where(top > -jnp.inf, top, 0.0)
-    return jnp.log(jnp.exp(values - safe[:, None]).sum(1)) + safe
+    return jnp.log(jnp.exp(values - safe).sum(0)) + safe

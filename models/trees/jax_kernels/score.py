@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -14,6 +14,9 @@ from ..shapes.arrays import Messages, Subtree
 from .density import cumulative, places_
 from .plan import Links, Queue, links_, queue_, top_
 from .sweep import split
+
+BLOCK = 8  # columns whose variances are multiplied before a logarithm is taken
+LOG_2, LOG_2PI = math.log(2.0), math.log(2.0 * math.pi)
 
 
 class Branches(NamedTuple):
@@ -148,19 +151,65 @@ def between(early: Any, late: Any) -> Any:
 def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any) -> Any:
     """Log density of a subtree's mean at a place `before` after a branch's start, `after` before its end and `free`
     before the subtree's root, given all other leaves."""
+    if branches.low_variance.shape[-1] > 1:
+        return _evidence_by_column(branches, arrival, before, after, free)
     before, after, free = (jnp.asarray(time)[..., None] for time in (before, after, free))
-    high, low = branches.high_variance + before, branches.low_variance + after
-    total = high + low
-    share, other = high / total, jnp.where(low < jnp.inf, low / total, 1.0)
-    distance = share * branches.low + other * branches.high - share * other * branches.across
-    return log_normal(distance, high * other + arrival.variance + free, arrival.columns)
+    variance, distance = _step(*_messages(branches), arrival.variance, before, after, free)
+    return log_normal(distance, variance, arrival.columns)
+
+
+def _messages(branches: Branches) -> tuple[Any, Any, Any, Any, Any]:
+    """What differs between columns."""
+    return branches.low, branches.high, branches.across, branches.low_variance, branches.high_variance
+
+
+def _step(
+    near: Any, far: Any, across: Any, low: Any, high: Any, own: Any, before: Any, after: Any, free: Any
+) -> tuple[Any, Any]:
+    """Variance and squared length of the step from a place on a branch to the subtree's mean."""
+    high, low = high + before, low + after
+    one = 1.0 / (high + low)
+    share, other = high * one, jnp.where(low < jnp.inf, low * one, 1.0)
+    return high * other + own + free, share * near + other * far - share * other * across
+
+
+def _evidence_by_column(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any) -> Any:
+    """The same where columns have their own variances: BLOCK columns at a time, for which one logarithm is taken.
+
+    Branches are the last axis of everything: loops over them are of vector instructions.
+    """
+    times = jnp.broadcast_arrays(*(jnp.asarray(time) for time in (before, after, free)))
+    columns = [jnp.moveaxis(part, -1, 0) for part in (*_messages(branches), arrival.variance)]
+    count = arrival.variance.shape[0]
+    blocks = -(-count // BLOCK)
+    room = blocks * BLOCK - count
+    columns = [jnp.concatenate([part, jnp.full((room, *part.shape[1:]), jnp.inf)]) for part in columns]
+
+    def body(block: Any, total: Any) -> Any:
+        mantissa, exponent, squares = jnp.asarray(1.0), jnp.asarray(0, jnp.int64), jnp.asarray(0.0)
+        for column in range(BLOCK):
+            variance, distance = _step(*(row(part, block * BLOCK + column) for part in columns), *times)
+            known = variance < jnp.inf
+            more, power = _scientific(jnp.where(known, variance, 1.0))
+            mantissa, exponent = mantissa * more, exponent + power
+            squares += jnp.where(known, distance / variance + LOG_2PI, 0.0)
+        return total - 0.5 * (squares + jnp.log(mantissa) + LOG_2 * exponent)
+
+    return lax.fori_loop(0, blocks, body, jnp.zeros(times[0].shape))
+
+
+def _scientific(value: Any) -> tuple[Any, Any]:
+    """Mantissa in [1, 2) and exponent of a positive normal number: products of mantissas never underflow."""
+    bits = lax.bitcast_convert_type(value, jnp.int64)
+    mantissa = lax.bitcast_convert_type((bits & ((1 << 52) - 1)) | (1023 << 52), jnp.float64)
+    return mantissa, (bits >> 52) - 1023
 
 
 def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any) -> Any:
     """Scores of the places at `fraction` of the time on branches, `rest = 1 - fraction` being given for its digits.
 
     Args:
-        branches: arrays of the shape of `fraction`, with P behind where they have it.
+        fraction, rest: of a shape that broadcasts with that of the branches: several times for each are (F, 1).
     """
     after = rest * branches.span
     remaining = jnp.maximum(branches.remaining + after, 1e-300)
@@ -177,9 +226,8 @@ def score_on(
 ) -> tuple[Any, Any]:
     """Scores on given links and queue."""
     branches, arrival, point = branches_on(links, queue, arrays, messages, subtree, tables)
-    every = jax.tree.map(lambda part: part[:, None], branches)
-    branch = density_(every, arrival, fractions, 1.0 - fractions)
-    return jnp.where(every.prior > -jnp.inf, branch, -jnp.inf), point
+    branch = density_(branches, arrival, fractions[:, None], 1.0 - fractions[:, None])
+    return jnp.where(branches.prior > -jnp.inf, branch, -jnp.inf).T, point
 
 
 def score_(arrays: Any, messages: Messages, subtree: Subtree, tables: Any, fractions: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from jax import lax
 from ....engine.support.machine_code import Kernel, native, row
 from ..shapes.arrays import FREE, Arrays, Leaves, Messages, Subtree
 from .edit import Place, attach_, detach_
-from .gradient import joint_, joint_gradient
+from .gradient import joint_gradient
 from .place import best_
 from .plan import links_, queue_, top_
 from .sweep import Upward, down_, split, start_, still_, up_
@@ -44,46 +44,35 @@ def improve_(
     return attach_(rest, node, place), gain, upward, downward
 
 
-def build_(leaves: Leaves, tables: Any, order: Any) -> tuple[Arrays, Any]:
-    """`build` for use inside a compiled function."""
-    first = leaves.mean.shape[0]
-    every = jnp.arange(2 * first)
-    origin = every == 2 * first - 1
-    arrays = Arrays(
-        parent=jnp.where(origin, -1, jnp.where(every == order[0], 2 * first - 1, FREE)).astype(jnp.int32),
-        depth=jnp.where(origin, 0.0, jnp.where(every < first, jnp.inf, -1.0)),
-        count=(origin | (every < first)).astype(jnp.int32),
-        degree=origin.astype(jnp.int32),
-    )
+def steps_(
+    arrays: Arrays, leaves: Leaves, tables: Any, order: Any, seed: Any, done: Any, steps: Any
+) -> tuple[Arrays, Any]:
+    """Building and searching, as one compiled function.
+
+    Where `done` is not negative: some greedy steps, CHUNK at most, of a search that has made `done` steps before.
+    Where it is: the leaves are added in `order` from its second one on.
+
+    Returns:
+        the tree, and (CHUNK,) what each step gained.
+    """
+    building = done < 0
+    draws = jax.random.uniform(jax.random.fold_in(jax.random.key(seed), done.astype(jnp.uint32)), (CHUNK,))
     nowhere = Place(jnp.asarray(-1, jnp.int32), jnp.zeros(()), jnp.asarray(False))
 
-    def body(turn: Any, carry: Any) -> Any:
-        arrays, upward, downward = carry
-        arrays, _, upward, downward = improve_(arrays, order[turn], nowhere, tables, upward, downward)
-        return arrays, upward, downward
-
-    upward = start_(leaves)
-    arrays = lax.fori_loop(1, first, body, (arrays, upward, still_(upward)))[0]
-    return arrays, joint_(arrays, leaves, tables)
-
-
-def search_(arrays: Arrays, leaves: Leaves, tables: Any, seed: Any, done: Any, steps: Any) -> tuple[Arrays, Any, Any]:
-    """Some greedy steps, CHUNK at most, `done` steps having been made before."""
-    draws = jax.random.uniform(jax.random.fold_in(jax.random.key(seed), done), (CHUNK,))
+    def taken(step: Any, arrays: Arrays) -> Any:
+        eligible = (arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1)
+        return nth_(eligible, (draws[step] * eligible.sum()).astype(jnp.int32))
 
     def body(step: Any, carry: Any) -> Any:
-        arrays, log_joint, trace, upward, downward = carry
-        eligible = (arrays.parent >= 0) & (arrays.parent < arrays.parent.shape[0] - 1)
-        node = nth_(eligible, (draws[step] * eligible.sum()).astype(jnp.int32))
-        rest, old = detach_(arrays, node)
+        arrays, gains, upward, downward = carry
+        node = lax.cond(building, lambda: order[step + 1], lambda: taken(step, arrays))
+        rest, old = lax.cond(building, lambda: (arrays, nowhere), lambda: detach_(arrays, node))
         arrays, gain, upward, downward = improve_(rest, node, old, tables, upward, downward)
-        log_joint = log_joint + gain
-        return arrays, log_joint, trace.at[step].set(log_joint), upward, downward
+        return arrays, gains.at[step].set(gain), upward, downward  # a build's further gains are dropped
 
     upward = start_(leaves)
-    start = arrays, joint_(arrays, leaves, tables), jnp.zeros(CHUNK), upward, still_(upward)
-    arrays, _, trace, _, _ = lax.fori_loop(0, steps, body, start)
-    return arrays, joint_(arrays, leaves, tables), trace
+    start = Arrays(*arrays), jnp.zeros(CHUNK), upward, still_(upward)
+    return lax.fori_loop(0, steps, body, start)[:2]
 
 
 @native
@@ -100,7 +89,7 @@ def nth_(mask: Any, n: Any) -> Any:
     return lax.while_loop(going, body, (jnp.asarray(0, jnp.int32), n))[0]
 
 
-_build, _search = Kernel(build_), Kernel(search_)
+_steps = Kernel(steps_)
 
 
 def build(leaves: Leaves, tables: Any, order: Any, seed: int = 0) -> tuple[Arrays, float]:
@@ -117,8 +106,15 @@ def build(leaves: Leaves, tables: Any, order: Any, seed: int = 0) -> tuple[Array
 
     Source: knowles2015pitman.
     """
-    arrays, log_joint = _build(leaves, tables, np.asarray(order, np.int32))
-    return arrays, float(log_joint)
+    order = np.asarray(order, np.int32)
+    rows = 2 * len(order)
+    parent, depth = np.full(rows, FREE, np.int32), np.where(np.arange(rows) < len(order), np.inf, -1.0)
+    parent[order[0]], parent[-1], depth[-1] = rows - 1, -1, 0.0
+    count = np.where((np.arange(rows) < len(order)) | (np.arange(rows) == rows - 1), 1, 0).astype(np.int32)
+    degree = (np.arange(rows) == rows - 1).astype(np.int32)
+    first = Arrays(parent, depth, count, degree)
+    arrays, _ = _steps(first, leaves, tables, order, np.uint32(0), np.int32(-1), np.int32(len(order) - 1))
+    return arrays, float(joint_gradient(arrays, leaves, tables)[0])
 
 
 def search(arrays: Arrays, leaves: Leaves, tables: Any, seed: int, steps: int) -> tuple[Arrays, float, np.ndarray]:
@@ -138,12 +134,13 @@ def search(arrays: Arrays, leaves: Leaves, tables: Any, seed: int, steps: int) -
 
     Source: knowles2015pitman.
     """
-    if leaves.mean.shape[0] == 1 or steps == 0:  # no subtree to take out, or no wish to
-        log_joint = float(joint_gradient(arrays, leaves, tables)[0])
-        return arrays, log_joint, np.full(steps, log_joint)
-    traces, log_joint = [], np.nan
-    for done in range(0, steps, CHUNK):
-        some = min(CHUNK, steps - done)
-        arrays, log_joint, trace = _search(arrays, leaves, tables, np.uint32(seed), np.uint32(done), np.int32(some))
-        traces.append(trace[:some])
-    return arrays, float(log_joint), np.concatenate(traces)
+    gains, leaf_count = [np.zeros(0)], leaves.mean.shape[0]
+    if leaf_count > 1:  # there is a subtree to take out
+        order = np.zeros(leaf_count, np.int32)
+        for done in range(0, steps, CHUNK):
+            some = np.int32(min(CHUNK, steps - done))
+            arrays, gained = _steps(arrays, leaves, tables, order, np.uint32(seed), np.int32(done), some)
+            gains.append(gained[:some])
+    log_joint = float(joint_gradient(arrays, leaves, tables)[0])
+    after = np.cumsum(np.concatenate([*gains, np.zeros(steps if leaf_count == 1 else 0)])[::-1])[::-1]
+    return arrays, log_joint, log_joint - np.append(after, 0.0)[1:]

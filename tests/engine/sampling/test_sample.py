@@ -237,9 +237,10 @@ def test_what_is_partly_given_is_not_integrated_out():
         cv.sample(m, {"x": [1.0, np.nan], "y": [0.0, 0.0]}, draws=10, collapse=["x"], progress=False)
 
 
-def test_a_spike_is_refused_by_name():
+def test_a_spike_is_drawn_by_whether_it_is_zero():
     m = cv.Model()
     w = m.random("w", cv.spike_and_slab(0.5, variance=1.0))
     m.random("y", cv.gaussian(w, sd=1.0))
-    with pytest.raises(cv.UnsupportedError, match="'w' is sparse"):
-        cv.sample(m, {"y": 1.0}, draws=10, progress=False)
+    active = cv.sample(m, {"y": 1.0}, draws=4000, progress=False)["w"] != 0.0
+    odds = np.exp(-0.25 + 0.5) / np.sqrt(2.0)  # N(1; 0, 2) over N(1; 0, 1); draws are independent
+    assert active.mean() == pytest.approx(odds / (1.0 + odds), abs=4.5 * 0.5 / np.sqrt(active.size))
