@@ -337,6 +337,27 @@ class LogDensity:
         total = self._density(self._constrain(z, data), data)
         return total + sum(b.log_jacobian(part) for b, part in self._parts(z, data).values())
 
+    def prior(self, z: PyTree) -> Array | float:
+        """log p(constrain(z)) + log |d constrain / dz|: `unconstrained` without what the data and constraints tell.
+
+        Nested sampling and sequential Monte Carlo take it apart from the likelihood, which is the difference. Raises
+        UnsupportedError where a prior depends on discrete variables, which are summed out, or has entries given.
+        """
+        for name, variable in self._variables.items():
+            read = {node.name for node in inside(parents(variable)) if isinstance(node, Random)}
+            if (joined := read & set(self.summed)) or name in self._holes:
+                why = f"depends on '{min(joined)}', which is summed out" if joined else "has entries that the data give"
+                raise UnsupportedError(
+                    f"'{name}' {why}: the joint density does not fall into a prior and a likelihood. cv.evidence finds "
+                    "the evidence of models with discrete variables."
+                )
+        return self._numbers(self._prior, self._vector(z))
+
+    def _prior(self, z: Array, data: Mapping[str, Array]) -> Array:
+        scope = Scope(self._sizes, {**data, **self._constrain(z, data)}, {})
+        terms = [InstanceDensity(self._single[name], self._table(name, scope)) for name in self.names]
+        return eliminate(terms, (), scope) + sum(b.log_jacobian(part) for b, part in self._parts(z, data).values())
+
     def constrain(self, z: PyTree) -> dict[str, Array | float]:
         """The values of the latent variables at the unconstrained vector z."""
         return self._numbers(self._constrain, self._vector(z))

@@ -211,3 +211,25 @@ def test_models_without_a_joint_density():
     m.let("pair", z[i] & z[j])
     with pytest.raises(cv.UnsupportedError, match="joins several elements of the discrete variable 'z'"):
         cv.log_density(m, {"i": 0, "j": 1, "pair": True})
+
+
+def test_the_prior_is_the_density_without_the_data():
+    density = cv.log_density(mean_precision(), {"x": [1.0, 2.0, np.nan]})
+    z = density.unconstrain({"mean": 0.3, "precision": 2.0})
+    close(density.prior(z), st.norm(0, 10).logpdf(0.3) + st.gamma(2, scale=1 / 1.5).logpdf(2.0) + np.log(2.0))
+    with jax.enable_x64(True):
+        close(jax.jit(density.prior)(z), density.prior(z), rtol=1e-13)
+
+
+def test_classes_of_the_outcome_alone_leave_a_prior_and_others_do_not():
+    m = cv.Model()
+    n, k = m.plate("n"), m.plate("k", 2)
+    centre = m.random("centre", cv.gaussian(0.0, sd=3.0), plates=k)
+    z = m.random("z", cv.categorical([0.3, 0.7]), plates=n)
+    own = m.random("own", cv.gaussian(centre[z], sd=1.0))
+    m.random("y", cv.gaussian(own, sd=1.0))
+    with pytest.raises(cv.UnsupportedError, match="'own' depends on 'z', which is summed out"):
+        density = cv.log_density(m, {"y": [0.0, 1.0]})
+        density.prior(np.zeros(density.dimension))
+    density = cv.log_density(m, {"own": [0.0, 1.0]})
+    close(density.prior([0.5, -1.0]), st.norm(0, 3).logpdf([0.5, -1.0]).sum())
