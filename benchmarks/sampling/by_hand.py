@@ -41,7 +41,7 @@ def probit(data, draws, rng):
 
 @numba.njit
 def polya_gamma(rng, z):
-    """PG(1, z) by Devroye's method. Source: polson2013bayesian."""
+    """PG(1, z) by Devroye's method. Source: polson2013polya."""
     z, t = abs(z) / 2, 0.64
     rate = np.pi**2 / 8 + z**2 / 2
     p = np.pi / (2 * rate) * np.exp(-rate * t)

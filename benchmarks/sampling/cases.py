@@ -76,6 +76,9 @@ WATCHED = {
     "logistic regression": lambda draws, data: {"w": draws["w"]},
     "mixture of normals": lambda draws, data: {"centre": np.sort(draws["centre"], -1)},
     "factor model": of_factors,
-    "hidden Markov model": lambda draws, data: {"centre": np.sort(draws["centre"], -1), "precision": draws["precision"]},
+    "hidden Markov model": lambda draws, data: {
+        "centre": np.sort(draws["centre"], -1),
+        "precision": draws["precision"],
+    },
     "topics": likelihood_of_words,
 }
