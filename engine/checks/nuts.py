@@ -185,13 +185,13 @@ def check(
 
 def _numpyro() -> tuple[type[MCMC], type[NUTS]]:
     try:
-        from numpyro.infer import MCMC, NUTS  # pyright: ignore[reportMissingImports]
+        from numpyro import infer  # pyright: ignore[reportMissingImports]
     except ImportError as missing:
         raise UnsupportedError(
             "A check against NUTS needs NumPyro, which is not installed: pip install 'cavity[mcmc]'. "
             "posterior.trust() needs nothing beyond the library."
         ) from missing
-    return MCMC, NUTS
+    return infer.MCMC, infer.NUTS
 
 
 def row_of(name: str, marginal: Marginal, samples: np.ndarray, chances: bool = False) -> Row:

@@ -296,6 +296,6 @@ def test_wrong_arguments_of_check(monkeypatch):
         posterior.check("hmc")
     with pytest.raises(cv.ModelError, match="draws=0"):
         posterior.check(draws=0)
-    monkeypatch.setitem(sys.modules, "numpyro", None)
+    monkeypatch.setitem(sys.modules, "numpyro", None)  # its parts may be loaded already by another test
     with pytest.raises(cv.UnsupportedError, match=r"pip install 'cavity\[mcmc\]'"):
         posterior.check()
