@@ -155,6 +155,48 @@ def _inducing(
     return x[chosen]
 
 
+def _prior_of(node: Random, process: ProcessTerm, scope: Scope) -> tuple[Prior, Float[Array, "functions points"], Axes]:
+    """The prior of all functions, their mean, and which parameters differ between them.
+
+    Raises DataError where an exact prior would be too large.
+    """
+    check_size(node.name, process, scope.sizes)
+    x = _points(process, scope)
+    values, axes = _parameters(node, process, scope)
+    mean = _laid_out(value(process.mean, scope), node, process, scope)
+
+    def build(values: Parameters) -> Prior:
+        return _prior(process, values, x)
+
+    return jax.vmap(build, (axes,))(values) if _differ(axes) else build(values), mean, axes
+
+
+# Densities and draws -------------------------------------------------------------------------------------------------
+
+
+def process_density(node: Random, scope: Scope) -> Placed:
+    """The log density of the functions at the values in `scope`: each element's given those before it."""
+    process = process_of(node)
+    prior, mean, axes = _prior_of(node, process, scope)
+    values = _laid_out(value(node, scope), node, process, scope) - mean
+    by_function = jax.vmap(lambda prior, x: prior.in_order(x), (0 if _differ(axes) else None, 0))
+    return _placed(by_function(prior, values), node, process, scope)
+
+
+def process_draw(node: Random, scope: Scope, key: Key) -> Array:
+    """Functions drawn from the prior."""
+    process = process_of(node)
+    prior, mean, axes = _prior_of(node, process, scope)
+    by_function = jax.vmap(lambda prior, key: prior.draw(key), (0 if _differ(axes) else None, 0))
+    return _placed(mean + by_function(prior, jax.random.split(key, len(mean))), node, process, scope).value
+
+
+def process_mean(node: Random, scope: Scope) -> Array:
+    """The mean of the prior."""
+    process = process_of(node)
+    return _placed(_laid_out(value(process.mean, scope), node, process, scope), node, process, scope).value
+
+
 # The kind of block ----------------------------------------------------------------------------------------------------
 
 
@@ -164,15 +206,7 @@ def prepare(block: ProcessBlock, scope: Scope, key: Key | None, apart: bool) -> 
     Raises DataError where an exact prior would be too large.
     """
     node, process = block.out, block.process
-    check_size(node.name, process, scope.sizes)
-    x = _points(process, scope)
-    values, axes = _parameters(node, process, scope)
-    mean = _laid_out(value(process.mean, scope), node, process, scope)
-
-    def build(values: Parameters) -> Prior:
-        return _prior(process, values, x)
-
-    prior = jax.vmap(build, (axes,))(values) if _differ(axes) else build(values)
+    prior, mean, axes = _prior_of(node, process, scope)
     if not block.latent:
         observed = _laid_out(value(node, scope), node, process, scope)
         present = scope.data.get(is_present(node.name), jnp.ones(()))

@@ -38,7 +38,7 @@ from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
 from .sum_out import eliminate
 from .tables import Factor, InstanceDensity, Read, Summed, states, sum_of, summed
-from .terms import term_density
+from .terms import is_process, is_whole, term_density
 
 FUNCTIONS = 16  # that a density keeps
 TERMS = 200  # draws at once that the terms of a variable are taken at
@@ -100,7 +100,7 @@ class LogDensity:
         discrete = self.discrete if sum_out else {}
         self.summed = tuple(discrete)
         self._states = {name: summed(variable) for name, variable in discrete.items()}
-        self._check(noise)
+        self._check(sum_out)
         factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
         states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
         known = {name: array for name, array in self._data.items() if name not in discrete}
@@ -147,12 +147,12 @@ class LogDensity:
     def _read_by_others(self, missing: Collection[str]) -> set[str]:
         """Variables with missing entries that something depends on, other elements of a chain: these are latent."""
         roots = [*self.model.constraints.values()]
-        roots += [node for name, node in self.model.randoms.items() if name in missing and chain_of(node) is not None]
+        roots += [node for name, node in self.model.randoms.items() if name in missing and _joins_elements(node)]
         for other in [*self.model.randoms.values(), *self.model.lets.values()]:
             roots += parents(other)
         return {node.name for node in inside(roots) if isinstance(node, Random) and node.name in missing}
 
-    def _check(self, noise: set[str]) -> None:
+    def _check(self, sum_out: bool) -> None:
         for name in self._holes:
             domain = self.model.randoms[name].domain
             if not (domain.is_real or domain.is_vector or domain.is_discrete):
@@ -161,10 +161,10 @@ class LogDensity:
                     "are not. For the joint log density leave the whole variable out of the data."
                 )
         for name, variable in self._variables.items():
-            if variable.domain.is_count:
+            if sum_out and is_whole(variable):
                 raise UnsupportedError(
-                    f"'{name}' is a count that is not observed: it has no gradient, and infinitely many states to sum. "
-                    "Observe it, or integrate it out of the model by hand."
+                    f"'{name}' counts and is not observed: it has no gradient, and too many states to sum. cv.sample "
+                    "draws it. Else observe it, or integrate it out of the model by hand."
                 )
 
     def _shape(self, variable: Random) -> tuple[int, ...]:
@@ -280,6 +280,11 @@ class LogDensity:
         They are the first axis.
         """
         node = self.model.randoms[name]
+        if is_process(node):
+            raise UnsupportedError(
+                f"'{name}' is a Gaussian process, whose elements have no terms of their own. "
+                "Observe each element with noise of its own, m.random('y', cv.gaussian(f, sd=...))."
+            )
 
         def terms_at_draws(values: Mapping[str, Array], data: Mapping[str, Array]) -> Array:
             def one(at: Mapping[str, Array]) -> Array:
@@ -515,6 +520,11 @@ class LogDensity:
         out = [f"summed out: {', '.join(self.summed)}"] * bool(self.summed)
         out += [f"integrated out: {', '.join(self.collapsed)}"] * bool(self.collapsed)
         return "<" + "; ".join([f"Log density of {self.model.name!r} in {shapes or 'nothing'}", *out]) + ">"
+
+
+def _joins_elements(variable: Random) -> bool:
+    """Whether elements depend on each other by the variable's own term."""
+    return chain_of(variable) is not None or is_process(variable)
 
 
 def is_known(expr: Expr, data: set[str]) -> bool:

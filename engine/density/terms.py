@@ -11,12 +11,34 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from ...compiler.language.nodes import Apply, Expr, Let, Plate, Random
+from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
-from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
+from ...factors.factor import VECTOR_LINKS, Chain, Factor, Switch, Term, all_terms
 from ...factors.roles import Process
+from ..blocks.gaussian_process import process_density
 from ..values.evaluate import case_number, value
 from ..values.plated import Placed, mapped, to_event
 from ..values.scope import Scope
+
+
+def is_process(variable: Random) -> bool:
+    """Whether a variable is a Gaussian process, all of whose elements one factor joins."""
+    return isinstance(variable.term, Term) and isinstance(variable.term.factor.role, Process)
+
+
+def is_whole(variable: Random) -> bool:
+    """Whether a variable is a count or a vector of counts."""
+    return variable.domain.is_count or (
+        variable.domain.is_vector and any(_counts(term.factor) for term in all_terms(variable.term))
+    )
+
+
+def _counts(factor: Factor) -> bool:
+    """Whether a factor generates vectors of counts."""
+    try:
+        return conditional_of(factor, "vector").whole
+    except UnsupportedError:
+        return False
 
 
 @functools.singledispatch
@@ -34,10 +56,7 @@ def term_density(term: object, node: Random, scope: Scope) -> Placed:
 @term_density.register
 def _term(term: Term, node: Random, scope: Scope) -> Placed:
     if isinstance(term.factor.role, Process):
-        raise UnsupportedError(
-            f"'{node.name}' is a Gaussian process: its joint log density is not written yet. Sampling and "
-            "trust need it; inference does not."
-        )
+        return process_density(node, scope)
     out = value(node, scope)
     if node.domain.is_boolean or node.domain.is_count:
         out = Placed(jnp.asarray(out.value, float), out.plates)

@@ -14,7 +14,7 @@ from ..checks import nuts
 from ..checks.nuts import Check, Row, row_of
 from ..density.log_density import density_of
 from ..support.asked_arguments import check_counts
-from . import discrete
+from .conditionals import discrete
 from .joint import Joint
 from .sample import chains_of
 

@@ -17,14 +17,17 @@ from ...factors.factor import Term
 from ...factors.families.bijections import Bijection, interval, line
 from ..blocks.discrete.networks import NEVER
 from ..density.sum_chains import chain_of
+from ..density.terms import is_process, is_whole
 from ..values.first_beliefs import family_of
-from . import conjugate, discrete, gaussian, spikes
+from .conditionals import conjugate, discrete, gaussian, spikes
+from .conditionals.counts import count_move, some_counts
+from .conditionals.elliptical import elliptical_move
+from .conditionals.lanes import all_apart, lanes_of
+from .conditionals.nuts import has_blackjax, nuts_move
+from .conditionals.slices import slice_move
+from .conditionals.smooth import moves_an_end
 from .joint import Data, Joint, Values
-from .lanes import all_apart, lanes_of
 from .move import Move, Stage, stateless
-from .nuts import has_blackjax, nuts_move
-from .slices import slice_move
-from .smooth import moves_an_end
 
 NUMBERS = ("real", "positive", "unit")
 STRUCTURES = 2**30  # of a key, for the structures that a start has
@@ -42,7 +45,8 @@ def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
     moves = [_auxiliary(joint, factor) for factor in joint.augmented]
     moves += _of_discrete(joint)
     moves += [spikes.spike_move(joint, name, starts, key) for name, v in joint.variables.items() if v.domain.is_sparse]
-    left = {n: v for n, v in joint.variables.items() if not (v.domain.is_discrete or v.domain.is_sparse)}
+    moves += [_filled(joint, count_move(joint, name)) for name, v in joint.variables.items() if is_whole(v)]
+    left = {n: v for n, v in joint.variables.items() if not (v.domain.is_discrete or v.domain.is_sparse or is_whole(v))}
     for move in [*_of_gaussians(joint, left, starts, key), *_conjugates(joint, left, starts)]:
         moves.append(_filled(joint, move))
         left = {name: variable for name, variable in left.items() if name not in move.names}
@@ -180,7 +184,9 @@ def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
     if len(slices) < len(left):
         slices = {name: found for name, found in all_slices.items() if name in cut or _random_ends(joint, left[name])}
     moves = [slice_move(joint, name, *found) for name, found in slices.items()]
-    names = tuple(name for name in left if name not in slices)
+    functions = [n for n, v in left.items() if is_process(v) and n not in joint.density._holes]
+    moves += [elliptical_move(joint, name) for name in functions]
+    names = tuple(name for name in left if name not in slices and name not in functions)
     if names:
         bijections = {name: joint.density._bijection(left[name], joint.density._data) for name in names}
         moves.append(nuts_move(joint, names, bijections))
@@ -288,6 +294,8 @@ def _with_given(joint: Joint, name: str, state: Any) -> Any:
 
 
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:
+    if is_whole(variable):
+        return some_counts(joint, variable, key)
     if variable.domain.is_sparse:
         keys = jax.random.split(key)
         return jax.random.bernoulli(keys[0], 0.5, shape) * jax.random.normal(keys[1], shape)

@@ -16,8 +16,8 @@ from jax.flatten_util import ravel_pytree
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..density.tables import Factor
-from . import gaussian
-from .conjugate import Fit, conjugate, fitting, slope_of
+from .conditionals import gaussian
+from .conditionals.conjugate import Fit, conjugate, fitting, slope_of
 from .joint import Data, Gathers, Integral, Joint, Values
 from .move import Move
 

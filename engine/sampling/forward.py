@@ -18,6 +18,7 @@ from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain, Switch, Term, all_terms
 from ...factors.roles import Process
+from ..blocks.gaussian_process import process_draw
 from ..density.probit_noise import Comparison, margin_of
 from ..density.tables import states, summed
 from ..density.terms import chosen, lineage_of, term_density
@@ -42,7 +43,7 @@ def draw_term(term: object, node: Random, scope: Scope, key: Key) -> Array:
 @draw_term.register
 def _term(term: Term, node: Random, scope: Scope, key: Key) -> Array:
     if isinstance(term.factor.role, Process):
-        raise UnsupportedError(f"'{node.name}' is a Gaussian process, which has no draws here.")
+        return process_draw(node, scope, key)
     if node.domain.is_discrete and not node.domain.is_count:
         return _state(term, node, scope, key)
     term = term.uncensored
@@ -185,8 +186,10 @@ def _has_draws(node: Random | Let) -> bool:
 
 
 def _draws(term: Term, node: Random) -> bool:
-    if isinstance(term.factor.role, Process) or term.factor.improper:
+    if term.factor.improper:
         return False
+    if isinstance(term.factor.role, Process):
+        return True
     if node.domain.is_discrete and not node.domain.is_count:
         return True
     try:

@@ -22,6 +22,7 @@ from ..density.log_density import LogDensity
 from ..density.order import gathers_of
 from ..density.sum_out import eliminate, owned
 from ..density.tables import Factor, InstanceDensity, Read, sum_of
+from ..density.terms import is_process
 from ..mcmc.structure import Structured
 from ..values.plated import Placed
 from ..values.scope import Scope
@@ -86,7 +87,9 @@ class Joint:
 
     def gathers(self, name: str) -> Gathers | None:
         """How each factor that touches a variable reads its elements; None where one instance reads several of them."""
-        return None if isinstance(self.variables[name].term, Chain) else self.gathers_outside(name, ())
+        variable = self.variables[name]
+        joins = isinstance(variable.term, Chain) or is_process(variable)
+        return None if joins else self.gathers_outside(name, ())
 
     def gathers_outside(self, name: str, leave: Iterable[str] | None = None) -> Gathers | None:
         """The same of all factors but its own, or but those in `leave`."""

@@ -17,7 +17,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, Int, Shaped
 
-from ..arrays import Argument, Array
+from ..arrays import Argument, Array, Key
 from ..domains import real
 from ..errors import ModelError
 from ..factor import Factor, Term, told_with_name
@@ -75,6 +75,19 @@ class Dense(NamedTuple):
         half = solve_triangular(factor, values, lower=True)
         return -0.5 * half @ half - jnp.sum(jnp.log(jnp.diagonal(factor))) - HALF_LOG_2PI * jnp.sum(there)
 
+    def in_order(self, values: Elements) -> Elements:
+        """log density of each value given those before it, with the jitter as noise: their sum is the joint one."""
+        root = self._root_of_all()
+        half = solve_triangular(root, values, lower=True)
+        return -0.5 * half**2 - jnp.log(jnp.diagonal(root)) - HALF_LOG_2PI
+
+    def draw(self, key: Key) -> Elements:
+        """A function drawn from the prior, with the jitter as noise."""
+        return self._root_of_all() @ jax.random.normal(key, self.covariance.shape[:1])
+
+    def _root_of_all(self) -> Float[Array, "element element"]:
+        return jnp.linalg.cholesky(self.covariance + self.noise() * jnp.eye(len(self.covariance)))
+
     def noise(self) -> Float[Array, "*plates"]:
         """The variance that an observed value is seen with: it keeps points that coincide consistent."""
         return JITTER * jnp.mean(jnp.diagonal(self.covariance, axis1=-2, axis2=-1), axis=-1)
@@ -126,6 +139,28 @@ class Sparse(NamedTuple):
         quadratic = jnp.sum(residual**2 * p) + mean @ mean
         own = jnp.sum(present * (0.5 * jnp.log(noise) + HALF_LOG_2PI))
         return -0.5 * quadratic - own - jnp.sum(jnp.log(jnp.diagonal(lower)))
+
+    def in_order(self, values: Elements) -> Elements:
+        """log density of each value given those before it, with the jitter as noise: their sum is the joint one."""
+
+        def step(known: tuple[jax.Array, jax.Array], one: tuple[Array, Array, Array]) -> tuple[tuple, Array]:
+            mean, covariance = known
+            read, noise, x = one
+            along = covariance @ read
+            variance, residual = read @ along + noise, x - read @ mean
+            gain = along / variance
+            log_density = -0.5 * residual**2 / variance - 0.5 * jnp.log(variance) - HALF_LOG_2PI
+            return (mean + gain * residual, covariance - jnp.outer(gain, along)), log_density
+
+        size = self.factor.shape[-1]
+        before = jnp.zeros(size), jnp.eye(size)
+        return jax.lax.scan(step, before, (self.factor, self.rest + self.noise(), values))[1]
+
+    def draw(self, key: Key) -> Elements:
+        """A function drawn from the prior, with the jitter as noise."""
+        keys = jax.random.split(key)
+        common = self.factor @ jax.random.normal(keys[0], self.factor.shape[-1:])
+        return common + jnp.sqrt(self.rest + self.noise()) * jax.random.normal(keys[1], self.rest.shape)
 
     def noise(self) -> Float[Array, "*plates"]:
         """The variance that an observed value is seen with: it keeps points that coincide consistent."""

@@ -118,14 +118,23 @@ def test_equal_weights_show_that_beliefs_are_the_posterior():
 
 
 def test_what_cannot_be_checked_says_why():
+    m = cv.Model("counts")
+    n = m.random("n", cv.poisson(5.0))
+    m.random("y", cv.binomial(n, 0.5))
+    found = cv.infer(m, {"y": 3}, accuracy="fast").trust()
+    assert found.level == "unchecked"
+    assert "'n' counts and is not observed" in found.verdict
+
+
+def test_a_process_is_checked():
     m = cv.Model("process")
     n = m.plate("n")
     x = m.input("x", cv.vector(1), plates=n)
     f = m.random("f", cv.gaussian_process(x, cv.kernels.squared_exponential(scale=1.0)))
     m.random("y", cv.gaussian(f, variance=0.1))
-    found = cv.infer(m, {"x": [[0.0], [1.0]], "y": [0.2, 0.5]}, accuracy="fast").trust()
-    assert found.level == "unchecked"
-    assert "'f' is a Gaussian process" in found.verdict
+    posterior = cv.infer(m, {"x": [[0.0], [1.0]], "y": [0.2, 0.5]}, accuracy="fast")
+    assert posterior.trust().level == "good"
+    close(posterior.trust().findings[0].ratio, 1.0, atol=0.05)
 
 
 def test_hidden_states_with_known_parameters_are_good():

@@ -185,7 +185,7 @@ def test_nothing_observed_is_the_prior(case):
 
 def test_a_wrong_conditional_is_found(monkeypatch):
     """The law is one that a move can fail: precisions drawn with a shape too large by a half."""
-    from cavity.engine.sampling import conjugate
+    from cavity.engine.sampling.conditionals import conjugate
     from cavity.factors.families import slopes
 
     right = conjugate.FITS["positive"][0].read

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp, roots_hermitenorm, softmax
 
 import cavity as cv
-from cavity.engine.sampling.lanes import Lanes
+from cavity.engine.sampling.conditionals.lanes import Lanes
 from cavity.models.nsfa import nsfa
 
 from .test_prior_law import FAR, distance

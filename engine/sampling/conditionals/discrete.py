@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...compiler.language.nodes import Random
-from ...factors.arrays import Array, Key
-from ..density.sum_chains import chain_densities, chain_of
-from ..density.sum_out import owned
-from ..density.tables import InstanceDensity, Read, states, sum_of, summed
-from ..values.plated import Placed, spread
-from .joint import Data, Gathers, Joint, Values
-from .move import Move, stateless
+from ....compiler.language.nodes import Random
+from ....factors.arrays import Array, Key
+from ...density.sum_chains import chain_densities, chain_of
+from ...density.sum_out import owned
+from ...density.tables import InstanceDensity, Read, states, sum_of, summed
+from ...values.plated import Placed, spread
+from ..joint import Data, Gathers, Joint, Values
+from ..move import Move, stateless
 
 ALL_AT_ONCE = 4096  # states of a few variables together that are enumerated
 

@@ -6,11 +6,12 @@ variable must enter every factor through an argument in which the factor is conj
 
 from __future__ import annotations
 
-from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
-from ...compiler.language.operations import MAX
-from ...factors.factor import Chain, Switch, Term, all_terms
-from ...factors.positive import inverse_gamma
-from .joint import Joint
+from ....compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, inside, parents
+from ....compiler.language.operations import MAX
+from ....factors.factor import Chain, Switch, Term, all_terms
+from ....factors.positive import inverse_gamma
+from ....factors.roles import Process
+from ..joint import Joint
 
 OF_THEIR_OWN = (inverse_gamma.factor,)  # beside those that are conjugate in their outcome
 
@@ -65,6 +66,8 @@ def _term_allows(joint: Joint, factor: str, term: Term, node: Random, variable: 
 
 def _own(joint: Joint, factor: str, term: Term) -> bool:
     """Whether the density of an outcome is of its own family."""
+    if isinstance(term.factor.role, Process):
+        return True
     return factor in joint.augmented or "out" in term.factor.conjugate or term.factor in OF_THEIR_OWN
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ...factors.arrays import Array, Key
-from ...factors.families.slopes import FITS, Fit, Slope
-from .joint import Data, Gathers, Joint, Values
-from .move import Move, stateless
+from ....factors.arrays import Array, Key
+from ....factors.families.slopes import FITS, Fit, Slope
+from ..joint import Data, Gathers, Joint, Values
+from ..move import Move, stateless
 from .smooth import is_conjugate
 
 TINY = 1e-12

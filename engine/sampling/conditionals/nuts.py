@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...factors.arrays import Array, Key
-from ...factors.errors import UnsupportedError
-from ...factors.families.bijections import Bijection
-from .joint import Data, Joint, Values
-from .move import Move, Stage
+from ....factors.arrays import Array, Key
+from ....factors.errors import UnsupportedError
+from ....factors.families.bijections import Bijection
+from ..joint import Data, Joint, Values
+from ..move import Move, Stage
 
 ACCEPTED = 0.8
 

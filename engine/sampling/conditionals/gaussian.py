@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from ...factors.arrays import Array, Key
-from ..density.sum_chains import chain_of
-from .joint import Data, Joint, Values
+from ....factors.arrays import Array, Key
+from ...density.sum_chains import chain_of
+from ..joint import Data, Joint, Values
+from ..move import Move, stateless
 from .lanes import Lanes
-from .move import Move, stateless
 from .smooth import is_conjugate
 
 EQUAL, ROUNDING = 1e-6, 1e-14  # of two second derivatives, and of the largest

@@ -9,10 +9,12 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random, parents
-from ...factors.arrays import Array
-from ...factors.factor import Chain
-from .joint import Joint
+from ....compiler.language.nodes import Expr, Gather, Let, Plate, Random, parents
+from ....compiler.rules.gaussian_process import process_of
+from ....factors.arrays import Array
+from ....factors.factor import Chain
+from ...density.terms import is_process
+from ..joint import Joint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,8 @@ def lanes_of(joint: Joint, name: str) -> Lanes:
     """The lanes of a variable, by the structure of the factors that read it."""
     variable = joint.variables[name]
     apart = set() if isinstance(variable.term, Chain) else set(variable.plates)
+    if is_process(variable):
+        apart -= set(process_of(variable).over)
     for factor in joint.touching([name]):
         apart &= set() if factor in joint.integrals else _kept(joint, factor, variable)
     return _lanes(joint, variable, tuple(plate for plate in variable.plates if plate in apart))

@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ...compiler.language.nodes import Random
-from ...factors.arrays import Array, Key
-from ...factors.families.bijections import Bijection
-from ..values.plated import spread
-from .joint import Data, Gathers, Joint, Values
-from .move import Move, Stage
+from ....compiler.language.nodes import Random
+from ....factors.arrays import Array, Key
+from ....factors.families.bijections import Bijection
+from ...values.plated import spread
+from ..joint import Data, Gathers, Joint, Values
+from ..move import Move, Stage
 
 STEPS = 64  # of stepping out, both sides together
 LOWEST = -1e300  # any log density of what is possible lies above it

@@ -10,17 +10,17 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ...compiler.language.nodes import Expr
-from ...factors.arrays import Array, Key
-from ...factors.errors import UnsupportedError
-from ...factors.factor import Term
-from ...factors.roles import Spike
-from ..values.evaluate import value
-from ..values.plated import Placed, spread
+from ....compiler.language.nodes import Expr
+from ....factors.arrays import Array, Key
+from ....factors.errors import UnsupportedError
+from ....factors.factor import Term
+from ....factors.roles import Spike
+from ...values.evaluate import value
+from ...values.plated import Placed, spread
+from ..joint import Data, Joint, Values, set_in_order
+from ..move import Move, stateless
 from .gaussian import is_quadratic
-from .joint import Data, Joint, Values, set_in_order
 from .lanes import lanes_of
-from .move import Move, stateless
 from .smooth import is_conjugate
 
 

@@ -1,0 +1,1 @@
+"""Moves that draw a variable given all others, by kind of conditional."""
