@@ -277,7 +277,7 @@ class LogDensity:
     def terms_of(self, name: str, values: Mapping[str, np.ndarray]) -> np.ndarray:
         """log p(element | others) of every element of the observed variable called `name`, at each of many `values`.
 
-        They are the first axis.
+        They are the first axis. UnsupportedError for a Gaussian process, whose elements are drawn together.
         """
         node = self.model.randoms[name]
         if is_process(node):

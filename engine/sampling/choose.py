@@ -20,12 +20,13 @@ from ..density.sum_chains import chain_of
 from ..density.terms import is_process, is_whole
 from ..values.first_beliefs import family_of
 from .conditionals import conjugate, discrete, gaussian, spikes
-from .conditionals.counts import count_move, some_counts
+from .conditionals.counts import count_move
 from .conditionals.elliptical import elliptical_move
 from .conditionals.lanes import all_apart, lanes_of
 from .conditionals.nuts import has_blackjax, nuts_move
 from .conditionals.slices import slice_move
 from .conditionals.smooth import moves_an_end
+from .forward import draw_term
 from .joint import Data, Joint, Values
 from .move import Move, Stage, stateless
 
@@ -246,6 +247,8 @@ def start(joint: Joint, key: Key) -> Values:
         if variable.domain.is_discrete:
             state = jax.random.randint(own, shape, 0, discrete.state_count(joint, variable))
             values[name] = _with_given(joint, name, discrete.as_values(variable, state))
+        elif is_whole(variable):  # what it depends on has values already
+            values[name] = jnp.asarray(draw_term(variable.term, variable, joint.scope(values, joint.data), own), float)
         else:
             values[name] = _continuous_start(joint, variable, own, shape)
     for i, structured in enumerate(joint.structures):
@@ -294,8 +297,6 @@ def _with_given(joint: Joint, name: str, state: Any) -> Any:
 
 
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:
-    if is_whole(variable):
-        return some_counts(joint, variable, key)
     if variable.domain.is_sparse:
         keys = jax.random.split(key)
         return jax.random.bernoulli(keys[0], 0.5, shape) * jax.random.normal(keys[1], shape)

@@ -14,34 +14,19 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from ....compiler.language.nodes import Random
 from ....factors.arrays import Array, Key
-from ....factors.factor import all_terms
-from ...values.evaluate import value
 from ...values.plated import spread
 from ..joint import Data, Gathers, Joint, Values
 from ..move import Move, Stage
 from .slices import LEARNS, Density, slice_step
 
 HOW = "by slice sampling on the whole numbers"
-START = 5.0  # the mean of the counts that chains start at
 FAR = 12.0  # how many doublings of the width a count that is impossible looks around within
 
 
 def count_move(joint: Joint, name: str) -> Move:
     """The move of a variable that counts."""
     return _of_vectors(joint, name) if joint.variables[name].domain.is_vector else _of_numbers(joint, name)
-
-
-def some_counts(joint: Joint, variable: Random, key: Key) -> Array:
-    """Counts to start at; of a vector with a given total each trial in any class."""
-    shape = joint.density._shape(variable)
-    if not variable.domain.is_vector:
-        return jnp.floor(jax.random.exponential(key, shape) * START)
-    term, *_ = all_terms(variable.term)
-    total = value(term.args["n"], joint.scope({}, joint.data))
-    trials = spread(total, variable.plates, joint.sizes)
-    return jax.random.multinomial(key, trials, jnp.full(shape[-1], 1.0 / shape[-1]), shape=shape).astype(float)
 
 
 def _drawn(key: Key, density: Density, count: Array, width: Array) -> tuple[Array, Array]:
