@@ -54,6 +54,7 @@ vocabulary: $(VENV)/.installed-test
 	$(BIN)/python docs/make_front_door.py
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_coverage.py
+	$(BIN)/python docs/make_conditionals.py
 	$(BIN)/python docs/make_names.py
 	$(BIN)/python docs/make_can_i_write.py
 

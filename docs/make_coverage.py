@@ -114,6 +114,7 @@ def _argument(m, data, name, kind, plate, random):
     if random:
         return m.random(name, PRIORS[kind](), plates=plates)
     domain, value = (cv.index(plate), len(data) % SIZE) if kind == "index" else KNOWN[kind]
+    value = value + 0.1 * len(data) if kind == "real" else value  # a lower end before an upper one
     data[name] = np.broadcast_to(value, (SIZE, *np.shape(value))) if plates else value
     return m.input(name, domain, plates=plates)
 
