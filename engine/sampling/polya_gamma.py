@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.special import log
@@ -42,10 +42,9 @@ class _Envelope(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """The sum of what was accepted, how many are still to be added, and how often all was tried."""
+    """What was accepted, zero where nothing was, and how often all was tried."""
 
-    total: Float[Array, "..."]
-    left: Int[Array, "..."]
+    value: Float[Array, "..."]
     tries: Array
 
 
@@ -73,14 +72,22 @@ def _sum(key: Key, count: Array, tilt: Array) -> Array:
     """The sum of `count` numbers PG(1, tilt)."""
     around = _envelope(0.5 * jnp.abs(tilt))
 
-    def again(now: _Tried) -> _Tried:
-        # Without the barrier XLA computes a proposal twice, once for each of what it changes.
-        proposal = _tried(jax.random.fold_in(key, now.tries), around)
-        x = jax.lax.optimization_barrier(jnp.where(now.left > 0, proposal, 0.0))
-        return _Tried(now.total + x, now.left - (x > 0.0), now.tries + 1)
+    def add(i: Array, total: Array) -> Array:
+        return total + _one(jax.random.fold_in(key, i), around, count > i)
 
-    start = _Tried(jnp.zeros(tilt.shape), jnp.asarray(count), jnp.zeros((), int))
-    return 0.25 * jax.lax.while_loop(lambda now: jnp.any(now.left > 0), again, start).total
+    return 0.25 * jax.lax.fori_loop(0, jnp.max(count, initial=0), add, jnp.zeros(tilt.shape))
+
+
+def _one(key: Key, around: _Envelope, wanted: Array) -> Array:
+    """J*(1, z) where it is wanted, and zero elsewhere."""
+
+    def again(now: _Tried) -> _Tried:
+        proposal = _tried(jax.random.fold_in(key, now.tries), around)
+        return _Tried(jnp.where(now.value == 0.0, proposal, now.value), now.tries + 1)
+
+    start = _Tried(jnp.where(wanted, 0.0, -1.0), jnp.zeros((), int))
+    found = jax.lax.while_loop(lambda now: jnp.any(now.value == 0.0), again, start).value
+    return jnp.maximum(found, 0.0)
 
 
 def _envelope(z: Array) -> _Envelope:
