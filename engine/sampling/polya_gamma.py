@@ -68,6 +68,7 @@ def draw(key: Key, b: Numeric, c: Numeric) -> Float[Array, "..."]:
     return jnp.where(fine, total, jnp.nan)
 
 
+@jax.jit  # starts are drawn outside of any program: what runs there is compiled once
 def _sum(key: Key, count: Array, tilt: Array) -> Array:
     """The sum of `count` numbers PG(1, tilt)."""
     around = _envelope(0.5 * jnp.abs(tilt))
