@@ -24,7 +24,7 @@ from ..density.log_density import LogDensity
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
-from .polya_gamma import polya_gamma
+from . import polya_gamma
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 TAIL = 4.0  # sds from which on the mass above is handled by its logarithm
@@ -101,7 +101,7 @@ def _laplace_draw(key, out, mean, scale):
 
 
 def _polya_gamma(key, out, predictor):
-    return polya_gamma(key, predictor)
+    return polya_gamma.draw(key, 1, predictor)
 
 
 AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and the link of its first argument

@@ -19,12 +19,14 @@ from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..mcmc.structure import Asked, begun, structures_of
 from ..support.asked_arguments import check_counts, named, the_model
+from ..support.cache import Recent
 from .choose import in_each_state, moves_of, start, starter
 from .collapse import collapsed
 from .draws import Samples
 from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage, swept
+from .nuts import has_blackjax
 from .restructure import structure_move
 from .windows import windows
 
@@ -81,7 +83,8 @@ def sample(
     with jax.enable_x64(True):
         found = _Found({}, (), 0.0)
         if joint.variables or joint.structures:
-            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint)
+            ready = _kept(joint, seed, warmup, collapse)
+            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready)
         key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
         flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
     kept = {name: array[:, warmup:] for name, array in flat.items()}
@@ -115,14 +118,45 @@ def chains_of(
     collapse: Sequence[str] = (),
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    ready: _Ready | None = None,
 ) -> _Found:
     """Markov chains of the latent variables of a joint density; see `sample`."""
-    moves = plan(joint, seed, collapse)
-    kernel, block = _kernel(joint, moves, warmup, collapse)
+    moves, kernel, block = _ready(joint, seed, warmup, collapse) if ready is None else ready
     blocks = -(-(warmup + draws) // block)
     found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
     flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
     return _Found(flat, moves, float(found.seconds[:, -1].sum()))
+
+
+class _Ready(NamedTuple):
+    """The moves of a sweep, and the chain that they make, in blocks of so many transitions."""
+
+    moves: tuple[Move, ...]
+    kernel: Kernel
+    block: int
+
+
+PLANS: Recent[tuple[Move, ...]] = Recent(8)  # those used last
+KEPT: Recent[tuple[Kernel, int]] = Recent(8)
+
+
+def _kept(joint: Joint, seed: int, warmup: int, collapse: Sequence[str]) -> _Ready:
+    """What is ready, kept between calls with the same model and the same data.
+
+    Values of data decide which moves there are, and are constants in some: a chain never serves other data. Structures
+    bring functions of their users, which cannot be compared.
+    """
+    identity = "" if joint.structures else _identity(joint, warmup, collapse)
+    if not identity:
+        return _ready(joint, seed, warmup, collapse)
+    moves = PLANS.get((identity, seed, has_blackjax()), lambda: plan(joint, seed, collapse))
+    told = tuple((move.names, move.how, move.exact) for move in moves)
+    return _Ready(moves, *KEPT.get((identity, told), lambda: _kernel(joint, moves, warmup, collapse)))
+
+
+def _ready(joint: Joint, seed: int, warmup: int, collapse: Sequence[str]) -> _Ready:
+    moves = plan(joint, seed, collapse)
+    return _Ready(moves, *_kernel(joint, moves, warmup, collapse))
 
 
 def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:

@@ -6,23 +6,62 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cavity.engine.sampling import polya_gamma
 from cavity.engine.sampling.augmented import normal_above
-from cavity.engine.sampling.polya_gamma import polya_gamma
 
 DRAWS = 200_000
 
 
-@pytest.mark.parametrize("tilt", [0.0, 0.3, 2.0, -2.0, 12.0, 60.0])
-def test_mean_and_transform(tilt):
+def mean_and_variance(b, c):
+    """Of PG(b, c): b tanh(c / 2) / (2 c) and b (sinh c - c) / (4 c^3 cosh^2(c / 2))."""
+    if c == 0.0:
+        return b / 4.0, b / 24.0
+    return b * np.tanh(c / 2) / (2 * c), b * (np.tanh(c / 2) - c / 2 / np.cosh(c / 2) ** 2) / (2 * c**3)
+
+
+def drawn(b, c, draws=DRAWS):
     with jax.enable_x64(True):
-        x = np.asarray(polya_gamma(jax.random.key(3), jnp.full(DRAWS, tilt)))
-    half = 0.5 * abs(tilt)
-    mean = 0.25 if tilt == 0.0 else np.tanh(half) / (2.0 * abs(tilt))
+        return np.asarray(polya_gamma.draw(jax.random.key(3), jnp.full(draws, b), c))
+
+
+# 4.7 and 4.8 are on either side of where the proposal changes
+@pytest.mark.parametrize("tilt", [0.0, 0.3, 2.0, -2.0, 4.7, 4.8, 12.0, 60.0])
+def test_mean_variance_and_transform(tilt):
+    x, half = drawn(1, tilt), 0.5 * abs(tilt)
+    mean, variance = mean_and_variance(1, abs(tilt))
     assert x.mean() == pytest.approx(mean, abs=4.5 * x.std() / np.sqrt(DRAWS))
+    square = (x - mean) ** 2
+    assert square.mean() == pytest.approx(variance, abs=4.5 * square.std() / np.sqrt(DRAWS))
     # E exp(-t w) = cosh(c / 2) / cosh(sqrt(c^2 / 4 + t / 2))
     t = 3.0 / mean
     transform, values = np.cosh(half) / np.cosh(np.sqrt(half**2 + 0.5 * t)), np.exp(-t * x)
     assert values.mean() == pytest.approx(transform, abs=4.5 * values.std() / np.sqrt(DRAWS))
+
+
+@pytest.mark.parametrize(("b", "c"), [(1, 0.0), (1, 3.0), (1, 4.7), (1, 6.0), (3, 1.5), (2.5, 1.5), (0.7, 9.0)])
+def test_their_distribution_is_that_of_a_sum_of_gamma_numbers(b, c):
+    rng, count = np.random.default_rng(0), 10_000
+    rate = 2.0 * np.pi**2 * (np.arange(300) + 0.5) ** 2 + 0.5 * c**2
+    wanted = rng.standard_gamma(b, (count, 300)) @ (1.0 / rate)
+    wanted += mean_and_variance(b, c)[0] - b * np.sum(1.0 / rate)  # of the terms left out, the mean
+    assert stats.ks_2samp(drawn(b, c, count), wanted).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(("b", "c"), [(5, 2.0), (5, 0.0), (2.5, 0.0), (2.5, 4.0), (0.25, 15.0), (40, 30.0)])
+def test_mean_and_variance_at_other_numbers_of_trials(b, c):
+    x, (mean, variance) = drawn(b, c, 20_000), mean_and_variance(b, c)
+    assert x.mean() == pytest.approx(mean, abs=4.5 * x.std() / np.sqrt(len(x)))
+    square = (x - mean) ** 2
+    assert square.mean() == pytest.approx(variance, abs=4.5 * square.std() / np.sqrt(len(x)))
+
+
+def test_no_trials_give_zero_and_what_is_no_number_gives_none():
+    with jax.enable_x64(True):
+        b, c = jnp.array([0.0, -1.0, jnp.nan, 1.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 1.0, jnp.nan, jnp.inf, 1e150])
+        x = np.asarray(jax.jit(polya_gamma.draw)(jax.random.key(0), b, c))
+    assert x[0] == 0.0
+    assert np.isnan(x[1:5]).all()
+    assert x[5] == pytest.approx(0.5e-150, rel=1e-6)
 
 
 @pytest.mark.parametrize("low", [-30.0, -3.0, 0.0, 3.99, 4.01, 8.0, 30.0, 200.0])
