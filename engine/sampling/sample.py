@@ -26,7 +26,7 @@ from .draws import Samples
 from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage, swept
-from .nuts import has_blackjax
+from .conditionals.nuts import has_blackjax
 from .restructure import structure_move
 from .windows import windows
 
