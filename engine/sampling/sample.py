@@ -22,11 +22,11 @@ from ..support.asked_arguments import check_counts, named, the_model
 from ..support.cache import Recent
 from .choose import in_each_state, moves_of, start, starter
 from .collapse import collapsed
+from .conditionals.nuts import has_blackjax
 from .draws import Samples
 from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage, swept
-from .conditionals.nuts import has_blackjax
 from .restructure import structure_move
 from .windows import windows
 
