@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtri
 
 from ...compiler.language.nodes import Apply, Expr, Let
 from ...factors.arrays import Array, Key
-from ...factors.discrete import bernoulli
+from ...factors.discrete import bernoulli, binomial
 from ...factors.factor import Factor, Term
 from ...factors.real import laplace, student_t
 from ...factors.special import hazard, lgamma, log_ndtr, ndtr
-from ..density.log_density import LogDensity
+from ..density.log_density import LogDensity, is_known
 from ..values.evaluate import value
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 from . import polya_gamma
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+MOST_TRIALS = 50  # of a binomial outcome, beyond which its Polya-Gamma number takes longer than a step of NUTS
 TAIL = 4.0  # sds from which on the mass above is handled by its logarithm
 
 
@@ -36,13 +38,15 @@ class Auxiliary:
 
     `draw(key, out, **arguments)` draws it for arrays of instances, and `log_density(auxiliary, out, **arguments)` is
     the log density of both for one, up to a constant in `auxiliary`. Under a link, `predictor` is the argument of it.
-    `latent` tells whether the outcome may be latent itself.
+    `latent` tells whether the outcome may be latent itself, `serves(**arguments)` whether it is worth its while under
+    those arguments whose values are known.
     """
 
     name: str
     draw: Callable[..., Array]
     log_density: Callable[..., Array]
     latent: bool = True
+    serves: Callable[..., bool] = lambda **known: True
 
 
 def _normal(out, mean, log_precision):
@@ -51,6 +55,16 @@ def _normal(out, mean, log_precision):
 
 def _logistic(omega, out, predictor):
     return (out - 0.5) * predictor - 0.5 * omega * predictor**2 - math.log(2.0)
+
+
+def _logistic_trials(omega, out, n, predictor):
+    ways = lgamma(n + 1.0) - lgamma(out + 1.0) - lgamma(n - out + 1.0)
+    return ways + (out - 0.5 * n) * predictor - 0.5 * omega * predictor**2 - n * math.log(2.0)
+
+
+def _few_trials(n=None, **known):
+    """Whether the numbers of trials are known and small: a Polya-Gamma number is a sum of as many."""
+    return n is not None and bool(np.max(n, initial=0) <= MOST_TRIALS)
 
 
 def _probit_draw(key, out, predictor):
@@ -106,6 +120,12 @@ def _polya_gamma(key, out, predictor):
 
 AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and the link of its first argument
     (bernoulli.factor, "logistic"): Auxiliary("a Polya-Gamma number", _polya_gamma, _logistic),
+    (binomial.factor, "logistic"): Auxiliary(
+        "a Polya-Gamma number",
+        lambda key, out, n, predictor: polya_gamma.draw(key, n, predictor),
+        _logistic_trials,
+        serves=_few_trials,
+    ),
     (bernoulli.factor, "probit"): Auxiliary(
         "the normal number behind it",
         _probit_draw,
@@ -156,13 +176,21 @@ def auxiliaries_of(density: LogDensity, factors: Iterable[str], given: Collectio
         args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
         linked = None if edge is None else _linked(args[edge], given)
         kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
-        if kind is None or not (kind.latent or name in given):
+        if kind is None or not (kind.latent or name in given) or not kind.serves(**_known(args, density)):
             continue
         if linked is not None and edge is not None:
             del args[edge]
             args["predictor"] = linked.args[0]
         found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args)
     return found
+
+
+def _known(args: Mapping[str, Expr], density: LogDensity) -> dict[str, np.ndarray]:
+    """The values of those arguments that are data."""
+    data = {name: array for name, array in density._data.items() if name not in density.discrete}
+    scope = Scope(density._sizes, data, {})
+    with jax.ensure_compile_time_eval():
+        return {name: np.asarray(value(arg, scope).value) for name, arg in args.items() if is_known(arg, set(data))}
 
 
 def _linked(expr: Expr, given: Collection[str]) -> Apply | None:

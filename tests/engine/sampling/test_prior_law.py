@@ -67,6 +67,18 @@ def logistic(m):
     return {"a": stats.norm(1, 2)}, {"a": "Gaussian"}
 
 
+def trials(m):
+    a = m.random("a", cv.gaussian(1.0, sd=2.0))
+    m.random("y", cv.binomial(3, cv.logistic(a)))
+    return {"a": stats.norm(1, 2)}, {"a": "Gaussian", "y": "whole numbers"}
+
+
+def many_trials(m):
+    a = m.random("a", cv.gaussian(1.0, sd=2.0))
+    m.random("y", cv.binomial(300, cv.logistic(a)))
+    return {"a": stats.norm(1, 2)}, {"a": "slice"}  # a Polya-Gamma number of 300 would be slower
+
+
 def chance(m):
     p = m.random("p", cv.beta(2.0, 3.0))
     m.random("y", cv.bernoulli(p))
@@ -144,8 +156,8 @@ def end_of_an_interval(m):
 
 QUICK = (precision_of_a_gaussian, student, chance, truncated)
 SLOW = (
-    mean_of_a_gaussian, variance_of_a_gaussian, sd_of_a_gaussian, degrees_of_freedom, laplace, logistic, chances,
-    mixture, hidden_states, walk, precision_matrix, curved, groups, weibull, end_of_an_interval,
+    mean_of_a_gaussian, variance_of_a_gaussian, sd_of_a_gaussian, degrees_of_freedom, laplace, logistic, trials,
+    many_trials, chances, mixture, hidden_states, walk, precision_matrix, curved, groups, weibull, end_of_an_interval,
 )  # fmt: skip
 CASES = [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)]
 

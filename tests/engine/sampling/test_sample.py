@@ -6,6 +6,7 @@ import arviz
 import jax
 import numpy as np
 import pytest
+from drawn import errors_off
 from scipy.special import gammaln, softmax
 
 import cavity as cv
@@ -244,3 +245,18 @@ def test_a_spike_is_drawn_by_whether_it_is_zero():
     active = cv.sample(m, {"y": 1.0}, draws=4000, progress=False)["w"] != 0.0
     odds = np.exp(-0.25 + 0.5) / np.sqrt(2.0)  # N(1; 0, 2) over N(1; 0, 1); draws are independent
     assert active.mean() == pytest.approx(odds / (1.0 + odds), abs=4.5 * 0.5 / np.sqrt(active.size))
+
+
+def test_trials_under_a_logistic_link_are_gaussian_given_polya_gamma_numbers():
+    m = cv.Model()
+    a = m.random("a", cv.gaussian(0.0, sd=1.5))
+    trials = m.input("trials", cv.count, plates=m.plate("n"))
+    m.random("y", cv.binomial(trials, cv.logistic(a)))
+    data = {"trials": np.array([7, 3, 0]), "y": np.array([6, 2, 0])}
+    samples = cv.sample(m, data, draws=1500, chains=2, progress=False)
+    grid = np.linspace(-8.0, 8.0, 4001)
+    log_joint = -0.5 * (grid / 1.5) ** 2 + 8.0 * grid - 10.0 * np.logaddexp(0.0, grid)
+    law = softmax(log_joint)
+    mean = law @ grid
+    assert errors_off(samples["a"], mean, np.sqrt(law @ (grid - mean) ** 2)) < 4.5
+    assert "Polya-Gamma" in samples.explain()
