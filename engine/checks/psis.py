@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 GOOD_K = 0.7  # below it averages with smoothed weights can be trusted
 
@@ -61,7 +62,7 @@ def _fit(excess: np.ndarray) -> tuple[float, float]:
     theta = 1.0 / excess[-1] + (1.0 - steps) / (3.0 * quartile)
     shape = np.mean(np.log1p(-theta[:, None] * excess), axis=1)
     profile = count * (np.log(-theta / shape) - shape - 1.0)
-    weight = 1.0 / np.exp(profile - profile[:, None]).sum(axis=1)
+    weight = softmax(profile)
     weight[weight < 10 * np.finfo(float).eps] = 0.0
     best = np.sum(theta * weight) / weight.sum()
     k = np.mean(np.log1p(-best * excess))
