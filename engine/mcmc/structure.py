@@ -100,9 +100,15 @@ class Structured:
         """Under which the structure itself stands among the values."""
         return f"structure of {', '.join(self.names)}"
 
+    @property
+    def told(self) -> str:
+        """Under which stands what each move did in the last sweep: (moves, 2), proposed what is new, and taken."""
+        return f"proposals of {', '.join(self.names)}"
+
     def start(self, key: Key) -> Values:
-        """The structure that a chain begins with, and its arrays."""
-        return self.put({}, self.moves[0].init(key, self.places, self.data))
+        """The structure that a chain begins with, its arrays, and that nothing was proposed."""
+        nothing = {self.told: jnp.zeros((len(self.moves), 2), int)}
+        return self.put(nothing, self.moves[0].init(key, self.places, self.data))
 
     def log_prior(self, structure: Structure) -> Array:
         """Of the first move: all have one prior."""

@@ -157,6 +157,7 @@ def _searched(
     done, count, trace, share = 0, 1, [], 0.0
     with progress_bar(progress, "per cent") as show:
         while share < 1.0:
+            count = count if clock.sweeps is None else min(count, clock.sweeps - done)
             temperature = HOT * (COLD / HOT) ** share
             own = jax.random.split(jax.random.fold_in(keys[0], done), starts)
             before = time.monotonic()

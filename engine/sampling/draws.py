@@ -24,6 +24,8 @@ class Samples(Mapping[str, np.ndarray]):
         moves: the steps of a sweep.
         seconds: CPU time of the chains, compiling among it.
         dims: the names of the plates of each variable.
+        acceptance: by structure and move of `moves=`, the share of proposals of something new that were taken after
+            the warm-up; NaN where there were none.
     """
 
     draws: dict[str, np.ndarray]
@@ -31,6 +33,7 @@ class Samples(Mapping[str, np.ndarray]):
     moves: tuple[Move, ...]
     seconds: float
     dims: dict[str, list[str]]
+    acceptance: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.draws:
@@ -53,8 +56,13 @@ class Samples(Mapping[str, np.ndarray]):
 
     def explain(self) -> str:
         """How each variable is drawn, in the order of a sweep."""
-        lines = [f"{', '.join(move.names)}: {move.how}" for move in self.moves]
+        lines = [f"{', '.join(move.names)}: {move.how}{self._taken(move)}" for move in self.moves]
         return "\n".join(["Of a sweep each step draws, given all others,", *(f"  {line}" for line in lines)])
+
+    def _taken(self, move: Move) -> str:
+        shares = self.acceptance.get(", ".join(move.names), {})
+        told = ", ".join(f"{kind} {share:.1%}" for kind, share in shares.items() if share == share)
+        return f"; taken of what was new: {told}" if told else ""
 
     def to_arviz(self) -> Any:
         """An ArviZ DataTree or, before ArviZ 1, InferenceData, with the warm-up in a group of its own.

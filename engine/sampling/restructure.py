@@ -5,10 +5,11 @@ Source: hastings1970monte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...compiler.language.nodes import inside
 from ...factors.arrays import Array, Key
@@ -33,25 +34,39 @@ def score_of(
 def moved(
     joint: Joint, structured: Structured, key: Key, values: Values, data: Data, temperature: Array | float = 1.0
 ) -> Values:
-    """The values after the proposals of a sweep, at a temperature where it is a search."""
+    """The values after the proposals of a sweep, at a temperature where it is a search.
+
+    Proposals that change nothing, such as a birth where no place is free, are not counted.
+    """
     score = score_of(joint, structured, values, data)
 
-    def again(move: StructureMove, i: Array, now: tuple[Structure, Array]) -> tuple[Structure, Array]:
-        structure, height = now
+    def again(move: StructureMove, i: Array, now: tuple[Structure, Array, Array]) -> tuple[Structure, Array, Array]:
+        structure, height, counts = now
         keys = jax.random.split(jax.random.fold_in(key, i))
         other, ratio = move.propose(keys[0], structure, score)
         there = score(other)
         gain = jnp.where(jnp.isneginf(height), jnp.inf, (there - height) / temperature + ratio)
         taken = (jnp.log(jax.random.uniform(keys[1])) < gain) & (there > -jnp.inf)
-        return jax.tree.map(lambda new, old: jnp.where(taken, new, old), other, structure), jnp.where(
-            taken, there, height
-        )
+        new = _differ(other, structure)
+        kept = jax.tree.map(lambda one, two: jnp.where(taken, one, two), other, structure)
+        return kept, jnp.where(taken, there, height), counts + jnp.stack([new, new & taken])
 
-    now, begin = (values[structured.own], score(values[structured.own])), 0
+    structure, begin, counts = values[structured.own], 0, []
+    height = score(structure)
     for move in structured.moves:
-        now = jax.lax.fori_loop(begin, begin + move.times, lambda i, now, move=move: again(move, i, now), now)
+        now = (structure, height, jnp.zeros(2, int))
+        structure, height, count = jax.lax.fori_loop(
+            begin, begin + move.times, lambda i, now, move=move: again(move, i, now), now
+        )
         begin += move.times
-    return structured.put(values, now[0])
+        counts.append(count)
+    return {**structured.put(values, structure), structured.told: jnp.stack(counts)}
+
+
+def _differ(one: Structure, other: Structure) -> Array:
+    """Whether two structures are not the same."""
+    leaves = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return jnp.any(jnp.stack([jnp.any(a != b) for a, b in leaves]))
 
 
 def structure_move(joint: Joint, structured: Structured) -> Move:
@@ -75,3 +90,20 @@ def touching(joint: Joint, names: Sequence[str]) -> tuple[str, ...]:
         return any(getattr(node, "name", None) in wanted for node in inside(joint.factors[name].roots))
 
     return tuple(name for name in joint.factors if reads(name))
+
+
+def acceptance(joint: Joint, told: Mapping[str, np.ndarray]) -> dict[str, dict[str, float]]:
+    """By structure and move the share of proposals of something new that were taken; NaN where there were none.
+
+    `told`: by `Structured.told`, (chains, sweeps, moves, 2).
+    """
+    found: dict[str, dict[str, float]] = {}
+    for one in joint.structures:
+        counts: dict[str, np.ndarray] = {}
+        for move, count in zip(one.moves, told[one.told].sum((0, 1)), strict=True):
+            kind = type(move).__name__.lower()
+            counts[kind] = counts.get(kind, 0) + count
+        found[", ".join(one.names)] = {
+            kind: float(taken / new) if new else float("nan") for kind, (new, taken) in counts.items()
+        }
+    return found

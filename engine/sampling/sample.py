@@ -27,7 +27,7 @@ from .draws import Samples
 from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage, swept
-from .restructure import structure_move
+from .restructure import acceptance, structure_move
 from .windows import windows
 
 TRIED = 3  # points at which conditionals are tried
@@ -81,7 +81,7 @@ def sample(
     joint = joint_of(model, data, sizes, moves or {}, seed)
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
-        found = _Found({}, (), 0.0)
+        found = _Found({}, {}, (), 0.0)
         if joint.variables or joint.structures:
             ready = _kept(joint, seed, warmup, collapse)
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready)
@@ -89,7 +89,8 @@ def sample(
         flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
     kept = {name: array[:, warmup:] for name, array in flat.items()}
     before = {name: array[:, :warmup] for name, array in flat.items()}
-    return Samples(kept, before, found.moves, found.seconds, joint.dims())
+    taken = acceptance(joint, {name: array[:, warmup:] for name, array in found.told.items()})
+    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken)
 
 
 def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None, moves: Asked, seed: int) -> Joint:
@@ -102,9 +103,10 @@ def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | N
 
 
 class _Found(NamedTuple):
-    """All draws of chains by name, the warm-up first; the moves of a sweep, and CPU seconds."""
+    """All draws of chains by name, the warm-up first, and what moves of structures proposed; moves, CPU seconds."""
 
     draws: dict[str, np.ndarray]
+    told: dict[str, np.ndarray]
     moves: tuple[Move, ...]
     seconds: float
 
@@ -125,7 +127,8 @@ def chains_of(
     blocks = -(-(warmup + draws) // block)
     found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
     flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
-    return _Found(flat, moves, float(found.seconds[:, -1].sum()))
+    told = {one.told: flat.pop(one.told) for one in joint.structures}
+    return _Found(flat, told, moves, float(found.seconds[:, -1].sum()))
 
 
 class _Ready(NamedTuple):
@@ -186,7 +189,7 @@ class _Chain(NamedTuple):
 def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequence[str]) -> tuple[Kernel, int]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
     places = [place for one in joint.structures for place in one.places]
-    kept_names = (*joint.variables, *(place.name for place in places))
+    kept_names = (*joint.variables, *(place.name for place in places), *(one.told for one in joint.structures))
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
     total += sum(int(np.prod(place.shape)) for place in places)
     block = max(1, min(BLOCK, MOST // max(total, 1)))
