@@ -13,7 +13,6 @@ from scipy import stats
 import cavity as cv
 from cavity.models.nsfa import nsfa
 from cavity.models.sparse.kernels import columns, factors, hyper
-from cavity.models.sparse.kernels.bits import whole
 from cavity.models.sparse.kernels.factors import energies, sums_of
 from cavity.models.sparse.state import Numbers, Observed, State, Switches
 
