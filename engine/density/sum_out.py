@@ -23,6 +23,11 @@ from .sum_chains import Tables, chain_of, sum_chains
 from .tables import InstanceDensity, Summed, checked_size, lengths, sum_of
 
 
+def everything(pieces: Sequence[InstanceDensity], scope: Scope) -> Array:
+    """The sum of pieces that are finite wherever they are asked for: no choice stands before derivatives."""
+    return sum((_total(piece, scope) for piece in pieces), jnp.zeros(()))
+
+
 def eliminate(pieces: Sequence[InstanceDensity | None], steps: Sequence[Step], scope: Scope) -> Array:
     """The sum of all pieces, variables summed out step by step; a piece that is None adds nothing."""
     live = {number: _possible(piece) for number, piece in enumerate(pieces) if piece is not None}

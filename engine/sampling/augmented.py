@@ -16,6 +16,7 @@ import numpy as np
 from jax.scipy.special import ndtri
 
 from ...compiler.language.nodes import Apply, Expr, Let
+from ...factors import draws
 from ...factors.arrays import Array, Key
 from ...factors.discrete import bernoulli, binomial
 from ...factors.factor import Factor, Term
@@ -80,15 +81,19 @@ def normal_above(key: Key, low: Array) -> Array:
     Far out a uniform number times the mass above has no digits, its logarithm does; Newton's steps on it converge from
     the value that the leading term of the tail has.
     """
-    log_uniform = jnp.log1p(-jax.random.uniform(key, jnp.shape(low)))
+    log_uniform = jnp.log(draws.uniform(key, jnp.shape(low)))
     far = low > TAIL
-    tail = jnp.where(far, low, TAIL)
-    target = log_uniform + log_ndtr(-tail)
-    x = jnp.sqrt(tail**2 - 2.0 * log_uniform)
-    for _ in range(4):
-        x = x + (log_ndtr(-x) - target) / hazard(-x)
     near = jnp.where(far, 0.0, low)
-    return jnp.where(far, x, -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
+    tail = jnp.where(far, low, TAIL)
+
+    def closer(now: tuple[Array, Array]) -> tuple[Array, Array]:
+        step, x = now
+        moved = x + (log_ndtr(-x) - log_ndtr(-tail) - log_uniform) / hazard(-x)
+        return step + 1, jnp.where(far, moved, x)
+
+    start = jnp.where(far, jnp.sqrt(tail**2 - 2.0 * log_uniform), -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
+    # A loop, which most often makes no step, where a choice would compute both under vmap.
+    return jax.lax.while_loop(lambda now: jnp.any(far) & (now[0] < 4), closer, (0, start))[1]
 
 
 def _student(mixing, out, dof, mean, scale):
@@ -99,7 +104,7 @@ def _student(mixing, out, dof, mean, scale):
 
 def _student_draw(key, out, dof, mean, scale):
     rate = 0.5 * (dof + ((out - mean) / scale) ** 2)
-    return jnp.exp(jax.random.loggamma(key, 0.5 * (dof + 1.0), jnp.shape(rate)) - jnp.log(rate))
+    return jnp.exp(draws.log_gamma(key, jnp.broadcast_to(0.5 * (dof + 1.0), jnp.shape(rate))) - jnp.log(rate))
 
 
 def _laplace(mixing, out, mean, scale):
@@ -111,7 +116,7 @@ def _laplace(mixing, out, mean, scale):
 def _laplace_draw(key, out, mean, scale):
     """Inverse Gaussian of shape one and mean scale / |out - mean|."""
     gap = jnp.maximum(jnp.abs(out - mean) / scale, 1e-12)
-    return jax.random.wald(key, 1.0 / gap, jnp.shape(gap))
+    return draws.inverse_gaussian(key, 1.0 / gap)
 
 
 def _polya_gamma(key, out, predictor):

@@ -142,19 +142,25 @@ def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values]
         if fits and (not small or gaussian.is_gaussian(joint, (*small, name), starts, key)):
             small.append(name)
             size += gaussian.size_of(joint, name)
-    moves = [gaussian.jointly(joint, tuple(small))] if small else []
+    moves = [gaussian.jointly(joint, tuple(small), starts[0])] if len(small) > 1 else []
     for name in alone:
-        if name not in small:
-            lanes = lanes_of(joint, name)
-            if joint.gathers(name) is not None:
-                moves.append(gaussian.by_lane(joint, name, all_apart(joint, name)))
-            elif _is_chain(joint, name) and joint.gathers_outside(name) is not None and name not in holes:
-                moves.append(gaussian.along_chain(joint, name))
-            elif gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes:
-                moves.append(gaussian.jointly(joint, (name,)))
-            elif lanes.plates and gaussian.size_of(joint, name) <= gaussian.DENSE * lanes.count and name not in holes:
-                moves.append(gaussian.by_lane(joint, name, lanes))
+        if len(small) == 1 or name not in small:
+            moves += _of_one_gaussian(joint, name, starts[0])
     return moves
+
+
+def _of_one_gaussian(joint: Joint, name: str, values: Values) -> list[Move]:
+    """All elements of a variable, those that do not meet in small matrices; none where there are too many."""
+    lanes, size, whole = lanes_of(joint, name), gaussian.size_of(joint, name), name not in joint.density._holes
+    if joint.gathers(name) is not None:
+        return [gaussian.by_lane(joint, name, all_apart(joint, name), values)]
+    if lanes.plates and whole and size <= gaussian.DENSE * lanes.count:
+        return [gaussian.by_lane(joint, name, lanes, values)]
+    if size <= gaussian.DENSE and whole:
+        return [gaussian.jointly(joint, (name,), values)]
+    if _is_chain(joint, name) and joint.gathers_outside(name) is not None and whole:
+        return [gaussian.along_chain(joint, name)]
+    return []
 
 
 def _is_chain(joint: Joint, name: str) -> bool:

@@ -38,7 +38,7 @@ def collapsed(joint: Joint, names: Sequence[str], starts: list[Values], key: Key
             joint, reals, starts, key
         ):
             raise UnsupportedError(_refused(names, reals))
-        moves.append(gaussian.jointly(joint, reals))
+        moves.append(gaussian.jointly(joint, reals, starts[0]))
         left = without(left, reals, _of_quadratic(joint, reals))
     for name in names:
         if name not in reals:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.nodes import Expr, Let, Random, inside, parents
+from ...factors import draws
 from ...factors.arrays import Array, Key
 from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
@@ -63,7 +64,7 @@ def _state(term: Term, node: Random, scope: Scope, key: Key) -> Array:
     grid = states(one, scope)
     table = term_density(term, node, scope.with_data({node.name: grid}))
     sizes = {**scope.sizes, one.axis.name: grid.value.shape[0]}
-    state = jax.random.categorical(key, spread(table, (*node.plates, one.axis), sizes), axis=-1)
+    state = draws.categorical(key, spread(table, (*node.plates, one.axis), sizes))
     return state > 0 if node.domain.is_boolean else state
 
 
@@ -107,7 +108,7 @@ def draw_noise(event: Comparison, scope: Scope, key: Key) -> Values:
     for variable, own in zip(event.noise, keys[1:], strict=True):
         name = variable.name
         slopes[name], precisions[name] = array(margin.slopes[name]), array(margin.precisions[name])
-        free[name] = array(margin.means[name]) + jax.random.normal(own, shape) / jnp.sqrt(precisions[name])
+        free[name] = array(margin.means[name]) + draws.normal(own, shape) / jnp.sqrt(precisions[name])
     found = centre + sum(slopes[name] * (free[name] - array(margin.means[name])) for name in free)
     step = (wanted - found) / variance
     return {

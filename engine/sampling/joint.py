@@ -20,7 +20,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
 from ..density.log_density import LogDensity
 from ..density.order import gathers_of
-from ..density.sum_out import eliminate, owned
+from ..density.sum_out import eliminate, everything, owned
 from ..density.tables import Factor, InstanceDensity, Read, sum_of
 from ..density.terms import is_process
 from ..mcmc.structure import Structured
@@ -53,6 +53,7 @@ class Joint:
         self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data)
         self.integrals: dict[str, Integral] = {}
         self.structures = tuple(structures)
+        self.varying: tuple[str, ...] = ()  # data that change from step to step
 
     def _factor(self, name: str) -> Factor:
         """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
@@ -138,6 +139,11 @@ class Joint:
         """The sum of these factors."""
         scope = self.scope(values, data)
         return eliminate([self._piece(name, None, None, scope) for name in factors], (), scope)
+
+    def finite(self, factors: Sequence[str], values: Mapping[str, Array], data: Data) -> Array:
+        """The sum of factors that are finite everywhere, such as those of a Gaussian conditional."""
+        scope = self.scope(values, data)
+        return everything([self._piece(name, None, None, scope) for name in factors], scope)
 
     def by_element(
         self, name: str, gathers: Gathers, values: Mapping[str, Array | Placed], data: Data, extra: tuple = ()

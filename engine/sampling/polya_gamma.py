@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from ...factors import draws
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.special import log
 
@@ -103,7 +104,7 @@ def _envelope(z: Array) -> _Envelope:
 def _tried(key: Key, around: _Envelope) -> Array:
     """A proposal for each element where it is accepted, zero where it is not."""
     z, few = around.z, around.z < GAUSSIAN
-    uniform = 1.0 - jax.random.uniform(key, (2, *z.shape))  # never zero
+    uniform = draws.uniform(key, (2, *z.shape))
     above, rest = _choice(uniform[0], around.tail)
     exponential = -log(rest)
     level = jnp.floor(uniform[1] * HALVES)
@@ -142,7 +143,7 @@ def _series(key: Key, b: Array, tilt: Array) -> Array:
     rate = _rates(tilt[..., None])
     shape = jnp.concatenate([jnp.ones_like(rate), mean**2 / variance], -1)
     scale = jnp.concatenate([1.0 / rate, variance / mean], -1)
-    return jnp.sum(scale * jnp.exp(jax.random.loggamma(key, b[..., None] * shape)), -1)
+    return jnp.sum(scale * jnp.exp(draws.log_gamma(key, b[..., None] * shape)), -1)
 
 
 def _rates(c: Array) -> Array:

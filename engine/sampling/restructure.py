@@ -46,7 +46,7 @@ def moved(
         other, ratio = move.propose(keys[0], structure, score)
         there = score(other)
         gain = jnp.where(jnp.isneginf(height), jnp.inf, (there - height) / temperature + ratio)
-        taken = (jnp.log(jax.random.uniform(keys[1])) < gain) & (there > -jnp.inf)
+        taken = (-draws.exponential(keys[1]) < gain) & (there > -jnp.inf)
         new = _differ(other, structure)
         kept = jax.tree.map(lambda one, two: jnp.where(taken, one, two), other, structure)
         return kept, jnp.where(taken, there, height), counts + jnp.stack([new, new & taken])

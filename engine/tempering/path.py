@@ -45,6 +45,7 @@ class Path(Joint):
         super().__init__(model, binding)
         self.augmented = {}  # auxiliary variables belong to factors that are not tempered
         self.data = {**self.data, INVERSE: np.asarray(TRIED_AT)}
+        self.varying = (INVERSE,)
         self.beliefs = {name: belief for name, belief in beliefs.items() if name in self.variables}
         self.moved = [name for name in self.factors if name in self.beliefs or name not in self.variables]
         _check_reference(self)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlog1py, xlogy
 
+from .. import draws
 from ..arrays import Array, Key, Numeric
 from ..moments import Unit
 from ..special import digamma, lgamma
@@ -142,8 +143,9 @@ class Beta(TwoMomentFamily):
         return scipy.special.betaincinv(1.0 + a_minus_one, 1.0 + b_minus_one, levels(level, len(self.plates)))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
-        own = floating(self.a)
-        return jax.random.beta(key, own, self.b, (*shape, *self.plates), own.dtype)
+        pair = floating(self._concentration)
+        one, other = jnp.unstack(draws.log_gamma(key, jnp.broadcast_to(pair, (*shape, *pair.shape))), axis=-1)
+        return jax.nn.sigmoid(one - other).astype(pair.dtype)
 
     @property
     def _concentration(self) -> Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from .. import draws
 from ..arrays import Array, Key, Numeric
 from ..moments import Simplex
 from ..special import digamma, lgamma
@@ -131,4 +132,5 @@ class Dirichlet(ExponentialFamily):
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.concentration)
-        return jax.random.dirichlet(key, own, (*shape, *self.plates), own.dtype)
+        drawn = draws.log_gamma(key, jnp.broadcast_to(own, (*shape, *own.shape)))
+        return jax.nn.softmax(drawn, axis=-1).astype(own.dtype)

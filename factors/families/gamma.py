@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import xlogy
 
+from .. import draws
 from ..arrays import Array, Key, Numeric
 from ..moments import Positive
 from ..special import digamma, lgamma
@@ -157,7 +158,8 @@ class Gamma(DivisorFamily):
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.shape)
-        return jax.random.gamma(key, own, (*shape, *self.plates), own.dtype) / self.rate
+        drawn = draws.log_gamma(key, jnp.broadcast_to(own, (*shape, *self.plates)))
+        return jnp.exp(drawn).astype(own.dtype) / self.rate
 
 
 @jax.jit

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import draws
 from ..arrays import Array, Key, Numeric
 from ..errors import UnsupportedError
 from ..moments import PosDef
@@ -168,7 +169,8 @@ class Wishart(ExponentialFamily):
         batch = (*shape, *self.plates)
         below = jnp.tril(jax.random.normal(normal_key, (*batch, dimension, dimension), root.dtype), -1)
         halves = _shapes(jnp.broadcast_to(0.5 * self.dof, self.plates), dimension)
-        squares = 2.0 * jax.random.gamma(gamma_key, halves.astype(root.dtype), (*batch, dimension), root.dtype)
+        drawn = draws.log_gamma(gamma_key, jnp.broadcast_to(halves, (*batch, dimension)))
+        squares = 2.0 * jnp.exp(drawn).astype(root.dtype)
         factor = root @ (below + jnp.sqrt(squares)[..., None] * jnp.eye(dimension, dtype=root.dtype))
         return factor @ jnp.swapaxes(factor, -1, -2)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...values.plated import spread
 from ..joint import Data, Gathers, Joint, Values
@@ -37,9 +38,9 @@ def _drawn(key: Key, density: Density, count: Array, width: Array) -> tuple[Arra
         found = density(jnp.floor(z))
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
-    z = count + jax.random.uniform(keys[0], count.shape)
+    z = count + draws.uniform(keys[0], count.shape)
     lost = jnp.isneginf(log_density(z))
-    wide = width * 2.0 ** jax.random.uniform(keys[1], width.shape, maxval=FAR)
+    wide = width * 2.0 ** (FAR * draws.uniform(keys[1], width.shape))
     found, seen = slice_step(keys[2], log_density, z, jnp.where(lost, wide, width))
     return jnp.floor(found), jnp.where(lost, width, seen)
 

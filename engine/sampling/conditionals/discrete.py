@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ....compiler.language.nodes import Random
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...density.sum_chains import chain_densities, chain_of
 from ...density.sum_out import owned
@@ -41,7 +42,7 @@ def by_element(joint: Joint, name: str, gathers: Gathers) -> Move:
         table = joint.by_element(name, gathers, {**values, name: grid}, data, (one.axis,))
         sizes = {**joint.sizes, one.axis.name: state_count(joint, variable)}
         logits = spread(table, (*variable.plates, one.axis), sizes)
-        return {name: as_values(variable, jax.random.categorical(key, logits, axis=-1))}
+        return {name: as_values(variable, draws.categorical(key, logits))}
 
     return stateless((name,), "each element from the table of its states", draw)
 
@@ -80,12 +81,12 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
 
         top, below = jax.lax.scan(up, jnp.zeros(known.shape[1:]), (known[1:], moves[1:]), reverse=True)
         keys = jax.random.split(key, known.shape[0])
-        root = jax.random.categorical(keys[0], start + known[0] + top, axis=-1)
+        root = draws.categorical(keys[0], start + known[0] + top)
 
         def down(previous: Array, element: tuple[Array, Array, Array]) -> tuple[Array, Array]:
             own, table, below = element
             row = jnp.take_along_axis(table, previous[..., None, None], axis=-2)[..., 0, :]
-            state = jax.random.categorical(own, row + below, axis=-1)
+            state = draws.categorical(own, row + below)
             return state, state
 
         _, rest = jax.lax.scan(down, root, (keys[1:], moves[1:], below))
@@ -114,7 +115,7 @@ def together(joint: Joint, names: tuple[str, ...]) -> Move | None:
 
     def draw(key: Key, values: Values, data: Data) -> Values:
         logits = jax.lax.map(lambda row: joint.total(factors, {**values, **at(row)}, data), rows, batch_size=256)
-        return at(jnp.asarray(rows)[jax.random.categorical(key, logits)])
+        return at(jnp.asarray(rows)[draws.categorical(key, logits)])
 
     return stateless(names, "all elements at once, from the table of their states", draw)
 
@@ -131,7 +132,7 @@ def one_after_other(joint: Joint, name: str) -> Move:
                 return joint.total(factors, {**values, name: moved}, data)
 
             logits = jax.vmap(at)(jnp.arange(size))
-            return flat.at[i].set(jax.random.categorical(jax.random.fold_in(key, i), logits))
+            return flat.at[i].set(draws.categorical(jax.random.fold_in(key, i), logits))
 
         flat = jnp.asarray(values[name], int).ravel()
         found = jax.lax.fori_loop(0, math.prod(shape), visit, flat)

@@ -11,6 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...blocks.gaussian_process import process_draw, process_mean
 from ..joint import Data, Joint, Values
@@ -37,7 +38,7 @@ def elliptical_move(joint: Joint, name: str) -> Move:
         def transition(i: Array, x: Array) -> Array:
             keys = jax.random.split(jax.random.fold_in(key, i), 4)
             other = process_draw(variable, scope, keys[0]) - mean
-            level = jnp.maximum(log_likelihood(x), LOWEST) - jax.random.exponential(keys[1])
+            level = jnp.maximum(log_likelihood(x), LOWEST) - draws.exponential(keys[1])
             return _along(keys[2], x, other, level, log_likelihood)
 
         return {name: mean + jax.lax.fori_loop(0, TIMES, transition, values[name] - mean)}
@@ -47,7 +48,7 @@ def elliptical_move(joint: Joint, name: str) -> Move:
 
 def _along(key: Key, x: Array, other: Array, level: Array, log_likelihood) -> Array:
     """A point of the ellipse through both whose likelihood is above the level: from the whole of it, shrinking to x."""
-    first = 2.0 * math.pi * jax.random.uniform(key)
+    first = 2.0 * math.pi * draws.uniform(key)
 
     def at(angle: Array) -> Array:
         return x * jnp.cos(angle) + other * jnp.sin(angle)

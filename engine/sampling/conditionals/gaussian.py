@@ -7,16 +7,20 @@ the rest have a small matrix each, all others one together.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...density.sum_chains import chain_of
-from ..joint import Data, Joint, Values
+from ..joint import Data, Joint, Values, set_in_order
 from ..move import Move, stateless
+from .curvature import curvature_of
 from .lanes import Lanes
+from .predictors import precision_of_predictors, through_predictors
 from .smooth import is_conjugate
 
 EQUAL, ROUNDING = 1e-6, 1e-14  # of two second derivatives, and of the largest
@@ -28,49 +32,80 @@ def size_of(joint: Joint, name: str) -> int:
     return math.prod(joint.density._shape(joint.variables[name]))
 
 
-def _around(mean_shift: Array, precision: Array, noise: Array) -> Array:
-    """precision^-1 shift plus noise of that covariance, for one Gaussian."""
-    root = jnp.linalg.cholesky(precision)
+def _around(root: Array, shift: Array, noise: Array) -> Array:
+    """precision^-1 shift plus noise of that covariance, for one Gaussian with this Cholesky factor of its precision."""
     solve = jax.scipy.linalg.solve_triangular
-    return solve(root.T, solve(root, mean_shift, lower=True) + noise, lower=False)
+    return solve(root.T, solve(root, shift, lower=True) + noise, lower=False)
 
 
-def jointly(joint: Joint, names: tuple[str, ...]) -> Move:
-    """All elements of these variables together."""
+def jointly(joint: Joint, names: tuple[str, ...], values: Values) -> Move:
+    """All elements of these variables together; `values` are any of all variables."""
     factors = joint.touching(names)
+    start, back = ravel_pytree({name: values[name] for name in names})
+
+    def slope_of(values: Values, data: Data) -> Callable[[jax.Array], Array]:
+        return jax.grad(lambda x: joint.finite(factors, {**values, **back(x)}, data))
+
+    def precision(values: Values, data: Data) -> Array:
+        slope = slope_of(values, data)
+        found = -jax.lax.map(lambda v: jax.jvp(slope, (start,), (v,))[1], jnp.eye(len(start)), batch_size=64)
+        return 0.5 * (found + found.T)
+
+    curvature = curvature_of(joint, precision, _others(values, names))
 
     def draw(key: Key, values: Values, data: Data) -> Values:
-        start, back = ravel_pytree({name: values[name] for name in names})
-
-        def log_density(x: jax.Array) -> Array:
-            return joint.total(factors, {**values, **back(x)}, data)
-
-        slope = jax.grad(log_density)
-        precision = -jax.lax.map(
-            lambda v: jax.jvp(slope, (start,), (v,))[1], jnp.eye(len(start)), batch_size=64
-        )  # fmt: skip
-        precision = 0.5 * (precision + precision.T)
-        drawn = start + _around(slope(start), precision, jax.random.normal(key, start.shape))
-        return back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, start))  # else it is singular to rounding
+        now = ravel_pytree({name: values[name] for name in names})[0]
+        root = curvature.root(_others(values, names), data)
+        drawn = now + _around(root, slope_of(values, data)(now), draws.normal(key, now.shape))
+        return back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, now))  # else it is singular to rounding
 
     return stateless(names, "jointly, from the Gaussian that the rest gives", draw)
 
 
-def by_lane(joint: Joint, name: str, lanes: Lanes) -> Move:
-    """The numbers of each lane together: of each element where elements do not meet."""
+def _others(values: Values, names: tuple[str, ...]) -> Values:
+    return {name: array for name, array in values.items() if name not in names}
+
+
+def by_lane(joint: Joint, name: str, lanes: Lanes, values: Values) -> Move:
+    """The numbers of each lane together: of each element where elements do not meet; `values` are any."""
     factors = joint.touching([name])
 
+    def log_density_of(values: Values, data: Data) -> Callable[[Array], Array]:
+        return lambda x: joint.finite(factors, {**values, name: lanes.back(x)}, data)
+
+    curvature = curvature_of(
+        joint,
+        lambda values, data: precision_by_lane(joint, name, lanes, factors, values, data),
+        _others(values, (name,)),
+    )
+    around = jnp.vectorize(_around, signature="(d,d),(d),(d)->(d)")
+
     def draw(key: Key, values: Values, data: Data) -> Values:
-        start = lanes.rows(values[name])
-        slope, precision = lanes.quadratic(lambda x: joint.total(factors, {**values, name: lanes.back(x)}, data), start)
-        around = jnp.vectorize(_around, signature="(d),(d,d),(d)->(d)")
-        drawn = start + around(slope, precision, jax.random.normal(key, start.shape))
-        drawn = jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, start)
+        now = lanes.rows(values[name])
+        root = curvature.root(_others(values, (name,)), data)
+        drawn = now + around(root, jax.grad(log_density_of(values, data))(now), draws.normal(key, now.shape))
+        drawn = jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, now)
         return {name: lanes.back(drawn)}
 
     whole = len(lanes.plates) == len(joint.variables[name].plates)
     each = "each element" if whole else f"for each {', '.join(plate.name for plate in lanes.plates)} jointly,"
     return stateless((name,), f"{each} from its Gaussian conditional", draw)
+
+
+def precision_by_lane(
+    joint: Joint, name: str, lanes: Lanes, factors: tuple[str, ...], values: Values, data: Data
+) -> jax.Array:
+    """The precision (count, n, n) of the rows of a variable, of what these factors say of it."""
+    predicted = through_predictors(joint, name, factors)
+    left = set_in_order(factors, predicted)
+    found = precision_of_predictors(joint, name, lanes, predicted, values, data)
+    if not left:
+        return found
+
+    def log_density(x: Array) -> Array:
+        return joint.finite(left, {**values, name: lanes.back(x)}, data)
+
+    return found + lanes.precision(log_density, jnp.zeros((lanes.count, lanes.size)))
 
 
 def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
@@ -145,7 +180,7 @@ def along_chain(joint: Joint, name: str) -> Move:
         )
         own = found[number % 3, number]
         below = found[(number - 1) % 3, number]  # of an element with the one before it
-        noise = jax.random.normal(key, start.shape)
+        noise = draws.normal(key, start.shape)
         drawn = start + _banded(0.5 * (own + jnp.swapaxes(own, -1, -2)), below, slope(start), noise)
         return {name: back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, start))}
 

@@ -33,21 +33,30 @@ class Lanes:
         """(count, numbers of a row)."""
         return jnp.moveaxis(x, self.axes, range(len(self.axes))).reshape((self.count, -1))
 
+    @property
+    def size(self) -> int:
+        """How many numbers a row has."""
+        return math.prod(self.shape) // max(self.count, 1)
+
+    def one(self, row: Array) -> jax.Array:
+        """A row as the array that it is of a variable without the plates of the lanes."""
+        return row.reshape(tuple(size for axis, size in enumerate(self.shape) if axis not in self.axes))
+
     def back(self, rows: Array) -> jax.Array:
         """The array from its rows."""
         rest = tuple(size for axis, size in enumerate(self.shape) if axis not in self.axes)
         whole = rows.reshape((*(self.shape[axis] for axis in self.axes), *rest))
         return jnp.moveaxis(whole, range(len(self.axes)), self.axes)
 
-    def quadratic(self, log_density: Callable[[Array], Array], rows: Array) -> tuple[jax.Array, jax.Array]:
-        """The slope (count, n) of a quadratic form, and its precision (count, n, n), from as many derivatives as n."""
+    def precision(self, log_density: Callable[[Array], Array], rows: Array) -> jax.Array:
+        """The precision (count, n, n) of a quadratic form, from as many derivatives as n."""
         slope = jax.grad(log_density)
 
         def column(unit: Array) -> Array:
             return -jax.jvp(slope, (rows,), (jnp.broadcast_to(unit, rows.shape),))[1]
 
         precision = jnp.moveaxis(jax.lax.map(column, jnp.eye(rows.shape[1]), batch_size=64), 0, -1)
-        return slope(rows), 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
+        return 0.5 * (precision + jnp.swapaxes(precision, -1, -2))
 
 
 def lanes_of(joint: Joint, name: str) -> Lanes:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from ....compiler.language.nodes import Random
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.families.bijections import Bijection
 from ...values.plated import spread
@@ -45,10 +46,10 @@ def slice_step(
     own = jax.random.split(key, 4)
     here = log_density(z)
     lost = jnp.isneginf(here)
-    level = jnp.where(lost, LOWEST, here - jax.random.exponential(own[0], z.shape))
+    level = jnp.where(lost, LOWEST, here - draws.exponential(own[0], z.shape))
     width = jnp.where(lost, STEPS * width, width)
-    low = z - width * jax.random.uniform(own[1], z.shape)
-    left = jnp.floor(STEPS * jax.random.uniform(own[2], z.shape))  # shared at random, else it is not reversible
+    low = z - width * draws.uniform(own[1], z.shape)
+    left = jnp.floor(STEPS * draws.uniform(own[2], z.shape))  # shared at random, else it is not reversible
 
     def out(now: _Interval) -> tuple[Array, Array]:
         return (now.left > 0) & (log_density(now.low) > level), (now.right > 0) & (log_density(now.high) > level)
@@ -68,7 +69,7 @@ def slice_step(
 
     def shrink(now: tuple) -> tuple:
         i, low, high, current, waiting = now
-        proposal = low + (high - low) * jax.random.uniform(jax.random.fold_in(own[3], i), z.shape)
+        proposal = low + (high - low) * draws.uniform(jax.random.fold_in(own[3], i), z.shape)
         # An interval that has shrunk to where it started, to rounding, stays there.
         stuck = high - low <= 1e-14 * (1.0 + jnp.abs(z))
         good = waiting & ((log_density(jnp.where(waiting, proposal, current)) >= level) | stuck)

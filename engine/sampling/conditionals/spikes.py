@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ....compiler.language.nodes import Expr
+from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import UnsupportedError
 from ....factors.factor import Term
@@ -19,7 +20,7 @@ from ...values.evaluate import value
 from ...values.plated import Placed, spread
 from ..joint import Data, Joint, Values, set_in_order
 from ..move import Move, stateless
-from .gaussian import is_quadratic
+from .gaussian import is_quadratic, precision_by_lane
 from .lanes import lanes_of
 from .smooth import is_conjugate
 
@@ -43,13 +44,13 @@ def spike_move(joint: Joint, name: str, starts: list[Values], key: Key) -> Move:
             return lanes.rows(spread(placed, variable.plates, joint.sizes))
 
         def log_density(x: Array) -> Array:
-            return joint.total(factors, {**values, name: lanes.back(x)}, data)
+            return joint.finite(factors, {**values, name: lanes.back(x)}, data)
 
         probability, slab, x = rows(odds_of), rows(slab_of), lanes.rows(values[name])
-        slope, precision = lanes.quadratic(log_density, x)
+        slope, precision = jax.grad(log_density)(x), precision_by_lane(joint, name, lanes, factors, values, data)
         log_odds = jnp.log(probability) - jnp.log1p(-probability)
         keys = jax.random.split(key)
-        uniform, normal = jax.random.uniform(keys[0], x.shape), jax.random.normal(keys[1], x.shape)
+        uniform, normal = draws.uniform(keys[0], x.shape), draws.normal(keys[1], x.shape)
 
         def visit(i: Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             x, slope = now

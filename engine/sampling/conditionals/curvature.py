@@ -1,0 +1,103 @@
+"""How the precision of a Gaussian conditional depends on all other variables: what is constant is computed once.
+
+The precision is read off second derivatives, as many as there are numbers, which costs most of a sweep. Often it is the
+same wherever the chain is (probit regression given its normal numbers), or affine in a few numbers (the precisions of a
+hierarchy). Which it is follows from the traced function: what it reads after all that is not needed is taken out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.interpreters import partial_eval
+
+from ....factors.arrays import Array
+from ..joint import Data, Joint, Values
+
+MOST = 50_000  # numbers that are kept of an affine function
+
+Precision = Callable[[Values, Data], Array]
+
+
+class Curvature(NamedTuple):
+    """A precision, and the Cholesky factor of it."""
+
+    precision: Precision
+    root: Precision
+
+
+def curvature_of(joint: Joint, precision: Precision, values: Values) -> Curvature:
+    """The precision of a conditional, by the simplest of the ways to compute it; `values` are any of the others."""
+    given = joint.arrays
+    inputs = {**values, **{name: given[name] for name in joint.varying}}
+
+    def of(inputs: Mapping[str, Any]) -> Array:
+        data = {**given, **{name: inputs[name] for name in joint.varying}}
+        return precision({name: array for name, array in inputs.items() if name not in joint.varying}, data)
+
+    reads = _read(of, inputs)
+    if not reads:
+        kept = jax.jit(of)(inputs)
+        root = jnp.linalg.cholesky(kept)
+        return Curvature(lambda values, data: kept, lambda values, data: root)
+    few = {name: jnp.asarray(inputs[name]) for name in reads}
+    if not _is_affine(of, inputs, few):
+        return Curvature(precision, lambda values, data: jnp.linalg.cholesky(precision(values, data)))
+    base, slopes = jax.jit(_affine(of, inputs))(few)
+
+    def affine(values: Values, data: Data) -> Array:
+        now = {name: data[name] if name in joint.varying else values[name] for name in reads}
+        return base + _times(slopes, now)
+
+    return Curvature(affine, lambda values, data: jnp.linalg.cholesky(affine(values, data)))
+
+
+def _read(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of those inputs that a function of a dictionary of arrays depends on."""
+    traced = jax.make_jaxpr(function)(dict(inputs)).jaxpr
+    _, used = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
+    return tuple(name for name, flag in zip(sorted(inputs), used, strict=True) if flag)
+
+
+def _is_affine(of: Callable, inputs: Mapping[str, Any], few: Mapping[str, Array]) -> bool:
+    """Whether it is, with few enough coefficients: its derivative does not read what it is a derivative in."""
+    out = jax.eval_shape(of, dict(inputs))
+    if not all(jnp.issubdtype(array.dtype, jnp.floating) for array in few.values()):
+        return False
+    if out.size * sum(array.size for array in few.values()) > MOST:
+        return False
+
+    def derivative(both: Mapping[str, Any]) -> Array:
+        at, along = ({name: both[kind + name] for name in few} for kind in ("at ", "to "))
+        return jax.jvp(lambda few: of({**inputs, **few}), (at,), (along,))[1]
+
+    both = {kind + name: array for name, array in few.items() for kind in ("at ", "to ")}
+    return all(name.startswith("to ") for name in _read(derivative, both))
+
+
+def _affine(of: Callable, inputs: Mapping[str, Any]) -> Callable[[dict[str, Array]], tuple[Array, dict[str, Array]]]:
+    """From any point its value at zero and its derivatives."""
+
+    def found(few: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        def own(few: dict[str, Array]) -> Array:
+            return of({**inputs, **few})
+
+        slopes = jax.jacfwd(own)(few)
+        return own(few) - _times(slopes, few), slopes
+
+    return found
+
+
+def _times(slopes: Mapping[str, Array], few: Mapping[str, Array]) -> Array:
+    """The sum of all derivatives times their numbers."""
+    total: Any = 0.0
+    for name, slope in slopes.items():
+        size = math.prod(jnp.shape(few[name]))
+        total = total + (slope.reshape((-1, size)) @ jnp.ravel(few[name])).reshape(
+            slope.shape[: slope.ndim - jnp.ndim(few[name])]
+        )
+    return total
