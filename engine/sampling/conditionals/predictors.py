@@ -64,7 +64,8 @@ def precision_of_predictors(
 def _added(joint: Joint, name: str, lanes: Lanes, factor: str, scope: Scope) -> Array:
     node, variable = joint.density.model.randoms[factor], joint.variables[name]
     assert isinstance(node.term, Term)
-    assert isinstance(role := node.term.factor.role, ScalarGaussian)
+    role = node.term.factor.role
+    assert isinstance(role, ScalarGaussian)
     weights = joint.density._where_given(factor, value(node.term.args[role.precision], scope), node.plates)
     mean, rest = node.term.args[role.mean], tuple(plate for plate in variable.plates if plate not in lanes.plates)
 
