@@ -204,8 +204,10 @@ def plan_around(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tu
     key = jax.random.key(seed)
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
     starts += in_each_state(joint, starts[0], key)
+    if collapse:  # an integral over variables given an auxiliary one cannot sum that out
+        joint = joint.unaugmented()
     left, last = collapsed(joint, collapse, starts, key)
-    return left, (*moves_of(left, starts, key), *last)
+    return left.unaugmented(), (*moves_of(left, starts, key), *last)
 
 
 class _Chain(NamedTuple):

@@ -89,6 +89,5 @@ def check_seconds(call: str, max_seconds: object) -> None:
     """ModelError for a time that is no positive number of seconds; None is no limit."""
     if max_seconds is None:
         return
-    number = isinstance(max_seconds, (int, float, np.number)) and not isinstance(max_seconds, bool)
-    if not (number and max_seconds > 0.0):
+    if isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float, np.number)) or not max_seconds > 0.0:
         raise ModelError(f"{call}(max_seconds={max_seconds!r}): give a positive number of seconds.")
