@@ -12,8 +12,8 @@ from typing import TypeGuard
 from ...compiler.discrete.cells import FactorTable, Sizes, edges_of, reads_of
 from ...compiler.discrete.networks import LIMITS, Network, eliminated
 from ...compiler.language.nodes import Expr, Let, Random
-from ...factors.arrays import Array
-from ..blocks.discrete.networks import Named, cell_of, grid, log_sum_of, over
+from ...factors.arrays import Array, Key
+from ..blocks.discrete.networks import Named, cell_of, draw_of, grid, log_sum_of, over
 from ..values.plated import Placed
 from ..values.scope import Scope
 from .tables import Factor
@@ -45,10 +45,21 @@ def sum_network(
 
     `tilts` are added to the log probabilities of the states, (plates..., states) by name.
     """
+    return log_sum_of(network, _cells(network, table_of, scope), tilts, scope)
+
+
+def draw_network(
+    key: Key, network: Network, table_of: Callable[[str, Scope], Placed], tilts: Mapping[str, Array], scope: Scope
+) -> dict[str, Array]:
+    """The states of all variables drawn jointly, (plates...) by name; arguments as of `sum_network`."""
+    return draw_of(key, network, _cells(network, table_of, scope), tilts, scope)
+
+
+def _cells(network: Network, table_of: Callable[[str, Scope], Placed], scope: Scope) -> list[Array]:
+    """The tables of all cells."""
     tables = []
     for part in network.parts:
         grids = {e.variable.name: grid(e, scope) for e in part.edges if isinstance(e.variable, Random)}
         table, axes = table_of(part.name, scope.with_data(grids)), (*part.plates, *part.axes)
         tables.append(Named(over(table.value, table.plates, axes), axes))
-    cells = [cell_of(network.parts[cell.part], cell, tables[cell.part]) for cell in network.cells]
-    return log_sum_of(network, cells, tilts, scope)
+    return [cell_of(network.parts[cell.part], cell, tables[cell.part]) for cell in network.cells]

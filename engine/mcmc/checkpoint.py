@@ -36,6 +36,11 @@ class Unfit(Exception):
     """The checkpoint does not fit; the message goes on from its name."""
 
 
+def kept_after(plan: Plan, done: int) -> int:
+    """How many draws of each chain are kept after `done` transitions."""
+    return max(0, done - plan["warmup"]) // plan["thin"]
+
+
 def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: list[State], kernel: Kernel) -> Progress:
     """The run of `plan` after `done` transitions from the arrays of a checkpoint.
 
@@ -45,7 +50,7 @@ def restored(found: Mapping[str, np.ndarray], done: Any, plan: Plan, starts: lis
     """
     if isinstance(done, bool) or not isinstance(done, int) or done < 0:
         raise Unfit(f"says that {done!r} transitions were made.")
-    count = max(0, done - plan["warmup"]) // plan["thin"]
+    count = kept_after(plan, done)
     expected, states, kept, totals = {"seconds"} if count else set(), [], [], []
     for chain, start in enumerate(starts):
         leaves, form = jax.tree.flatten(start)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +23,9 @@ from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
 from ..files.archive import DAMAGED, opened, write_archive
+from ..support.asked_arguments import check_seconds
 from .bar import Show, progress_bar
-from .checkpoint import Plan, Progress, Unfit, restored
+from .checkpoint import Plan, Progress, Unfit, kept_after, restored
 from .kernel import Kernel, Keys, State, Totals
 from .keys import words_of
 
@@ -72,6 +74,7 @@ def run(
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
+    max_seconds: float | None = None,
 ) -> Chains:
     """Run chains, a draw of each at a time.
 
@@ -85,18 +88,22 @@ def run(
         progress: True shows a bar (of tqdm or rich where installed), False none, None one on a terminal; or a function
             that is called with the number of sweeps done and their total.
         checkpoint: a file that is written now and then, and that a run with the same key, chains, warmup and thin
-            goes on from; `draws` may be larger than when it was written. It holds arrays, nothing that runs.
+            goes on from; `draws` may be larger than when it was written. It holds arrays, nothing that runs. It is
+            also written when the run is interrupted, as by Ctrl-C.
         every: seconds between two checkpoints.
+        max_seconds: of wall clock, after which no further transition begins; at least one is made.
 
     Returns:
-        The draws of all chains.
+        The draws of all chains: the first ones of those asked for, where time was over before.
 
     Raises:
         ModelError: a count out of range, or a key that is none.
         DataError: a checkpoint of another run.
     """
     _check_counts(draws, chains, warmup, thin, every)
+    check_seconds("run", max_seconds)
     _check_folder(checkpoint)
+    end = math.inf if max_seconds is None else time.monotonic() + max_seconds
     plan: Plan = {
         "key": words_of(key).tolist(),
         "chains": int(chains),
@@ -109,7 +116,7 @@ def run(
     total = warmup + thin * draws
     now = _begun(kernel, keys, plan, checkpoint, total)
     with progress_bar(progress, "sweep") as show:
-        now = _walked(kernel, keys, plan, now, total, checkpoint, every, show, noted=not callable(progress))
+        now = _walked(kernel, keys, plan, now, total, end, checkpoint, every, show, noted=not callable(progress))
     return _chains(now, draws, kernel.grows)
 
 
@@ -142,37 +149,45 @@ def _walked(
     plan: Plan,
     now: Progress,
     total: int,
+    end: float,
     checkpoint: str | os.PathLike[str] | None,
     every: float,
     show: Show,
     noted: bool,
 ) -> Progress:
-    """The run after `total` transitions, with a checkpoint every so many seconds and at the end."""
+    """The run after `total` transitions, or when time ends, with a checkpoint every so many seconds and then."""
     saved = time.monotonic()
     used = now.seconds[-1].copy() if now.seconds else np.zeros(plan["chains"])
     walk = _walk(kernel, now.states, used)
-    for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
-        walk.step(key_of)
-        kept = i >= plan["warmup"] and (i - plan["warmup"] + 1) % plan["thin"] == 0
-        write = checkpoint is not None and (time.monotonic() - saved > every or i + 1 == total)
-        if kept or write:
-            now = now._replace(done=i + 1, states=walk.states())
-        if kept:
-            now.seconds.append(used.copy())
-            _keep(kernel, now)
-        if kernel.note is None or not noted:
-            show(i + 1, total)
-        else:
-            show(i + 1, total, kernel.note(walk.states()))
-        if checkpoint is not None and write:
+    try:
+        for i, key_of in zip(range(now.done, total), _folded(keys, now.done), strict=False):
+            walk.step(key_of)
+            clock = time.monotonic()
+            last = i + 1 == total or clock >= end
+            kept = i >= plan["warmup"] and (i - plan["warmup"] + 1) % plan["thin"] == 0
+            write = checkpoint is not None and (clock - saved > every or last)
+            if kept or write:
+                now = _at(kernel, now, i + 1, walk.states(), used if kept else None)
+            if kernel.note is None or not noted:
+                show(i + 1, total)
+            else:
+                show(i + 1, total, kernel.note(walk.states()))
+            if checkpoint is not None and write:
+                _write(checkpoint, plan, now)
+                saved = clock
+            if last:
+                break
+    except BaseException:  # Ctrl-C among them
+        if checkpoint is not None and now.done:
             _write(checkpoint, plan, now)
-            saved = time.monotonic()
+        raise
     return now
 
 
 def _chains(now: Progress, draws: int, grows: bool) -> Chains:
-    """The first `draws` draws of each chain, stacked."""
-    names, chains = now.kept[0][0], len(now.kept)
+    """The first `draws` draws of each chain, or all where these are fewer, stacked."""
+    chains, draws = len(now.kept), min(draws, len(now.seconds))
+    names = now.kept[0][0] if draws else ()
     found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], grows) for name in names}
     shaped = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in found.items()}
     return Chains(shaped, tuple(now.states), np.array(now.seconds[:draws]).T, tuple(filter(None, now.totals)))
@@ -209,13 +224,20 @@ def _walk(kernel: Kernel, states: list[State], used: Float[np.ndarray, " chains"
     return _Walk(step_at_once, lambda: together.split(batch))
 
 
-def _keep(kernel: Kernel, now: Progress) -> None:
-    """Records the states."""
-    for chain, state in enumerate(now.states):
-        recorded = kernel.record(state)
-        if kernel.reduce is not None:
-            now.totals[chain], recorded = kernel.reduce(now.totals[chain] or None, recorded)
-        now.kept[chain].append({name: np.asarray(value) for name, value in recorded.items()})
+def _at(kernel: Kernel, now: Progress, done: int, states: list[State], used: np.ndarray | None) -> Progress:
+    """The run after `done` transitions; `used` are the CPU seconds of each chain where the states are recorded.
+
+    What is recorded counts once `done` says so: an interruption in between leaves the run as it was.
+    """
+    totals = list(now.totals)
+    if used is not None:
+        now.seconds.append(used.copy())
+        for chain, state in enumerate(states):
+            recorded = kernel.record(state)
+            if kernel.reduce is not None:
+                totals[chain], recorded = kernel.reduce(totals[chain] or None, recorded)
+            now.kept[chain].append({name: np.asarray(value) for name, value in recorded.items()})
+    return now._replace(done=done, states=states, totals=totals)
 
 
 def _stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
@@ -253,14 +275,14 @@ def _check_folder(path: str | os.PathLike[str] | None) -> None:
 
 def _write(path: str | os.PathLike[str], plan: Plan, now: Progress) -> None:
     """The file is replaced as a whole or not at all."""
-    arrays = {}
+    arrays, count = {}, kept_after(plan, now.done)
     for chain, (state, kept, totals) in enumerate(zip(now.states, now.kept, now.totals, strict=True)):
         arrays |= {f"state/{chain}/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
         arrays |= {f"total/{chain}/{name}": np.asarray(value) for name, value in totals.items()}
-        if kept:
-            arrays |= {f"draws/{chain}/{name}": _stacked([d[name] for d in kept], True) for name in kept[0]}
-    if now.seconds:
-        arrays["seconds"] = np.array(now.seconds)
+        if count:
+            arrays |= {f"draws/{chain}/{name}": _stacked([d[name] for d in kept[:count]], True) for name in kept[0]}
+    if count:
+        arrays["seconds"] = np.array(now.seconds[:count])
     meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": now.done, "arrays": list(arrays)}
     write_archive(path, json.dumps(meta), arrays.values())
 

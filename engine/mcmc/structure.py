@@ -53,6 +53,8 @@ class StructureMove(Protocol):
     A frozen value. `propose` and all that follows from it is traced by JAX, `init` is not. A structure is a pytree of
     arrays whose shapes stay as they are.
 
+    A move of several arrays may say which, as `names`, a tuple: then it is asked for under the first of them.
+
     Attributes:
         times: proposals in a sweep.
     """
@@ -133,16 +135,22 @@ def structures_of(
         raise ModelError(f"moves= is a dictionary such as {{'active': cv.moves.births()}}; found {moves!r}.")
     found: list[Structured] = []
     for key, asked in moves.items():
-        names = key if isinstance(key, tuple) else (key,)
+        several = _several(key, asked)
+        names = _names(key, several)
         if not names:
             raise ModelError("moves= has a move under no name: give that of an input or a discrete variable.")
         if taken := {name for one in found for name in one.names} & set(names):
             raise ModelError(f"moves= names '{min(taken)}' twice. Give the moves of one structure in a list.")
-        several = _several(key, asked)
         others = {name: array for name, array in data.items() if name not in names}
         known = sizes_of(model, data, sizes)
         found.append(Structured(tuple(_place(model, name, data, known) for name in names), several, others))
     return tuple(found)
+
+
+def _names(key: str | tuple[str, ...], moves: Sequence[StructureMove]) -> tuple[str, ...]:
+    """Of the arrays that are asked for: those that the first move changes together, where it says so."""
+    own = tuple(getattr(moves[0], "names", ()))
+    return own if own and key == own[0] else key if isinstance(key, tuple) else (key,)
 
 
 def _several(key: str | tuple[str, ...], asked: object) -> tuple[StructureMove, ...]:

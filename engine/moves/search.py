@@ -7,6 +7,7 @@ kirkpatrick1983optimization.
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,16 +21,19 @@ from ...compiler.language.model import Model
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError
 from ..mcmc.bar import progress_bar
+from ..mcmc.kernel import Kernel, Together
+from ..mcmc.run import run
 from ..mcmc.structure import Asked
 from ..sampling.choose import NOT_WARMING, starter
 from ..sampling.joint import Joint, Values
 from ..sampling.move import Move, swept
 from ..sampling.restructure import moved
-from ..sampling.sample import joint_of, plan_around
-from ..support.asked_arguments import check_counts
+from ..sampling.sample import identity_of, joint_of, plan_around
+from ..support.asked_arguments import check_counts, check_seconds
 
 BLOCK = 10  # sweeps between two looks at the clock, at most
 LOOK = 0.01  # of the time that a block takes at most
+MOST_BLOCKS = 10**9  # of a search that time ends
 LAST = 2**31  # of a key, for what is drawn in the end
 HOT, COLD = 2.0, 0.05  # temperatures at the beginning and the end
 
@@ -69,29 +73,37 @@ class Found(Mapping[str, np.ndarray]):
         return f"<{names} of score {self.score:.3f}, after {self.sweeps} sweeps of {self.trace.shape[1]} starts>"
 
 
-class _Clock(NamedTuple):
-    """When a search began, the seconds that it may take, and after how many sweeps it ends before."""
+class _Clock:
+    """How far a search is, from the sweeps it is to make or from the time it has, and of how many the next block is."""
 
-    begin: float
-    seconds: float
-    sweeps: int | None
+    def __init__(self, seconds: float, sweeps: int | None) -> None:
+        self.begin, self.seconds, self.sweeps = time.monotonic(), seconds, sweeps
+        self.count = 1  # of sweeps in a block of a search that time ends
 
     def share(self, done: int) -> float:
         """How much of the search is done."""
         spent = (time.monotonic() - self.begin) / self.seconds
-        if self.sweeps is None or spent >= 1.0:
-            return min(1.0, spent)
-        return min(1.0, done / self.sweeps)
+        return min(1.0, spent if self.sweeps is None else done / self.sweeps)
+
+    def block(self, done: int) -> int:
+        """Sweeps of the next block."""
+        return self.count if self.sweeps is None else min(BLOCK, self.sweeps - done)
+
+    def took(self, seconds: float) -> None:
+        """Looks at how long a block took: small ones are joined."""
+        if seconds < 0.5 * LOOK * self.seconds:
+            self.count = min(2 * self.count, BLOCK)
 
 
 class _Start(NamedTuple):
-    """The state of one start: where it is, what its moves learned, and the best so far with its score."""
+    """The state of one start: where it is, what its moves learned, the best so far with its score, and sweeps done."""
 
     values: Values
     learned: tuple
     here: Array
     best: Values
     score: Array
+    done: Array
 
 
 def search(
@@ -106,6 +118,7 @@ def search(
     collapse: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Found:
     """The structure of highest score that the moves of `cv.sample` find in so many seconds.
 
@@ -118,70 +131,85 @@ def search(
         starts: how many, side by side.
         sweeps: of each start, if these end it before the time does.
         progress: True shows a bar, False none, None one on a terminal; a function is called with per cent done and 100.
+        checkpoint: a file that a search with the same arguments goes on from: with `sweeps` to the same result. It is
+            written each minute, in the end, and when the search is interrupted, as by Ctrl-C.
 
     Returns:
         `Found`: the arrays of the best structure, its score, the other variables, and the trace.
 
     Raises:
-        DataError: data that do not fit.
+        DataError: data that do not fit, or a checkpoint of another search.
         ModelError: arguments out of range, or no moves.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
     begin = time.monotonic()
     check_counts("search", starts=starts, sweeps=1 if sweeps is None else sweeps)
-    if isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float)) or not max_seconds > 0.0:
-        raise ModelError(f"search(max_seconds={max_seconds!r}): give a positive number of seconds.")
+    check_seconds("search", float("nan") if max_seconds is None else max_seconds)
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
     joint = joint_of(model, data, sizes, moves, seed)
     with jax.enable_x64(True):
         left, others = plan_around(joint, seed, collapse)
         last = [move for move in others if set(move.names) & set(collapse)]
-        clock = _Clock(begin, float(max_seconds), sweeps)
-        return _searched(joint, left, others, last, clock, seed, starts, progress)
-
-
-def _searched(
-    joint: Joint,
-    left: Joint,
-    others: tuple[Move, ...],
-    last: Sequence[Move],
-    clock: _Clock,
-    seed: int,
-    starts: int,
-    progress: bool | Callable[[int, int], None] | None,
-) -> Found:
-    step = jax.jit(jax.vmap(_block(left, others), in_axes=(0, 0, None, None, None)))
-    keys = jax.random.split(jax.random.key(seed), starts + 1)
-    now = _begun(joint, left, others, keys[1:])
-    done, count, trace, share = 0, 1, [], 0.0
-    with progress_bar(progress, "per cent") as show:
-        while share < 1.0:
-            count = count if clock.sweeps is None else min(count, clock.sweeps - done)
-            temperature = HOT * (COLD / HOT) ** share
-            own = jax.random.split(jax.random.fold_in(keys[0], done), starts)
-            before = time.monotonic()
-            now = jax.block_until_ready(step(own, now, temperature, count, joint.arrays))
-            done += count
-            trace.append(np.asarray(now.here))
-            quick = time.monotonic() - before < 0.5 * LOOK * clock.seconds
-            count = min(2 * count, BLOCK) if quick or clock.sweeps is not None else count
-            share = clock.share(done)
-            show(int(100 * share), 100)
-    best = int(np.argmax(now.score))
-    values = jax.tree.map(lambda array: array[best], now.best)
-    for i, move in enumerate(last):  # what was integrated out
-        state = move.init(values, joint.arrays)
-        values, _ = move.step(jax.random.fold_in(keys[0], LAST + i), values, state, joint.arrays, NOT_WARMING)
+        clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
+        kernel = _kernel(joint, left, others, clock, identity_of(joint, "search", sweeps, list(collapse)))
+        with progress_bar(progress, "per cent") as show:
+            found = run(
+                kernel,
+                jax.random.key(seed),
+                MOST_BLOCKS if sweeps is None else -(-sweeps // BLOCK),
+                chains=starts,
+                progress=lambda blocks, most: show(_per_cent(clock, blocks), 100),
+                checkpoint=checkpoint,
+                max_seconds=clock.seconds,
+            )
+        best = max(found.states, key=lambda state: float(state.score))
+        values = jax.tree.map(jnp.asarray, best.best)
+        for i, move in enumerate(last):  # what was integrated out
+            key = jax.random.fold_in(jax.random.key(seed), LAST + i)
+            values, _ = move.step(key, values, move.init(values, joint.arrays), joint.arrays, NOT_WARMING)
     values = jax.tree.map(np.asarray, values)
-    names = [name for one in joint.structures for name in one.names]
     return Found(
-        {name: values[name] for name in names},
-        float(now.score[best]),
+        {name: values[name] for one in joint.structures for name in one.names},
+        float(best.score),
         {name: values[name] for name in joint.variables},
-        np.array(trace),
-        done,
-        time.monotonic() - clock.begin,
+        found.draws["score"].T,
+        int(best.done),
+        time.monotonic() - begin,
+    )
+
+
+def _per_cent(clock: _Clock, blocks: int) -> int:
+    return int(100 * clock.share(BLOCK * blocks))
+
+
+def _kernel(joint: Joint, left: Joint, others: tuple[Move, ...], clock: _Clock, identity: str) -> Kernel:
+    """A transition is a block of sweeps of all starts at the temperature of its time; the scores are recorded."""
+    step = jax.jit(jax.vmap(_block(left, others), in_axes=(0, 0, None, None, None)))
+
+    def together(keys: Key, now: _Start) -> _Start:
+        done, begin = int(now.done[0]), time.monotonic()
+        temperature = HOT * (COLD / HOT) ** clock.share(done)
+        now = jax.block_until_ready(step(keys, now, temperature, clock.block(done), joint.arrays))
+        clock.took(time.monotonic() - begin)
+        return now
+
+    def join(states: list[_Start]) -> _Start:
+        return jax.tree.map(lambda *each: jnp.stack(each), *states)
+
+    def split(batch: _Start) -> list[_Start]:
+        arrays = jax.device_get(batch)
+        return [jax.tree.map(lambda a, c=c: a[c], arrays) for c in range(len(arrays.done))]
+
+    def alone(key: Key, now: _Start) -> _Start:
+        return split(together(key[None], join([now])))[0]
+
+    return Kernel(
+        _init(joint, left, others),
+        alone,
+        lambda state: {"score": np.asarray(state.here)},
+        together=Together(join, together, split),
+        identity=identity,
     )
 
 
@@ -192,16 +220,18 @@ def _total(left: Joint, values: Values, data: Any) -> Array:
     return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
 
-def _begun(joint: Joint, left: Joint, others: tuple[Move, ...], keys: Key) -> _Start:
+def _init(joint: Joint, left: Joint, others: tuple[Move, ...]) -> Callable[[Key], _Start]:
+    """Where a start begins."""
     start_of = starter(joint, others)
     total = jax.jit(lambda values, data: _total(left, values, data))
-    found = []
-    for key in keys:
+
+    def init(key: Key) -> _Start:
         values = start_of(key)
         learned = tuple(move.init(values, joint.arrays) for move in others)
         score = total(values, joint.arrays)
-        found.append(_Start(values, learned, score, values, score))
-    return jax.tree.map(lambda *each: jnp.stack(each), *found)
+        return _Start(values, learned, score, values, score, jnp.zeros((), int))
+
+    return init
 
 
 def _block(left: Joint, others: tuple[Move, ...]) -> Callable[..., _Start]:
@@ -216,7 +246,7 @@ def _block(left: Joint, others: tuple[Move, ...]) -> Callable[..., _Start]:
         drawn, learned = swept(key, others, values, now.learned, data, NOT_WARMING)
         better = here > now.score
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), values, now.best)
-        return _Start(drawn, learned, here, best, jnp.maximum(here, now.score))
+        return _Start(drawn, learned, here, best, jnp.maximum(here, now.score), now.done + 1)
 
     def block(key: Key, now: _Start, temperature: Array, count: int, data: Any) -> _Start:
         return jax.lax.fori_loop(

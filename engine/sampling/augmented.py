@@ -1,7 +1,8 @@
 """Auxiliary variables: factors that are Gaussian given a further random number for each instance.
 
-A logistic outcome given a Polya-Gamma number, a probit one given the latent normal, a Student-t or Laplace one given
-the precision of its normal. Source: polson2013polya, albert1993bayesian, geweke1993student, park2008bayesian.
+A logistic outcome or a negative binomial count given a Polya-Gamma number, a probit one given the latent normal, an
+ordered one given either, a Student-t or Laplace one given the precision of its normal. Source: polson2013polya,
+albert1993bayesian, geweke1993student, park2008bayesian.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
 
-from ...compiler.language.nodes import Apply, Expr, Let
+from ...compiler.language.nodes import Apply, Expr, Input, Let, Random, inside
 from ...factors import draws
 from ...factors.arrays import Array, Key
-from ...factors.discrete import bernoulli, binomial
+from ...factors.discrete import bernoulli, binomial, negative_binomial, ordered
+from ...factors.discrete.ordered import bounds
 from ...factors.factor import Factor, Term
 from ...factors.real import laplace, student_t
 from ...factors.special import hazard, lgamma, log_ndtr, ndtr
@@ -39,14 +41,15 @@ class Auxiliary:
 
     `draw(key, out, **arguments)` draws it for arrays of instances, and `log_density(auxiliary, out, **arguments)` is
     the log density of both for one, up to a constant in `auxiliary`. Under a link, `predictor` is the argument of it.
-    `latent` tells whether the outcome may be latent itself, `serves(**arguments)` whether it is worth its while under
-    those arguments whose values are known.
+    `summed` names the arguments, and "out" for the outcome, as a function of which the log density of both is not
+    known: what stands there is drawn with the auxiliary variable summed out. `serves(**arguments)` tells whether it is
+    worth its while under those arguments whose values are known.
     """
 
     name: str
     draw: Callable[..., Array]
     log_density: Callable[..., Array]
-    latent: bool = True
+    summed: tuple[str, ...] = ()
     serves: Callable[..., bool] = lambda **known: True
 
 
@@ -81,7 +84,11 @@ def normal_above(key: Key, low: Array) -> Array:
     Far out a uniform number times the mass above has no digits, its logarithm does; Newton's steps on it converge from
     the value that the leading term of the tail has.
     """
-    log_uniform = jnp.log(draws.uniform(key, jnp.shape(low)))
+    return _above(jnp.log(draws.uniform(key, jnp.shape(low))), low)
+
+
+def _above(log_uniform: Array, low: Array) -> Array:
+    """The number above `low` beyond which the share exp(log_uniform) of the mass above it lies."""
     far = low > TAIL
     near = jnp.where(far, 0.0, low)
     tail = jnp.where(far, low, TAIL)
@@ -94,6 +101,49 @@ def normal_above(key: Key, low: Array) -> Array:
     start = jnp.where(far, jnp.sqrt(tail**2 - 2.0 * log_uniform), -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
     # A loop, which most often makes no step, where a choice would compute both under vmap.
     return jax.lax.while_loop(lambda now: jnp.any(far) & (now[0] < 4), closer, (0, start))[1]
+
+
+def normal_between(key: Key, low: Array, high: Array) -> Array:
+    """A standard normal number between two bounds, either of which may be infinite: turned to where the tail is."""
+    turned = low + high < 0.0
+    low, high = jnp.where(turned, -high, low), jnp.where(turned, -low, high)
+    beyond = jnp.exp(log_ndtr(-high) - log_ndtr(-low))  # the share of what is above `low` that is above `high` too
+    log_share = jnp.log1p(-draws.uniform(key, jnp.shape(low)) * (1.0 - beyond))
+    x = jnp.clip(_above(log_share, low), low, high)
+    return jnp.where(turned, -x, x)
+
+
+def _ordered_probit_draw(key, out, score, cutpoints):
+    low, high = bounds(out, cutpoints)
+    return score + normal_between(key, low - score, high - score)
+
+
+def _ordered_logistic(pair, out, score, cutpoints):
+    """sigma(high - score) sigma(score - low) times what does not depend on the score: each as a logistic outcome."""
+    low, high = bounds(out, cutpoints)
+    gaps = jnp.stack([high - score, score - low], axis=-1)
+    there = jnp.isfinite(gaps)
+    gaps = jnp.where(there, gaps, 0.0)
+    return jnp.sum(jnp.where(there, 0.5 * gaps - 0.5 * pair * gaps**2 - math.log(2.0), 0.0), axis=-1)
+
+
+def _ordered_logistic_draw(key, out, score, cutpoints):
+    """A Polya-Gamma number for each end of the interval; an infinite end has none."""
+    low, high = bounds(out, cutpoints)
+    gaps = jnp.stack([high - score, score - low], axis=-1)
+    there = jnp.isfinite(gaps)
+    return jnp.where(there, polya_gamma.draw(key, 1, jnp.where(there, gaps, 0.0)), 0.0)
+
+
+def _negative_binomial(omega, out, dispersion, predictor):
+    """sigma(s)^out sigma(-s)^dispersion, s = predictor - log dispersion, but for what depends on those two alone."""
+    s = predictor - jnp.log(dispersion)
+    return 0.5 * (out - dispersion) * s - 0.5 * omega * s**2
+
+
+def _few_counts(out=None, dispersion=None, **known):
+    """Whether the sum of Polya-Gamma numbers that each count needs is short, as far as that is known."""
+    return all(array is None or np.nanmax(array, initial=0) <= MOST_TRIALS for array in (out, dispersion))
 
 
 def _student(mixing, out, dof, mean, scale):
@@ -135,7 +185,25 @@ AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and th
         "the normal number behind it",
         _probit_draw,
         lambda normal, out, predictor: _normal(normal, predictor, 0.0),
-        latent=False,
+        summed=("out",),
+    ),
+    (ordered.probit, None): Auxiliary(
+        "the normal number behind it",
+        _ordered_probit_draw,
+        lambda normal, out, score, cutpoints: _normal(normal, score, 0.0),
+        summed=("out", "cutpoints"),
+    ),
+    (ordered.logistic, None): Auxiliary(
+        "two Polya-Gamma numbers", _ordered_logistic_draw, _ordered_logistic, summed=("out", "cutpoints")
+    ),
+    (negative_binomial.by_mean, "exp"): Auxiliary(
+        "a Polya-Gamma number",
+        lambda key, out, dispersion, predictor: polya_gamma.draw(
+            key, out + dispersion, predictor - jnp.log(dispersion)
+        ),
+        _negative_binomial,
+        summed=("out", "dispersion"),
+        serves=_few_counts,
     ),
     (student_t.factor, None): Auxiliary("the precision of its normal", _student_draw, _student),
     (laplace.factor, None): Auxiliary("the precision of its normal", _laplace_draw, _laplace),
@@ -144,12 +212,16 @@ AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and th
 
 @dataclasses.dataclass(frozen=True)
 class Augmented:
-    """A factor with its auxiliary variable, which is among the values under `name`."""
+    """A factor with its auxiliary variable, which is among the values under `name`.
+
+    `summed`: the variables and structures that are drawn with the auxiliary variable summed out.
+    """
 
     name: str
     kind: Auxiliary
     out: Expr
     arguments: dict[str, Expr]
+    summed: frozenset[str] = frozenset()
 
     def _placed(self, scope: Scope) -> dict[str, Placed]:
         found = {key: value(arg, scope) for key, arg in {"out": self.out, **self.arguments}.items()}
@@ -171,23 +243,39 @@ class Augmented:
         return self.kind.draw(key, **arrays)
 
 
-def auxiliaries_of(density: LogDensity, factors: Iterable[str], given: Collection[str]) -> dict[str, Augmented]:
-    """The factors of a joint density that have an auxiliary variable, by name; `given` are the data."""
-    found = {}
+def auxiliaries_of(
+    density: LogDensity, factors: Iterable[str], given: Collection[str], moved: Collection[str] = ()
+) -> dict[str, Augmented]:
+    """The factors of a joint density that have an auxiliary variable, by name; `given` are the data, of which chains
+    change those in `moved`."""
+    found, fixed = {}, set(given) - set(moved)
     for name in factors:
         node = density.model.randoms.get(name)
         if node is None or not isinstance(node.term, Term) or name in density._holes:
             continue
-        args, edge = dict(node.term.args), node.term.factor.site_edge or next(iter(node.term.args), None)
-        linked = None if edge is None else _linked(args[edge], given)
-        kind = AUXILIARIES.get((node.term.factor, None if linked is None else linked.op))
-        if kind is None or not (kind.latent or name in given) or not kind.serves(**_known(args, density)):
+        args, kind = _kind_of(node.term, given)
+        if kind is None or not kind.serves(**_known({**args, **({"out": node} if name in fixed else {})}, density)):
             continue
-        if linked is not None and edge is not None:
-            del args[edge]
-            args["predictor"] = linked.args[0]
-        found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args)
+        summed = _latent_in([args[key] for key in kind.summed if key in args], fixed)
+        summed |= {name} if "out" in kind.summed and name not in fixed else set()
+        found[name] = Augmented(f"{name} given its auxiliary variable", kind, node, args, frozenset(summed))
     return found
+
+
+def _kind_of(term: Term, given: Collection[str]) -> tuple[dict[str, Expr], Auxiliary | None]:
+    """The auxiliary variable of a term, and its arguments, one of them the predictor where a link is taken."""
+    args = dict(term.args)
+    for edge, arg in args.items():
+        linked = _linked(arg, given)
+        if linked is not None and (kind := AUXILIARIES.get((term.factor, linked.op))) is not None:
+            rest = {key: other for key, other in args.items() if key != edge}
+            return {**rest, "predictor": linked.args[0]}, kind
+    return args, AUXILIARIES.get((term.factor, None))
+
+
+def _latent_in(exprs: Iterable[Expr], fixed: Collection[str]) -> set[str]:
+    """The names of all variables and inputs below expressions that are not fixed."""
+    return {node.name for node in inside(exprs) if isinstance(node, (Random, Input)) and node.name not in fixed}
 
 
 def _known(args: Mapping[str, Expr], density: LogDensity) -> dict[str, np.ndarray]:

@@ -39,15 +39,29 @@ NOT_WARMING = Stage(*(jnp.asarray(False) for _ in Stage._fields))
 
 
 def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
-    """The moves of a sweep, auxiliary and discrete variables first; conditionals are tried at the values in `starts`.
+    """The moves of a sweep, auxiliary variables first; conditionals are tried at the values in `starts`.
+
+    What is drawn with an auxiliary variable summed out comes before that is drawn anew: between its draw and the last
+    move that is given it, nothing may change that it depends on and that does not know it.
 
     UnsupportedError where a variable has none.
     """
-    moves = [_auxiliary(joint, factor) for factor in joint.augmented]
-    moves += _of_discrete(joint)
-    moves += [spikes.spike_move(joint, name, starts, key) for name, v in joint.variables.items() if v.domain.is_sparse]
-    moves += [_filled(joint, count_move(joint, name)) for name, v in joint.variables.items() if is_whole(v)]
-    left = {n: v for n, v in joint.variables.items() if not (v.domain.is_discrete or v.domain.is_sparse or is_whole(v))}
+    summed = {name for one in joint.augmented.values() for name in one.summed} & set(joint.variables)
+    if any(joint.variables[name].domain.is_discrete for name in summed):
+        summed |= {name for name, v in joint.variables.items() if v.domain.is_discrete}  # as constraints may tie them
+    early = {name: v for name, v in joint.variables.items() if name in summed}
+    rest = {name: v for name, v in joint.variables.items() if name not in summed}
+    moves = _moves_among(joint.unaugmented(), early, starts, key) if early else ()
+    auxiliary = (_auxiliary(joint, factor) for factor in joint.augmented)
+    return (*moves, *auxiliary, *_moves_among(joint, rest, starts, key))
+
+
+def _moves_among(joint: Joint, chosen: Mapping[str, Random], starts: list[Values], key: Key) -> tuple[Move, ...]:
+    """The moves of some variables given all others, discrete ones first."""
+    moves = _of_discrete(joint, tuple(name for name, variable in chosen.items() if variable.domain.is_discrete))
+    moves += [spikes.spike_move(joint, name, starts, key) for name, v in chosen.items() if v.domain.is_sparse]
+    moves += [_filled(joint, count_move(joint, name)) for name, v in chosen.items() if is_whole(v)]
+    left = {n: v for n, v in chosen.items() if not (v.domain.is_discrete or v.domain.is_sparse or is_whole(v))}
     for move in [*_of_gaussians(joint, left, starts, key), *_conjugates(joint, left, starts)]:
         moves.append(_filled(joint, move))
         left = {name: variable for name, variable in left.items() if name not in move.names}
@@ -83,8 +97,7 @@ def _filled(joint: Joint, move: Move) -> Move:
 # discrete -------------------------------------------------------------------------------------------------------------
 
 
-def _of_discrete(joint: Joint) -> list[Move]:
-    names = tuple(name for name, variable in joint.variables.items() if variable.domain.is_discrete)
+def _of_discrete(joint: Joint, names: tuple[str, ...]) -> list[Move]:
     if not names:
         return []
     partly = [name for name in names if name in joint.density._holes]
@@ -92,27 +105,33 @@ def _of_discrete(joint: Joint) -> list[Move]:
         return [move]
     moves, coupled = [], []
     for name in names:
-        if (own := _one_discrete(joint, name)) is None or (name in partly and joint.gathers(name) is None):
+        if (own := _one_discrete(joint, name)) is None:
             coupled.append(name)
         else:
             moves.append(_filled(joint, own))
+    if not coupled:
+        return moves
+    if (move := discrete.network(joint, names)) is not None:
+        return [move]
+    if (move := discrete.network(joint, tuple(coupled))) is not None:
+        return [*moves, move]
     if joined := [name for name in partly if name in coupled]:
         raise UnsupportedError(
             f"'{joined[0]}' is discrete, its elements depend on each other, and some of them are given: such a "
             "variable has no draws here. cv.infer takes it, and cv.log_density sums it out."
         )
-    if coupled and (move := discrete.together(joint, tuple(coupled))) is not None:
+    if (move := discrete.together(joint, tuple(coupled))) is not None:
         return [*moves, move]
     _check_reachable(joint, names, coupled)
     return [*moves, *(discrete.one_after_other(joint, name) for name in coupled)]
 
 
 def _one_discrete(joint: Joint, name: str) -> Move | None:
-    """The move of a variable whose elements are independent given all others, or a chain of such."""
+    """The move of a variable whose elements are independent given all others, or a chain or a tree of such."""
     if (gathers := joint.gathers(name)) is not None:
         return discrete.by_element(joint, name, gathers)
     outside = joint.gathers_outside(name)
-    if not _is_chain(joint, name) or outside is None:
+    if chain_of(joint.variables[name]) is None or outside is None:
         return None
     return discrete.along_chain(joint, name, outside)
 

@@ -26,6 +26,7 @@ class Samples(Mapping[str, np.ndarray]):
         dims: the names of the plates of each variable.
         acceptance: by structure and move of `moves=`, the share of proposals of something new that were taken after
             the warm-up; NaN where there were none.
+        asked: draws of each chain; `max_seconds` may have ended them before.
     """
 
     draws: dict[str, np.ndarray]
@@ -34,6 +35,7 @@ class Samples(Mapping[str, np.ndarray]):
     seconds: float
     dims: dict[str, list[str]]
     acceptance: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    asked: int | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.draws:
@@ -57,7 +59,11 @@ class Samples(Mapping[str, np.ndarray]):
     def explain(self) -> str:
         """How each variable is drawn, in the order of a sweep."""
         lines = [f"{', '.join(move.names)}: {move.how}{self._taken(move)}" for move in self.moves]
-        return "\n".join(["Of a sweep each step draws, given all others,", *(f"  {line}" for line in lines)])
+        told = ["Of a sweep each step draws, given all others,", *(f"  {line}" for line in lines)]
+        made = next((array.shape[1] for array in self.draws.values()), 0)
+        if self.asked is not None and made < self.asked:
+            told.append(f"max_seconds ended the chains after {made:,} of {self.asked:,} draws of each")
+        return "\n".join(told)
 
     def _taken(self, move: Move) -> str:
         shares = self.acceptance.get(", ".join(move.names), {})

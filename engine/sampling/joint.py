@@ -50,7 +50,9 @@ class Joint:
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
         self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
         self.factors = {name: self._factor(name) for name in self.density._single}
-        self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data)
+        self.augmented: dict[str, Augmented] = auxiliaries_of(
+            self.density, self.factors, self.data, [name for one in structures for name in one.names]
+        )
         self.integrals: dict[str, Integral] = {}
         self.structures = tuple(structures)
         self.varying: tuple[str, ...] = ()  # data that change from step to step
@@ -74,6 +76,12 @@ class Joint:
         """The joint density of fewer variables, with other factors."""
         found = copy.copy(self)
         found.factors, found.variables, found.integrals = factors, variables, integrals
+        return found
+
+    def unaugmented(self) -> Joint:
+        """The joint density with those auxiliary variables summed out that are not for all that their factor reads."""
+        found = copy.copy(self)
+        found.augmented = {name: one for name, one in self.augmented.items() if not one.summed}
         return found
 
     def touching(self, names: Iterable[str]) -> tuple[str, ...]:

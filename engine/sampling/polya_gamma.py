@@ -1,4 +1,4 @@
-"""Draws of Polya-Gamma numbers PG(b, c), all elements at once: exact where b is whole.
+"""Draws of Polya-Gamma numbers PG(b, c), all elements at once, exact to rounding.
 
 PG(1, c) is a quarter of J*(1, z), z = |c| / 2, whose density is proportional to
 
@@ -10,7 +10,8 @@ Proposals: above T an exponential of rate K = pi^2 / 8 + z^2 / 2; below it 1 / (
 proportional to exp(-1 / (2 x)) / x^2, and for large z an inverse Gaussian. At any z six of seven are accepted.
 A try takes two uniform numbers, which are used again: what is left of one after a choice is uniform too.
 
-PG(b, c) is a sum of b of them. Source: polson2013polya.
+PG(b, c) is a sum of b of them, and of one of the fraction of b, which has one expansion. Source: polson2013polya,
+windle2014sampling.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import erfc, ndtri
 from jaxtyping import Float
 
 from ...factors import draws
 from ...factors.arrays import Array, Key, Numeric
-from ...factors.special import log
+from ...factors.special import lgamma, log
 
 T = 0.64  # where the density goes from one expansion to the other
 GAUSSIAN = 2.37  # z from which on the inverse Gaussian is the better proposal below T
 HALVES = 2.0**26  # a uniform number of 52 digits is used as two of 26
-TERMS = 32  # gamma numbers of the fraction of b
+CUT, FAR = 1.0, 20.0  # where the fraction of b goes from one proposal to the other; where its tail is a gamma density
+MARGIN = 1e-3  # of the bound on its tail, which lies up to 1e-4 higher between its ends
+LEAST = 1e-9  # of a fraction, whose number has that mean at most
+TERMS = 24  # of its expansion
 ONE = math.sqrt(8.0 / math.pi) * math.exp(-0.5 / T)  # the mass of a(x) / sqrt(x) below T
 
 
@@ -52,10 +57,8 @@ class _Tried(NamedTuple):
 def draw(key: Key, b: Numeric, c: Numeric) -> Float[Array, "..."]:
     """PG(b, c) for arrays of b >= 0 and real c, which are broadcast: of mean b tanh(c / 2) / (2 c).
 
-    Exact for whole b, at a price in proportion to the largest. The fraction of another b is a truncated series: its
-    first 32 gamma numbers, and one gamma number with mean and variance of the rest, whose third cumulant is off. At
-    |c| below 20 that is beyond what 1e5 draws tell; for much larger |c| the fraction tends to a gamma number of the
-    right mean and variance. NaN where b is negative, or b or c not finite.
+    At a price in proportion to the largest b, and of one more where any is not whole. NaN where b is negative, or where
+    b or c are not finite.
     """
     count, tilt = jnp.broadcast_arrays(jnp.asarray(b), jnp.asarray(c, float))
     whole = count if jnp.issubdtype(count.dtype, jnp.integer) else jnp.floor(count)
@@ -65,7 +68,8 @@ def draw(key: Key, b: Numeric, c: Numeric) -> Float[Array, "..."]:
     total = _sum(own[0], left, tilt)
     if whole is not count:
         fraction = jnp.where(fine, count - whole, 0.0)
-        total = total + jnp.where(fraction > 0.0, _series(own[1], fraction, tilt), 0.0)
+        there = fraction > LEAST
+        total = total + jnp.where(there, _fraction(own[1], jnp.where(there, fraction, 0.5), tilt), 0.0)
     return jnp.where(fine, total, jnp.nan)
 
 
@@ -137,23 +141,66 @@ def _sine(x: Array) -> Array:
     return x * found
 
 
-def _series(key: Key, b: Array, tilt: Array) -> Array:
-    """PG(b, tilt) as the sum of gamma numbers over (2 pi^2 (k - 1/2)^2 + tilt^2 / 2), the last one for all others."""
-    mean, variance = _rest(jnp.abs(tilt)[..., None])
-    rate = _rates(tilt[..., None])
-    shape = jnp.concatenate([jnp.ones_like(rate), mean**2 / variance], -1)
-    scale = jnp.concatenate([1.0 / rate, variance / mean], -1)
-    return jnp.sum(scale * jnp.exp(draws.log_gamma(key, b[..., None] * shape)), -1)
+def _fraction(key: Key, shape: Array, tilt: Array) -> Array:
+    """PG(shape, tilt) for 0 < shape < 1: the tilted density of J*(h, z), h = shape, is exp(-z^2 x / 2) times
+
+        2^h h / sqrt(2 pi x^3) exp(-h^2 / (2 x)) (1 - c_1 + c_2 - ...),
+        c_n = (h)_n / n! (2 n + h) / h exp(-2 n (n + h) / x).
+
+    Up to CUT it lies below its first term, an inverse Gaussian density; beyond, below a gamma density that meets it at
+    CUT or far out: the ratio of both changes by a few parts in a hundred there. Source: windle2014sampling.
+    """
+    h, z = jnp.broadcast_arrays(shape, 0.5 * jnp.abs(tilt))
+    fall = math.pi**2 / 8.0
+    log_far = h * math.log(0.5 * math.pi) - lgamma(h)  # of x^(1 - h) exp(fall x) times the density, as x grows
+    log_cut = (
+        jnp.log(_of_first(jnp.full(h.shape, CUT), h)) + _log_first(CUT, h) + fall * CUT + (1.0 - h) * math.log(CUT)
+    )
+    height = jnp.maximum(log_cut, log_far) + MARGIN
+    rate = fall + 0.5 * z**2
+    levy = erfc(h / math.sqrt(2.0 * CUT))  # the mass up to CUT at z = 0
+    few = levy < jnp.exp(-h * z)
+    below = h * math.log(2.0) + jnp.where(few, jnp.log(levy), -h * z)
+    above = height + (h - 1.0) * math.log(CUT) - rate * CUT - jnp.log(rate)
+    tail = jax.nn.sigmoid(above - below)
+    mean = 1.0 / (h * jnp.where(few, 1.0, z))
+
+    def tried(key: Key) -> Array:
+        keys = jax.random.split(key, 4)
+        beyond = draws.uniform(keys[0], h.shape) < tail
+        far = CUT + draws.exponential(keys[1], h.shape) / rate
+        normal = -ndtri(0.5 * levy * draws.uniform(keys[1], h.shape))
+        near = jnp.where(
+            few, (h / normal) ** 2, h**2 * draws.inverse_gaussian(keys[2], jnp.broadcast_to(mean, h.shape))
+        )
+        x = jnp.where(beyond, far, near)
+        ratio = _of_first(x, h)
+        inside = jnp.exp(_log_first(x, h) + fall * x - height) * ratio * CUT ** (1.0 - h)
+        ends = jnp.exp(log_far - height) * (CUT / x) ** (1.0 - h)
+        chance = jnp.where(
+            beyond,
+            jnp.where(x > FAR, ends, inside),
+            jnp.where(few, ratio * jnp.exp(-0.5 * z**2 * x), jnp.where(x < CUT, ratio, 0.0)),
+        )
+        return jnp.where(draws.uniform(keys[3], h.shape) < chance, x, 0.0)
+
+    def again(now: _Tried) -> _Tried:
+        proposal = tried(jax.random.fold_in(key, now.tries))
+        return _Tried(jnp.where(now.value == 0.0, proposal, now.value), now.tries + 1)
+
+    start = _Tried(jnp.zeros(h.shape), jnp.zeros((), int))
+    return 0.25 * jax.lax.while_loop(lambda now: jnp.any(now.value == 0.0), again, start).value
 
 
-def _rates(c: Array) -> Array:
-    return 2.0 * math.pi**2 * (jnp.arange(TERMS) + 0.5) ** 2 + 0.5 * c**2
+def _log_first(x: Numeric, h: Array) -> Array:
+    """The logarithm of the first term of the density of J*(h, 0)."""
+    return h * math.log(2.0) + jnp.log(h) - 0.5 * jnp.log(2.0 * math.pi * jnp.asarray(x) ** 3) - 0.5 * h**2 / x
 
 
-def _rest(c: Array) -> tuple[Array, Array]:
-    """Mean and variance of PG(1, c) less those of its first terms."""
-    c = jnp.maximum(c, 0.1)  # below they have no digits, and change by less than 1e-6
-    mean = 0.5 * jnp.tanh(0.5 * c) / c
-    variance = (jnp.tanh(0.5 * c) - 0.5 * c / jnp.cosh(0.5 * c) ** 2) / (2.0 * c**3)
-    rate = _rates(c)
-    return mean - jnp.sum(1.0 / rate, -1, keepdims=True), variance - jnp.sum(1.0 / rate**2, -1, keepdims=True)
+def _of_first(x: Array, h: Array) -> Array:
+    """The density of J*(h, 0) over its first term: what alternates has no digits left beyond FAR."""
+    found, ways = jnp.ones_like(x), jnp.ones_like(x)
+    for n in range(1, TERMS):
+        ways = -ways * (n - 1.0 + h) / n
+        found = found + ways * (2.0 * n + h) / h * jnp.exp(-2.0 * n * (n + h) / x)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +15,12 @@ from jaxtyping import PyTree
 from ...compiler.language.model import Model
 from ...compiler.structure import digest
 from ...factors.arrays import Key
+from ...factors.errors import ModelError
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..mcmc.structure import Asked, begun, structures_of
-from ..support.asked_arguments import check_counts, named, the_model
+from ..support.asked_arguments import check_counts, check_seconds, named, the_model
 from ..support.cache import Recent
 from .choose import in_each_state, moves_of, start, starter
 from .collapse import collapsed
@@ -49,6 +51,7 @@ def sample(
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    max_seconds: float | None = None,
 ) -> Samples:
     """Draws from the posterior of `model` given `data` by Gibbs sampling that is compiled from the graph.
 
@@ -66,7 +69,10 @@ def sample(
         moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
             them, whose first has its prior. Under several names, as a tuple, what changes together.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
-        checkpoint: a file that a run with the same arguments goes on from.
+        checkpoint: a file that a run with the same arguments goes on from. It is written each minute, in the end, and
+            when the run is interrupted, as by Ctrl-C.
+        max_seconds: of wall clock, compiling among them, after which chains end with the draws made so far: the first
+            ones of a run without it that has the same `seed` and `warmup`.
 
     Returns:
         `Samples`: draws by name, of all variables that are not data and of named expressions. Those that no data depend
@@ -74,23 +80,39 @@ def sample(
 
     Raises:
         DataError: data that do not fit, or a checkpoint of another run.
-        ModelError: counts out of range, `moves` or `collapse` that name what is not there.
+        ModelError: counts out of range, `moves` or `collapse` that name what is not there, or `max_seconds` that end
+            before the warm-up does.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
+    begin = time.monotonic()
     check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
+    check_seconds("sample", max_seconds)
     joint = joint_of(model, data, sizes, moves or {}, seed)
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
         found = _Found({}, {}, (), 0.0)
         if joint.variables or joint.structures:
             ready = _kept(joint, seed, warmup, collapse)
-            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready)
+            left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
+            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready, left)
+        made = min((array.shape[1] for array in found.draws.values()), default=warmup + draws)
+        _check_warm(made, warmup, max_seconds, checkpoint)
         key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
-        flat = found.draws | predicted(joint, found.draws, (chains, warmup + draws), key)
+        flat = found.draws | predicted(joint, found.draws, (chains, made), key)
     kept = {name: array[:, warmup:] for name, array in flat.items()}
     before = {name: array[:, :warmup] for name, array in flat.items()}
     taken = acceptance(joint, {name: array[:, warmup:] for name, array in found.told.items()})
-    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken)
+    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken, draws)
+
+
+def _check_warm(made: int, warmup: int, max_seconds: float | None, checkpoint: object) -> None:
+    """ModelError where time was over before the first draw that counts."""
+    if made <= warmup:
+        further = "" if checkpoint is None else " The checkpoint has what was made: the same call goes on from there."
+        raise ModelError(
+            f"sample(max_seconds={max_seconds}): time was over after {made} of the {warmup} sweeps of the warm-up, so "
+            f"that there is no draw yet. Give more seconds, or a smaller warmup=.{further}"
+        )
 
 
 def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None, moves: Asked, seed: int) -> Joint:
@@ -121,12 +143,21 @@ def chains_of(
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     ready: _Ready | None = None,
+    max_seconds: float | None = None,
 ) -> _Found:
     """Markov chains of the latent variables of a joint density; see `sample`."""
     moves, kernel, block = _ready(joint, seed, warmup, collapse) if ready is None else ready
     blocks = -(-(warmup + draws) // block)
-    found = run(kernel, jax.random.key(seed), blocks, chains=chains, progress=progress, checkpoint=checkpoint)
-    flat = {n: a.reshape(chains, blocks * block, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
+    found = run(
+        kernel,
+        jax.random.key(seed),
+        blocks,
+        chains=chains,
+        progress=progress,
+        checkpoint=checkpoint,
+        max_seconds=max_seconds,
+    )
+    flat = {n: a.reshape(chains, -1, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
     told = {one.told: flat.pop(one.told) for one in joint.structures}
     return _Found(flat, told, moves, float(found.seconds[:, -1].sum()))
 
@@ -149,7 +180,7 @@ def _kept(joint: Joint, seed: int, warmup: int, collapse: Sequence[str]) -> _Rea
     Values of data decide which moves there are, and are constants in some: a chain never serves other data. Structures
     bring functions of their users, which cannot be compared.
     """
-    identity = "" if joint.structures else _identity(joint, warmup, collapse)
+    identity = "" if joint.structures else identity_of(joint, "sample", warmup, list(collapse))
     if not identity:
         return _ready(joint, seed, warmup, collapse)
     moves = PLANS.get((identity, seed, has_blackjax()), lambda: plan(joint, seed, collapse))
@@ -173,8 +204,10 @@ def plan_around(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tu
     key = jax.random.key(seed)
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
     starts += in_each_state(joint, starts[0], key)
+    if collapse:  # an integral over variables given an auxiliary one cannot sum that out
+        joint = joint.unaugmented()
     left, last = collapsed(joint, collapse, starts, key)
-    return left, (*moves_of(left, starts, key), *last)
+    return left.unaugmented(), (*moves_of(left, starts, key), *last)
 
 
 class _Chain(NamedTuple):
@@ -233,14 +266,15 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
             lambda keys, batch: together(keys, batch, given),
             split,
         ),
-        identity=_identity(joint, warmup, collapse),
+        identity=identity_of(joint, "sample", warmup, list(collapse)),
     )
     return kernel, block
 
 
-def _identity(joint: Joint, warmup: int, collapse: Sequence[str]) -> str:
+def identity_of(joint: Joint, call: str, *asked: Any) -> str:
+    """Of what was asked of a call on a joint density with its data and moves; empty where it cannot be told."""
     density = joint.density
     given = dict(density._data), density._holes, density._missing
     moved = [(one.names, repr(one.moves)) for one in joint.structures]
-    found = digest("sample", density.model, joint.sizes, *given, warmup, list(collapse), *moved)
+    found = digest(call, density.model, joint.sizes, *given, *asked, *moved)
     return "" if found is None else found.hex()

@@ -83,3 +83,11 @@ def check_counts(call: str, **counts: object) -> None:
     for name, number in counts.items():
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
             raise ModelError(f"{call}({name}={number!r}): give a whole number of at least 1.")
+
+
+def check_seconds(call: str, max_seconds: object) -> None:
+    """ModelError for a time that is no positive number of seconds; None is no limit."""
+    if max_seconds is None:
+        return
+    if isinstance(max_seconds, bool) or not isinstance(max_seconds, (int, float, np.number)) or not max_seconds > 0.0:
+        raise ModelError(f"{call}(max_seconds={max_seconds!r}): give a positive number of seconds.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,14 +20,14 @@ from ..data.rules_of_arguments import bind_checked
 from ..mcmc.bar import progress_bar
 from ..sampling.joint import Joint
 from ..sampling.sample import plan
-from ..support.asked_arguments import check_counts, the_model
+from ..support.asked_arguments import check_counts, check_seconds, the_model
 from .annealing import annealed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
 from .path import Path
 from .references import beliefs_of
-from .replicas import BLOCK, Ladder, Program, Replicas, begun, program, resized, round_trips, run
+from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, begun, program, resized, round_trips, run
 
 METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
 SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
@@ -50,6 +52,7 @@ def evidence(
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
+    max_seconds: float | None = None,
 ) -> Evidence:
     """log p(data) of `model`, by chains on a path from a reference to the posterior.
 
@@ -71,6 +74,8 @@ def evidence(
         wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
+        max_seconds: of wall clock, compiling among them, of tempering: the ladder is adapted for at most half of them,
+            and the sweeps that are made until they end are kept; 32 are in any case. `standard_error` is of these.
 
     Returns:
         An `Evidence`: the log evidence, its standard error, and how the path went.
@@ -80,15 +85,30 @@ def evidence(
         ModelError: arguments out of range.
         UnsupportedError: a model without a joint density, with a flat prior, or a part that no move reaches.
     """
+    begin = time.monotonic()
     _check(reference, method, swaps, wider)
+    check_seconds("evidence", max_seconds)
+    if max_seconds is not None and method == "annealing":
+        raise ModelError(
+            "evidence(max_seconds=, method='annealing'): particles go along the whole path or tell nothing. "
+            "Set sweeps= and replicas=, or ask for method='tempering'."
+        )
     if replicas is not None and replicas == 1:
         raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
     counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
     check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
-    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed)
+    limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit)
     return evidence_of(model, binding, marginals, asked, progress)
+
+
+class Limit(NamedTuple):
+    """When the ladder is adapted at the latest, and when all ends, on the clock of `time.monotonic`."""
+
+    adapted: float = math.inf
+    end: float = math.inf
 
 
 class Asked(NamedTuple):
@@ -101,6 +121,7 @@ class Asked(NamedTuple):
     one_pair: bool = False
     wider: float = 1.0
     seed: int = 0
+    limit: Limit = Limit()
 
 
 def evidence_of(
@@ -150,12 +171,14 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     sweeps = BLOCK * -(-sweeps // BLOCK)
     counter.total = 2 * sweeps
     key = jax.random.key(asked.seed)
-    found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, counter)
-    _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter)
+    found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, counter, asked.limit.adapted)
+    end = asked.limit.end
+    _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter, end)
     told = estimates(trace.log_ratio, found.ladder)
     rejected = rejections(trace.log_ratio, found.ladder)
     trips = round_trips(trace.label)
-    return _evidence(prepared, asked, told, found.ladder, rejected, trips, sweeps, asked.copies, np.nan)
+    made = len(trace.label)
+    return _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
 
 
 def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
@@ -171,15 +194,20 @@ def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     return _evidence(prepared, asked, told, ladder, pilot.rejected, 0, temperatures, particles, found.effective)
 
 
-def _adapted(prepared: Program, key: Key, copies: int, rungs: int | None, sweeps: int, counter: _Counter) -> _Adapted:
-    """Rounds that double up to half of `sweeps`, each on the ladder that the one before asks for."""
+def _adapted(
+    prepared: Program, key: Key, copies: int, rungs: int | None, sweeps: int, counter: _Counter, end: float = math.inf
+) -> _Adapted:
+    """Rounds that double up to half of `sweeps` or until `end`, each on the ladder that the one before asks for."""
     count = PILOT if rungs is None else rungs
     now = begun(prepared, jax.random.fold_in(key, 0), copies, count)
     ladder = first_ladder(_first_ratios(prepared, now), count)
     done, rejected, length = 1, np.zeros(count - 1), BLOCK
-    while 2 * length <= max(sweeps, 2 * BLOCK):
-        last = 4 * length > max(sweeps, 2 * BLOCK)
-        now, trace = run(prepared, key, now, ladder, length, done, (True, last), counter)
+    last = False
+    while not last:
+        over = time.monotonic() >= end
+        last = over or 4 * length > max(sweeps, 2 * BLOCK)
+        length = min(length, LEAST * BLOCK) if over else length
+        now, trace = run(prepared, key, now, ladder, length, done, (True, last), counter, math.inf if last else end)
         done += length
         rejected = rejections(trace.log_ratio, ladder)
         if rungs is None and (length == LONGEST_PILOT or last):
@@ -207,6 +235,7 @@ def _evidence(
     sweeps: int,
     copies: int,
     effective: float,
+    wanted: int | None = None,
 ) -> Evidence:
     best = next(iter(told.values()))
     return Evidence(
@@ -223,6 +252,7 @@ def _evidence(
         effective,
         prepared.moves,
         tuple(prepared.path.beliefs),
+        sweeps if wanted is None else wanted,
     )
 
 

@@ -29,6 +29,7 @@ class Evidence:
         effective: of annealing, how many particles of equal weight would tell as much; else nan.
         moves: the steps of a sweep.
         reference: the names of the variables whose reference is a belief; of the others it is the prior.
+        asked: sweeps that were asked for; `max_seconds` may have ended them before.
     """
 
     log_evidence: float
@@ -44,6 +45,7 @@ class Evidence:
     effective: float
     moves: tuple[Move, ...]
     reference: tuple[str, ...]
+    asked: int | None = None
 
     def explain(self) -> str:
         """How it was found: estimators, path, exchanges and the steps of a sweep."""
@@ -59,6 +61,8 @@ class Evidence:
                 f"temperature {self.ladder[worst]:.2g} on); barrier {self.barrier:.1f}; {self.round_trips} round trips "
                 f"in {self.sweeps} sweeps of {self.copies} copies"
             )
+        if self.asked is not None and self.sweeps < self.asked:
+            lines.append(f"max_seconds ended the sweeps after {self.sweeps:,} of {self.asked:,}")
         lines.append("Of a sweep each step draws, given all others,")
         return "\n".join([*lines, *(f"  {', '.join(move.names)}: {move.how}" for move in self.moves)])
 

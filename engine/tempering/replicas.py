@@ -7,6 +7,8 @@ one pair chosen at random make a slow walk of it. Source: geyer1991mcmc, okabe20
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from ..sampling.move import Move, Stage, swept
 from .path import INVERSE, Path
 
 BLOCK = 16  # sweeps between two looks at the clock
+LEAST = 2  # blocks of a round
 
 Ladder = Float[np.ndarray, " rung"]  # inverse temperatures, from zero to one
 Flag = Bool[np.ndarray, ""] | bool
@@ -161,10 +164,12 @@ def run(
     first: int,
     learning: tuple[bool, bool],
     show: Callable[[int], None],
+    end: float = math.inf,
 ) -> tuple[Replicas, Trace]:
     """A round of sweeps on a ladder, the first of which has the number `first`.
 
-    `learning` tells whether moves learn, and whether this is the last round in which they do.
+    `learning` tells whether moves learn, and whether this is the last round in which they do. After `end`, on the clock
+    of `time.monotonic`, no further block of sweeps begins; LEAST of them are made in any case.
     """
     ratios, labels = [], []
     blocks = -(-sweeps // BLOCK)
@@ -177,6 +182,8 @@ def run(
         ratios.append(np.asarray(ratio))
         labels.append(np.asarray(label))
         show(BLOCK)
+        if number + 1 >= LEAST and time.monotonic() >= end:
+            break
     return now, Trace(np.concatenate(ratios), np.concatenate(labels))
 
 

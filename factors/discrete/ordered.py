@@ -18,7 +18,7 @@ from ..rules import INCREASING
 from ..special import log_sigmoid
 
 
-def _bounds(out, cutpoints):
+def bounds(out, cutpoints):
     """The cutpoints below and above class `out`; infinite at the ends."""
     index = jnp.asarray(out).astype(jnp.int32)
     edge = jnp.full((*cutpoints.shape[:-1], 1), jnp.inf)
@@ -49,7 +49,7 @@ def _end(bound, argument):
 
 def _density(log_probability):
     def log_density(out, score, cutpoints):
-        return log_probability(*_bounds(out, cutpoints), score)
+        return log_probability(*bounds(out, cutpoints), score)
 
     return log_density
 
@@ -58,7 +58,7 @@ def _prediction(log_probability):
     def predict(score: Real, cutpoints: Vector) -> Categorical:
         """The class probabilities averaged over the score."""
         classes = jnp.arange(cutpoints.mean.shape[-1] + 1)
-        low, high = _bounds(classes, cutpoints.mean[None, :] + jnp.zeros((classes.shape[0], 1)))
+        low, high = bounds(classes, cutpoints.mean[None, :] + jnp.zeros((classes.shape[0], 1)))
         rule = scalar_rule("score", "real", score)
         table = jnp.exp(log_probability(low[:, None], high[:, None], rule.points["score"][None, :]))
         return Categorical(jnp.log(table @ rule.weights))
@@ -67,14 +67,14 @@ def _prediction(log_probability):
 
 
 def _probit_site(out, mean, variance, power=1.0, *, cutpoints) -> Site:
-    low, high = _bounds(out, cutpoints)
+    low, high = bounds(out, cutpoints)
     if power != 1.0:
         return tilted_site(lambda s: power * _log_probit(low, high, s), mean, variance)
     return interval_site(low, high, mean, variance, 1.0)
 
 
 def _logistic_site(out, mean, variance, power=1.0, *, cutpoints) -> Site:
-    low, high = _bounds(out, cutpoints)
+    low, high = bounds(out, cutpoints)
     return tilted_site(lambda s: power * _log_logistic(low, high, s), mean, variance)
 
 

@@ -89,12 +89,17 @@ class OfTrees:
     prior: TreePrior
     times: int
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs that are a tree together."""
+        return TREE
+
     def init(self, key: Key, places: tuple[Place, ...], data: Mapping[str, Any]) -> Hanging:
         names = tuple(place.name for place in places)
         if names != TREE:
             raise ModelError(
-                f"moves= asks for moves of subtrees under {names}. A tree is {TREE} together, in this order: "
-                "moves={TREE: subtree_moves()} with TREE of cavity.models.trees, for diffusion_tree(tree='moved')."
+                f"moves= asks for moves of subtrees under {names}. A tree is {TREE} together, in this order: write "
+                "moves={'parent': subtree_moves()}, for diffusion_tree(tree='moved')."
             )
         if given := [place.name for place in places if place.start is not None]:
             raise ModelError(
@@ -220,9 +225,9 @@ def _walk(rest: Hanging, root: Array, table: Tables, key: Key) -> tuple[Array, A
 def subtree_moves(prior: TreePrior | None = None, times: int = 10) -> list[OfTrees]:
     """Moves of a tree for `cv.sample`: subtrees are hung elsewhere, and divergence times drawn by slices.
 
-    `cv.sample(diffusion_tree(columns, likelihood, tree="moved"), data, moves={TREE: subtree_moves()},
+    `cv.sample(diffusion_tree(columns, likelihood, tree="moved"), data, moves={"parent": subtree_moves()},
     collapse=["location"])` draws trees under any likelihood at the leaves; locations of branch points are integrated
-    out, up to 400 numbers, or else drawn.
+    out, up to 400 numbers, or else drawn. Asked for under "parent" the moves change all of `TREE` together.
 
     Args:
         prior: of binary trees: concentration -2 discount; by default the Dirichlet diffusion tree with rate 1.

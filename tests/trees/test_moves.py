@@ -95,7 +95,7 @@ def test_trees_of_gaussian_leaves_against_all_trees():
         {"y": values, "variance": np.ones(1)},
         draws=1500,
         warmup=100,
-        moves={TREE: subtree_moves()},
+        moves={"parent": subtree_moves()},  # which says that all of TREE changes
         collapse=["location", "tip"],
         sizes={"branch point": 3},
         progress=False,

@@ -171,6 +171,49 @@ def log_sum_of(
 
     `outside` is added to the logarithms of the states of each variable: (plates..., states), by name.
     """
+    return _summed(network, cells, outside, scope)[0]
+
+
+def draw_of(
+    key: Key, network: Network, cells: Sequence[jax.Array], outside: Mapping[str, Array], scope: Scope
+) -> dict[str, Array]:
+    """The states of all variables drawn jointly, (plates...) by name: `cells` and `outside` as of `log_sum_of`.
+
+    The steps of the elimination backwards: each node from the table that it was summed out of, at the states that those
+    which were summed out later have by then. Source: koller2009pgm.
+    """
+    found: dict[Node, Array] = {}
+    for number, (node, table) in enumerate(reversed(_summed(network, cells, outside, scope)[1])):
+        logits = _given_others(table, node, found, scope)
+        found[node] = jax.random.categorical(jax.random.fold_in(key, number), logits, axis=-1)
+    states = {v.name: jnp.zeros(shape_of(v, scope), int) for v in network.variables}
+    plates = {variable.name: variable.plates for variable in network.variables}
+    for node in network.nodes:
+        place = dict(node.place)
+        at = tuple(place.get(plate, slice(None)) for plate in plates[node.key])
+        states[node.key] = states[node.key].at[at].set(found[node])
+    return states
+
+
+def _given_others(table: Named, node: Node, found: Mapping[Node, Array], scope: Scope) -> Array:
+    """The logarithms of the states of a node, over its plates, where the other nodes of a table have these states."""
+    others = [axis for axis in table.axes if isinstance(axis, Node) and axis is not node]
+    array = over(table.logs, table.axes, (*node.plates, node, *others))
+    lengths = [scope.sizes[plate.name] for plate in node.plates]
+    array = jnp.broadcast_to(array, (*lengths, node.states, *array.shape[len(lengths) + 1 :]))
+    for other in reversed(others):
+        state = over(found[other], other.plates, node.plates)
+        where = state.reshape((*state.shape, *(1 for _ in range(array.ndim - len(lengths)))))
+        where = jnp.minimum(where, array.shape[-1] - 1)  # a table that is constant in it has one entry
+        array = jnp.take_along_axis(array, where, axis=-1)[..., 0]
+    return array
+
+
+def _summed(
+    network: Network, cells: Sequence[jax.Array], outside: Mapping[str, Array], scope: Scope
+) -> tuple[Float[Array, ""], list[tuple[Node, Named]]]:
+    """log of the sum over all states, and the table that each node is summed out of, in the order of the steps."""
+    tables: list[tuple[Node, Named]] = []
     live: list[Named | None] = [
         Named(array, (*cell.plates, *(node for node in cell.nodes if node is not None)))
         for array, cell in zip(cells, network.cells, strict=True)
@@ -181,8 +224,11 @@ def log_sum_of(
         inputs = [named for number in step.inputs if (named := live[number]) is not None]
         for number in step.inputs:
             live[number] = None
-        live.append(_stepped(inputs, step.node, step.plates, scope))
-    return sum((named.logs for named in live if named is not None), jnp.zeros(()))
+        product = _product(inputs)
+        if step.node is not None:
+            tables.append((step.node, product))
+        live.append(_stepped(product, step.node, step.plates, scope))
+    return sum((named.logs for named in live if named is not None), jnp.zeros(())), tables
 
 
 def _element(logs: Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
@@ -190,11 +236,16 @@ def _element(logs: Array, plates: tuple[Plate, ...], node: Node) -> jax.Array:
     return jnp.asarray(logs)[tuple(place.get(plate, slice(None)) for plate in plates)]
 
 
-def _stepped(inputs: list[Named], node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> Named:
-    """The product of some arrays, with a node and plates summed and multiplied out."""
+def _product(inputs: list[Named]) -> Named:
+    """The product of some arrays, plates first."""
     axes = tuple(dict.fromkeys(axis for _, mine in inputs for axis in mine))
     axes = (*(axis for axis in axes if isinstance(axis, Plate)), *(axis for axis in axes if isinstance(axis, Node)))
-    total = sum((over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes)))
+    return Named(sum((over(array, mine, axes) for array, mine in inputs), jnp.zeros((1,) * len(axes))), axes)
+
+
+def _stepped(product: Named, node: Node | None, plates: tuple[Plate, ...], scope: Scope) -> Named:
+    """An array with a node and plates summed and multiplied out."""
+    total, axes = product
     if node is not None:
         where = axes.index(node)
         total = log_sum(jnp.broadcast_to(total, _shape(total, where, node.states)), where)

@@ -9,12 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ....compiler.discrete.cells import UnknownSize
+from ....compiler.discrete.networks import TooLarge
 from ....compiler.language.nodes import Random
 from ....factors import draws
 from ....factors.arrays import Array, Key
+from ....factors.errors import UnsupportedError
+from ...blocks.chain.trees import RootedTree, tree_of
+from ...blocks.discrete.networks import NEVER
 from ...density.sum_chains import chain_densities, chain_of
+from ...density.sum_networks import draw_network, network_of
 from ...density.sum_out import owned
-from ...density.tables import InstanceDensity, Read, states, sum_of, summed
+from ...density.tables import InstanceDensity, Read, Summed, states, sum_of, summed
+from ...values.evaluate import value
 from ...values.plated import Placed, spread
 from ..joint import Data, Gathers, Joint, Values
 from ..move import Move, stateless
@@ -48,9 +55,10 @@ def by_element(joint: Joint, name: str, gathers: Gathers) -> Move:
 
 
 def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
-    """All elements of a chain jointly: messages from the end, draws from the start.
+    """All elements of a chain or a tree jointly: messages from the end, draws from the start.
 
-    `gathers` are those of all factors but the chain's own. Source: fruhwirth1994data.
+    `gathers` are those of all factors but the chain's own. Elements that are given have one possible state. Source:
+    fruhwirth1994data.
     """
     variable = joint.variables[name]
     chain, one = chain_of(variable), summed(variable)
@@ -71,8 +79,13 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
         ]
         zero = Placed(jnp.zeros(sizes[over.name]), (over,))
         known = spread(sum_of([zero, *(owned(p, variable, scope) for p in pieces)]), (*order, one.axis), sizes)
+        known = known + spread(_given(joint, name, values, one), (*order, one.axis), sizes)
         start = spread(first, (*lanes, one.axis), sizes)
         moves = spread(then, (*order, before, one.axis), sizes)
+        if chain.parent is not None:
+            tree = tree_of(jnp.asarray(value(chain.parent, scope).value))
+            drawn = Placed(_down_tree(key, tree, known, start, moves), order)
+            return {name: as_values(variable, spread(drawn, variable.plates, sizes))}
 
         def up(message: Array, element: tuple[Array, Array]) -> tuple[Array, Array]:
             own, table = element
@@ -93,7 +106,67 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
         drawn = Placed(jnp.concatenate([root[None], rest]), order)
         return {name: as_values(variable, spread(drawn, variable.plates, sizes))}
 
-    return stateless((name,), "the chain jointly, forward filtering and backward sampling", draw)
+    what = "the chain jointly, forward filtering and backward sampling"
+    if chain.parent is not None:
+        what = "the tree jointly, from messages of the leaves and draws from the roots on"
+    return stateless((name,), what, draw)
+
+
+def network(joint: Joint, names: tuple[str, ...]) -> Move | None:
+    """Variables that meet in factors, by summing them out one after the other and drawing them on the way back.
+
+    None where the tables would be too large, and for chains and trees.
+    """
+    variables, factors = {name: joint.variables[name] for name in names}, joint.touching(names)
+    if any(chain_of(variable) is not None for variable in variables.values()) or set(factors) & set(joint.integrals):
+        return None
+    try:
+        found = network_of({f: joint.factors[f] for f in factors}, variables, set(joint.data), joint.sizes)
+    except (TooLarge, UnknownSize, UnsupportedError):
+        return None
+
+    def draw(key: Key, values: Values, data: Data) -> Values:
+        scope = joint.scope(values, data)
+        tilts = {name: jnp.maximum(_possible(joint, name, values), NEVER) for name in names}
+        states = draw_network(key, found, joint.table, tilts, scope)
+        return {name: as_values(variables[name], states[name]) for name in names}
+
+    return stateless(names, "all elements jointly, summed out one after the other and drawn on the way back", draw)
+
+
+def _given(joint: Joint, name: str, values: Values, one: Summed) -> Placed:
+    """Logarithms of which states are possible."""
+    return Placed(_possible(joint, name, values), (*joint.variables[name].plates, one.axis))
+
+
+def _possible(joint: Joint, name: str, values: Values) -> Array:
+    """Logarithms of which states are possible: all of them, or the one that is given, (plates..., states)."""
+    variable = joint.variables[name]
+    if name not in joint.density._holes:
+        return jnp.zeros(joint.density._states_shape(variable))
+    shape = joint.density._shape(variable)
+    free = jnp.zeros(math.prod(shape), bool).at[joint.density._holes[name]].set(True).reshape((*shape, 1))
+    state = jnp.arange(state_count(joint, variable)) == jnp.asarray(values[name], int)[..., None]
+    return jnp.where(free | state, 0.0, -jnp.inf)
+
+
+def _down_tree(key: Key, tree: RootedTree, known: Array, start: Array, moves: Array) -> Array:
+    """States of all elements of a tree: what is known below each element first, then draws from the roots on."""
+    logsumexp = jax.scipy.special.logsumexp
+
+    def climb(known: jax.Array, i: Array) -> tuple[jax.Array, None]:
+        message = logsumexp(moves[i] + known[i][..., None, :], axis=-1)
+        return known.at[tree.parent[i]].add(jnp.where(tree.root[i], 0.0, message)), None
+
+    known, _ = jax.lax.scan(climb, jnp.asarray(known), tree.order, reverse=True)
+
+    def descend(states: jax.Array, i: Array) -> tuple[jax.Array, None]:
+        above = states[tree.parent[i]]
+        row = jnp.take_along_axis(moves[i], above[..., None, None], axis=-2)[..., 0, :]
+        logits = known[i] + jnp.where(tree.root[i], start, row)
+        return states.at[i].set(jax.random.categorical(jax.random.fold_in(key, i), logits, axis=-1)), None
+
+    return jax.lax.scan(descend, jnp.zeros(known.shape[:-1], int), tree.order)[0]
 
 
 def together(joint: Joint, names: tuple[str, ...]) -> Move | None:

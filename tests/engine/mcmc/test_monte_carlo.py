@@ -67,11 +67,45 @@ def test_a_stopped_run_goes_on_to_the_same_draws(tmp_path):
         AUTOREGRESSION, KEY, 300, chains=2, warmup=4, thin=2, checkpoint=file,
         progress=lambda done, total: rounds.append(done),
     )  # fmt: skip
-    assert rounds[0] == 301
+    assert rounds[0] == 302
     np.testing.assert_array_equal(resumed["x"], whole["x"])
     assert (np.diff(resumed.seconds) >= 0.0).all()
     for ours, theirs in zip(resumed.states, whole.states, strict=True):
         jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_an_interrupted_run_keeps_all_whole_transitions(tmp_path, together):
+    """Ctrl-C in the middle of a transition, long before the next checkpoint is due."""
+    file, calls = tmp_path / "chains.zip", []
+
+    def step(key, state):
+        calls.append(0)
+        if len(calls) == 2 * 7 + 2:  # the second of two chains, after seven transitions
+            raise KeyboardInterrupt
+        return _step(key, state)
+
+    def step_all(keys, batch):
+        return [step(key, state) for key, state in zip(keys, batch, strict=True)]
+
+    at_once = Together(list, step_all, list) if together else None
+    with pytest.raises(KeyboardInterrupt):
+        run(AUTOREGRESSION._replace(step=step, together=at_once), KEY, 20, chains=2, checkpoint=file)
+    rounds = []
+    resumed = run(AUTOREGRESSION, KEY, 20, chains=2, checkpoint=file, progress=lambda done, total: rounds.append(done))
+    assert rounds[0] == 8
+    np.testing.assert_array_equal(resumed["x"], run(AUTOREGRESSION, KEY, 20, chains=2)["x"])
+
+
+def test_time_that_is_over_leaves_the_first_draws(tmp_path):
+    file, whole = tmp_path / "chains.zip", run(AUTOREGRESSION, KEY, 20, chains=2)
+    first = run(AUTOREGRESSION, KEY, 20, chains=2, max_seconds=1e-9, checkpoint=file)
+    assert first["x"].shape == (2, 1, 2)
+    np.testing.assert_array_equal(first["x"], whole["x"][:, :1])
+    assert first.seconds.shape == (2, 1)
+    np.testing.assert_array_equal(run(AUTOREGRESSION, KEY, 20, chains=2, checkpoint=file)["x"], whole["x"])
+    with pytest.raises(ModelError, match="positive number of seconds"):
+        run(AUTOREGRESSION, KEY, 20, max_seconds=0.0)
 
 
 def test_a_finished_run_can_be_made_longer(tmp_path):

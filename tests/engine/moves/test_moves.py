@@ -214,6 +214,35 @@ def test_a_search_finds_the_best_of_all():
     np.testing.assert_array_equal(found.trace, again.trace)
 
 
+def test_a_search_that_was_interrupted_goes_on_to_the_same_result(tmp_path):
+    m, y = clusters()
+    moves = {"z": MOVES.relabels(4, MOVES.chinese_restaurant(0.8))}
+    asked = {"sweeps": 45, "collapse": ["centre"]}
+    whole = cv.search(m, {"y": y}, moves, 60.0, progress=False, **asked)
+    file = tmp_path / "search"
+
+    def stop(done, total):
+        if done >= 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cv.search(m, {"y": y}, moves, 60.0, progress=stop, checkpoint=file, **asked)
+    again = cv.search(m, {"y": y}, moves, 60.0, progress=False, checkpoint=file, **asked)
+    np.testing.assert_array_equal(again.trace, whole.trace)
+    np.testing.assert_array_equal(again["z"], whole["z"])
+    assert again.score == whole.score
+    assert again.sweeps == 45
+    with pytest.raises(cv.DataError, match="another data or model"):
+        cv.search(m, {"y": y + 1.0}, moves, 60.0, progress=False, checkpoint=file, **asked)
+
+
+def test_a_search_ends_with_its_time():
+    m, y = clusters()
+    moves = {"z": MOVES.relabels(4, MOVES.chinese_restaurant(0.8))}
+    found = cv.search(m, {"y": y}, moves, 1e-6, collapse=["centre"], progress=False)
+    assert found.sweeps == 1  # a block is made in any case
+
+
 def test_a_search_takes_the_evidence_of_the_engine():
     """The score with all integrated out and a flat prior is the evidence of the same model given the structure."""
     m, y = features()

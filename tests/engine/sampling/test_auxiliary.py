@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 from cavity.engine.sampling import polya_gamma
-from cavity.engine.sampling.augmented import normal_above
+from cavity.engine.sampling.augmented import normal_above, normal_between
 
 DRAWS = 200_000
 
@@ -55,6 +56,33 @@ def test_mean_and_variance_at_other_numbers_of_trials(b, c):
     assert square.mean() == pytest.approx(variance, abs=4.5 * square.std() / np.sqrt(len(x)))
 
 
+@pytest.mark.parametrize("tilt", [0.0, 1.5, 6.0, 20.0, 60.0])
+@pytest.mark.parametrize("shape", [0.01, 0.3, 0.7, 0.95, 2.5])
+def test_shapes_that_are_not_whole_have_their_mean_variance_and_transform(shape, tilt):
+    x, (mean, variance) = drawn(shape, tilt), mean_and_variance(shape, tilt)
+    square = (x - mean) ** 2
+    assert x.mean() == pytest.approx(mean, abs=4.5 * x.std() / np.sqrt(DRAWS))
+    assert square.mean() == pytest.approx(variance, abs=4.5 * square.std() / np.sqrt(DRAWS))
+    for t in (0.3 / mean, 3.0 / mean, 30.0 / mean):
+        root = np.sqrt(0.25 * tilt**2 + 0.5 * t)
+        wanted = np.exp(shape * (np.logaddexp(0.5 * tilt, -0.5 * tilt) - np.logaddexp(root, -root)))
+        values = np.exp(-t * x)
+        assert values.mean() == pytest.approx(wanted, abs=4.5 * values.std() / np.sqrt(DRAWS))
+
+
+@pytest.mark.parametrize("h", [0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.999])
+def test_the_tail_of_a_fraction_lies_below_its_bound(h):
+    """x^(1 - h) exp(pi^2 x / 8) times the density of J*(h, 0) from CUT on, against its ends."""
+    x = np.linspace(polya_gamma.CUT, 10.0, 400)
+    with jax.enable_x64(True):
+        log_first = np.asarray(polya_gamma._log_first(x, h))
+        ratio = np.asarray(polya_gamma._of_first(jnp.asarray(x), jnp.full(x.shape, h)))
+    height = np.log(ratio) + log_first + (1.0 - h) * np.log(x) + np.pi**2 / 8.0 * x
+    bound = max(height[0], h * np.log(np.pi / 2.0) - gammaln(h)) + polya_gamma.MARGIN
+    assert (height < bound).all()
+    assert (height > bound - 0.08).all()  # and near it: nearly all are accepted
+
+
 def test_no_trials_give_zero_and_what_is_no_number_gives_none():
     with jax.enable_x64(True):
         b, c = jnp.array([0.0, -1.0, jnp.nan, 1.0, 1.0, 1.0]), jnp.array([1.0, 1.0, 1.0, jnp.nan, jnp.inf, 1e150])
@@ -71,3 +99,17 @@ def test_normal_numbers_above_a_bound_have_their_distribution_in_the_tail(low):
     assert (x >= low).all()
     above = np.exp(stats.norm.logsf(x) - stats.norm.logsf(low))
     assert stats.kstest(above, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-np.inf, -5.0), (-np.inf, 2.0), (-1.0, 0.5), (3.0, 3.5), (-9.0, -8.99), (39.0, 45.0), (1.0, np.inf)],
+)
+def test_normal_numbers_between_bounds_have_their_distribution(low, high):
+    with jax.enable_x64(True):
+        x = np.asarray(normal_between(jax.random.key(1), jnp.full(20_000, low), jnp.full(20_000, high)))
+    assert ((x >= low) & (x <= high)).all()
+    if low + high < 0.0:
+        x, low, high = -x, -high, -low
+    above, end = (np.exp(stats.norm.logsf(value) - stats.norm.logsf(low)) for value in (x, high))
+    assert stats.kstest((above - end) / (1.0 - end), "uniform").pvalue > 1e-4

@@ -5,6 +5,8 @@ would have. The distribution function of the prior makes every parameter uniform
 in standard errors, from effective sizes. Source: geweke2004getting.
 """
 
+import dataclasses
+
 import arviz
 import jax
 import numpy as np
@@ -77,6 +79,35 @@ def many_trials(m):
     a = m.random("a", cv.gaussian(1.0, sd=2.0))
     m.random("y", cv.binomial(300, cv.logistic(a)))
     return {"a": stats.norm(1, 2)}, {"a": "slice"}  # a Polya-Gamma number of 300 would be slower
+
+
+def dispersed_counts(m):
+    a, r = m.random("a", cv.gaussian(0.5, sd=1.0)), m.random("r", cv.gamma(3.0, 2.0))
+    m.random("y", cv.negative_binomial(mean=cv.exp(a), dispersion=r))
+    return {"a": stats.norm(0.5, 1), "r": stats.gamma(3, scale=0.5)}, {"a": "Gaussian", "r": "slice", "y": "whole"}
+
+
+def probit(m):
+    a = m.random("a", cv.gaussian(0.3, sd=1.0))
+    m.random("y", cv.bernoulli(cv.probit(a)))
+    return {"a": stats.norm(0.3, 1)}, {"a": "Gaussian", "y": "table"}
+
+
+class Least:
+    """The law of the least of two standard normal numbers."""
+
+    def cdf(self, x):
+        return 1.0 - stats.norm.sf(x) ** 2
+
+
+def _ordered(term):
+    def case(m):
+        a, c = m.random("a", cv.gaussian(0.3, sd=1.0)), m.random("c", cv.ordered(cv.gaussian(0.0, sd=1.0), size=2))
+        m.random("y", term(a, c))
+        return {"a": stats.norm(0.3, 1), "c[0]": Least()}, {"a": "Gaussian", "y": "table"}
+
+    case.__name__ = term.__name__
+    return case
 
 
 def chance(m):
@@ -154,16 +185,19 @@ def end_of_an_interval(m):
     return {"b": stats.gamma(4)}, {"b": "slice"}  # the density jumps where b passes y
 
 
-QUICK = (precision_of_a_gaussian, student, chance, truncated)
+QUICK = (precision_of_a_gaussian, student, chance, truncated, dispersed_counts)
 SLOW = (
     mean_of_a_gaussian, variance_of_a_gaussian, sd_of_a_gaussian, degrees_of_freedom, laplace, logistic, trials,
     many_trials, chances, mixture, hidden_states, walk, precision_matrix, curved, groups, weibull, end_of_an_interval,
+    probit, _ordered(cv.ordered_probit), _ordered(cv.ordered_logistic),
 )  # fmt: skip
 CASES = [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)]
 
 
 def elements(samples, name):
     """The draws of `x`, or of one element, `x[0,0]`."""
+    if name in samples:
+        return samples[name]
     base, *index = name.removesuffix("]").split("[")
     return samples[base][(..., *(int(number) for part in index for number in part.split(",")))]
 
@@ -217,6 +251,19 @@ def test_a_wrong_conditional_is_found(monkeypatch):
     m = cv.Model()
     laws, _ = precision_of_a_gaussian(m)
     assert distance(chains(m).draws["t"], laws["t"]) > FAR
+
+
+def test_an_auxiliary_variable_that_should_be_summed_out_is_found(monkeypatch):
+    """Of the dispersion too the density given a Polya-Gamma number is taken, which lacks a part that depends on it."""
+    from cavity.engine.sampling import augmented
+    from cavity.factors.discrete import negative_binomial
+
+    key = negative_binomial.by_mean, "exp"
+    wrong = dataclasses.replace(augmented.AUXILIARIES[key], summed=("out",))
+    monkeypatch.setitem(augmented.AUXILIARIES, key, wrong)
+    m = cv.Model()
+    laws, _ = dispersed_counts(m)
+    assert distance(chains(m).draws["r"], laws["r"]) > FAR
 
 
 def test_what_no_data_depend_on_is_drawn_from_the_model():

@@ -160,6 +160,22 @@ def test_what_is_asked_is_checked(options, text):
         cv.sample(m, data, progress=False, **options)
 
 
+def test_time_that_is_over_keeps_the_first_draws():
+    m, data = line()
+    asked = {"draws": 500, "warmup": 20, "chains": 2, "progress": False}
+    whole = cv.sample(m, data, **asked)
+    short = cv.sample(m, data, max_seconds=1e-6, **asked)
+    name, made = next(iter(whole)), 30  # one block of 50 sweeps
+    assert short[name].shape[1] == made
+    np.testing.assert_array_equal(short[name], whole[name][:, :made])
+    assert "max_seconds ended the chains after 30 of 500 draws" in short.explain()
+    assert "max_seconds" not in whole.explain()
+    with pytest.raises(cv.ModelError, match="after 50 of the 100 sweeps of the warm-up"):
+        cv.sample(m, data, max_seconds=1e-6, warmup=100, progress=False)
+    with pytest.raises(cv.ModelError, match="positive number of seconds"):
+        cv.sample(m, data, max_seconds=-1.0, progress=False)
+
+
 def test_a_name_that_was_not_sampled_is_told(sampled):
     with pytest.raises(KeyError, match="'c' was not sampled"):
         sampled[2]["c"]

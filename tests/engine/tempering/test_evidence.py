@@ -350,6 +350,16 @@ def test_a_spike_has_its_prior_as_reference_and_the_evidence_stays():
     assert abs(found.log_evidence - exact) < 4.0 * found.standard_error + 1e-3
 
 
+def test_time_that_is_over_leaves_an_honest_answer():
+    m, data, exact = line()
+    found = cv.evidence(m, data, replicas=6, max_seconds=1e-6, progress=False)
+    assert found.sweeps == 32
+    assert abs(found.log_evidence - exact) < 4.0 * found.standard_error
+    assert "max_seconds ended the sweeps after 32 of 1,024" in found.explain()
+    with pytest.raises(cv.ModelError, match="whole path or tell nothing"):
+        cv.evidence(m, data, method="annealing", max_seconds=1.0)
+
+
 def test_what_is_no_reference_is_refused():
     m = cv.Model()
     mu = m.random("mu", cv.gaussian(0.0, sd=1.0))
