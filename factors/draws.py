@@ -124,7 +124,7 @@ def _uniforms(seed: Array, high: Array, size: int) -> jax.Array:
     low = lax.iota(jnp.uint32, size)
     one, two = threefry(seed[0], seed[1], jnp.full_like(low, high), low)
     number = (one >> 6).astype(jnp.float64) * 2.0**26 + (two >> 6).astype(jnp.float64)
-    return (number + 0.5) * 2.0**-52
+    return jnp.asarray((number + 0.5) * 2.0**-52)
 
 
 def threefry(one: Array, two: Array, high: Array, low: Array) -> tuple[Array, Array]:

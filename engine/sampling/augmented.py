@@ -100,7 +100,7 @@ def _above(log_uniform: Array, low: Array) -> Array:
 
     start = jnp.where(far, jnp.sqrt(tail**2 - 2.0 * log_uniform), -ndtri(jnp.exp(log_uniform) * ndtr(-near)))
     # A loop, which most often makes no step, where a choice would compute both under vmap.
-    return jax.lax.while_loop(lambda now: jnp.any(far) & (now[0] < 4), closer, (0, start))[1]
+    return jax.lax.while_loop(lambda now: jnp.any(far) & (now[0] < 4), closer, (jnp.zeros((), int), start))[1]
 
 
 def normal_between(key: Key, low: Array, high: Array) -> Array:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.nodes import inside
+from ...factors import draws
 from ...factors.arrays import Array, Key
 from ..mcmc.structure import Score, Structure, Structured, StructureMove
 from .joint import Data, Joint, Values

@@ -186,13 +186,13 @@ def draw_of(
     for number, (node, table) in enumerate(reversed(_summed(network, cells, outside, scope)[1])):
         logits = _given_others(table, node, found, scope)
         found[node] = jax.random.categorical(jax.random.fold_in(key, number), logits, axis=-1)
-    states = {v.name: jnp.zeros(shape_of(v, scope), int) for v in network.variables}
+    states: dict[str, jax.Array] = {v.name: jnp.zeros(shape_of(v, scope), int) for v in network.variables}
     plates = {variable.name: variable.plates for variable in network.variables}
     for node in network.nodes:
         place = dict(node.place)
         at = tuple(place.get(plate, slice(None)) for plate in plates[node.key])
         states[node.key] = states[node.key].at[at].set(found[node])
-    return states
+    return dict(states)
 
 
 def _given_others(table: Named, node: Node, found: Mapping[Node, Array], scope: Scope) -> Array:

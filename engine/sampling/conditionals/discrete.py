@@ -96,7 +96,7 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
         keys = jax.random.split(key, known.shape[0])
         root = draws.categorical(keys[0], start + known[0] + top)
 
-        def down(previous: Array, element: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        def down(previous: Array, element: tuple[Key, Array, Array]) -> tuple[Array, Array]:
             own, table, below = element
             row = jnp.take_along_axis(table, previous[..., None, None], axis=-2)[..., 0, :]
             state = draws.categorical(own, row + below)
@@ -164,7 +164,7 @@ def _down_tree(key: Key, tree: RootedTree, known: Array, start: Array, moves: Ar
         above = states[tree.parent[i]]
         row = jnp.take_along_axis(moves[i], above[..., None, None], axis=-2)[..., 0, :]
         logits = known[i] + jnp.where(tree.root[i], start, row)
-        return states.at[i].set(jax.random.categorical(jax.random.fold_in(key, i), logits, axis=-1)), None
+        return states.at[i].set(draws.categorical(jax.random.fold_in(key, i), logits)), None
 
     return jax.lax.scan(descend, jnp.zeros(known.shape[:-1], int), tree.order)[0]
 

@@ -56,7 +56,7 @@ def _along(key: Key, x: Array, other: Array, level: Array, log_likelihood) -> Ar
     def shrink(now: tuple) -> tuple:
         i, angle, low, high, _ = now
         low, high = jnp.where(angle < 0.0, angle, low), jnp.where(angle < 0.0, high, angle)
-        angle = low + (high - low) * jax.random.uniform(jax.random.fold_in(key, i))
+        angle = low + (high - low) * draws.uniform(jax.random.fold_in(key, i))
         return i + 1, angle, low, high, log_likelihood(at(angle)) >= level
 
     def waits(now: tuple) -> Array:

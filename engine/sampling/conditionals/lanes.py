@@ -40,7 +40,7 @@ class Lanes:
 
     def one(self, row: Array) -> jax.Array:
         """A row as the array that it is of a variable without the plates of the lanes."""
-        return row.reshape(tuple(size for axis, size in enumerate(self.shape) if axis not in self.axes))
+        return jnp.reshape(row, tuple(size for axis, size in enumerate(self.shape) if axis not in self.axes))
 
     def back(self, rows: Array) -> jax.Array:
         """The array from its rows."""
