@@ -70,10 +70,10 @@ def diffusion_tree(
     `location` (node, column), `waiting` (branch point), which is data too, and what the likelihood declares. Another
     tree with as many nodes recompiles nothing.
 
-    `tree="moved"` is for `cv.sample` with `cavity.models.trees.subtree_moves()`, which draw the tree and have its
-    prior. Leaves are then variables of their own, `tip` (leaf, column), so that the `location` (branch point, column)
-    can be integrated out under any likelihood. The inputs `parent`, `length`, `first`, `above` (leaf), the branch point
-    above it, and `left` (leaf), the time from there to 1, are made by the moves.
+    `tree="moved"` is for `cv.sample` with `cavity.models.trees.subtree_moves()`, which draw the tree and have the prior
+    of its structure. Leaves are then variables of their own, `tip` (leaf, column), so that the `location` (branch
+    point, column) can be integrated out under any likelihood. The inputs `parent`, `length`, `first`, `above` (leaf),
+    the branch point above it, and `left` (leaf), the time from there to 1, are made by the moves, and so is `waiting`.
 
     Returns the model. Raises ModelError for another word.
     Source: knowles2015pitman, knowles2011trees.
@@ -82,11 +82,8 @@ def diffusion_tree(
         raise cv.ModelError(
             f'variance= is "given", "shared" or "per column", rate= "given" or "learned"; found {variance!r}, {rate!r}.'
         )
-    if tree not in ("given", "moved") or (tree == "moved" and rate != "given"):
-        raise cv.ModelError(
-            f'tree= is "given" or "moved", the latter with rate="given": its moves have the prior; found {tree!r}, '
-            f"{rate!r}."
-        )
+    if tree not in ("given", "moved"):
+        raise cv.ModelError(f'tree= is "given" or "moved"; found {tree!r}.')
     make = _moved if tree == "moved" else _given
     return make(columns, likelihood or gaussian_leaves(), variance, rate)
 
@@ -98,9 +95,14 @@ def _given(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv
     location, _ = _diffused(m, node, column, variance)
     tip = m.input("tip", cv.index(node), plates=leaf)
     likelihood(m, location[tip])
+    _waiting(m, point, rate)
+    return m
+
+
+def _waiting(m: cv.Model, point: Plate, rate: str) -> None:
+    """The density of the divergence times, given the structure."""
     speed = 1.0 if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
     m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
-    return m
 
 
 def _diffused(m: cv.Model, node: Plate, column: Plate, variance: str) -> tuple[Expr, Expr]:
@@ -134,4 +136,5 @@ def _moved(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv
     above, left = m.input("above", cv.index(point), plates=leaf), m.input("left", cv.positive, plates=leaf)
     tip = m.random("tip", cv.gaussian(location[above], precision=precision / left))
     likelihood(m, tip)
+    _waiting(m, point, rate)
     return m
