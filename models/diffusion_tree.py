@@ -140,34 +140,46 @@ def _moved(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv
     return m
 
 
-def diffusion_times(columns: int, noise: float) -> cv.Model:
+def diffusion_times(
+    columns: int, noise: float, variance: tuple[float, float] = (1.0, 1.0), rate: tuple[float, float] = (1.0, 1.0)
+) -> cv.Model:
     """Divergence times, diffusion variance and rate of a tree whose structure is data, with Gaussian leaves.
 
-    The depths -log(1 - t) of branch points grow from parent to child by independent `gap_v ~ Exponential(rate share_v)`,
-    share_v = H(m - 1) for m leaves below: `log_structure` and `log_times` of `cavity.models.trees` together but for
-    sum log share_v. A branch is as long as time passes along it, 1 - t_parent - (1 - t).
+    The depths -log(1 - t) of branch points grow from parent to child by independent gap_v ~ Exponential(rate share_v),
+    share_v = H(m - 1) for the m leaves below v. Along a branch passes the time 1 - t_parent - (1 - t). With
+    `cv.laplace_approximation(model, data, integrate=["location"])` locations are integrated out exactly.
 
-    Inputs, which `cavity.models.trees.inputs.structure` makes of a tree: `parent` and `share` (branch point), the first
-    one `top`, `above` (leaf), and the pairs `descendant` and `ancestor` of branch points, each with itself and all above.
-    Random: `rate` ~ Gamma(1, 1), `precision` ~ Gamma(1, 1) of the diffusion, `gap`, `location` (branch point, column),
-    `y` (leaf, column); named: `time`. Source: neal2003density, knowles2011trees.
+    Args:
+        columns: of the data.
+        noise: variance of the noise at the leaves, zero or more.
+        variance: mean and variance of the gamma prior of the diffusion `variance`.
+        rate: Gamma prior (shape, rate) of the `rate` c of the divergence function c / (1 - t).
+
+    Returns:
+        The model. Inputs, which `cavity.models.trees.inputs.structure` makes of a tree: `parent` and `share` (branch
+        point), the first one `top`, `above` (leaf), and `descendant` and `ancestor`: pairs of a branch point with
+        itself and all above. Random: `rate`, `variance`, `gap`, `location` (branch point, column), `y` (leaf, column),
+        NaN where missing. Named: `time` and `left`, 1 - time.
+
+    Source: neal2003density, knowles2011trees.
     """
     m = cv.Model("divergence times")
-    point, leaf, column, pair = m.plate("branch point"), m.plate("leaf"), m.plate("column", columns), m.plate("pair")
+    point, leaf, pair, column = m.plate("branch point"), m.plate("leaf"), m.plate("pair"), m.plate("column", columns)
     parent, above = (m.input(n, cv.index(point), plates=p) for n, p in (("parent", point), ("above", leaf)))
     descendant, ancestor = (m.input(name, cv.index(point), plates=pair) for name in ("descendant", "ancestor"))
-    rate, precision = (m.random(name, cv.gamma(shape=1.0, rate=1.0)) for name in ("rate", "precision"))
-    gap = m.random("gap", cv.exponential(rate * m.input("share", cv.positive, plates=point)))
+    c = m.random("rate", cv.gamma(shape=rate[0], rate=rate[1]))
+    diffusion = m.random("variance", cv.gamma(mean=variance[0], variance=variance[1]))
+    gap = m.random("gap", cv.exponential(c * m.input("share", cv.positive, plates=point)))
     left = m.let("left", cv.exp(-cv.sum(gap[ancestor], by=descendant)))
     m.let("time", 1 - left)
-    length = left * (cv.exp(gap) - 1)
+    step = diffusion * left * (cv.exp(gap) - 1)
     location = m.tree(
         "location",
         over=point,
         parent=parent,
-        root=cv.gaussian(0.0, variance=length[m.input("top", cv.index(point))] / precision),
-        then=lambda before: cv.gaussian(before, variance=length / precision),
+        root=cv.gaussian(0.0, variance=step[m.input("top", cv.index(point))]),
+        then=lambda before: cv.gaussian(before, variance=step),
         plates=column,
     )
-    m.random("y", cv.gaussian(location[above], variance=left[above] / precision + noise))
+    m.random("y", cv.gaussian(location[above], variance=diffusion * left[above] + noise))
     return m

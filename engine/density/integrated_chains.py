@@ -1,6 +1,6 @@
-"""Chains and trees of Gaussian numbers, integrated out of a log density by messages from the last elements to the first.
+"""Chains and trees of Gaussian numbers, integrated out of a log density by messages from the last element to the first.
 
-What sees such a chain sees one element at a time, as the mean of a Gaussian. So all that tells of it is a quadratic form
+What sees such a chain sees one element at a time, as the mean of a Gaussian. So what tells of it is a quadratic form,
 whose derivatives at zero are the messages from below, and the integral is one sweep towards the roots. Its derivatives
 in the parameters of steps and of noise go the way back. Source: rauch1965smoothing.
 """
@@ -55,8 +55,8 @@ def integrated_chain(
     node = variables[name]
     if not isinstance(node.term, Chain) or not node.domain.is_real or is_curved(node):
         raise UnsupportedError(
-            f"integrate= names '{name}', which is no chain or tree of numbers with linear Gaussian steps: only these are "
-            "integrated out by messages. cv.sample(..., collapse=[...]) integrates other Gaussian variables."
+            f"integrate= names '{name}', which is no chain or tree of numbers with linear Gaussian steps: only these "
+            "are integrated out by messages. cv.sample(..., collapse=[...]) integrates other Gaussian variables."
         )
     readers = {other: factor for other, factor in factors.items() if other != name and _holds(factor.roots, node)}
     reads = []
@@ -69,20 +69,21 @@ def integrated_chain(
 def check_readers(chain: IntegratedChain, randoms: Mapping[str, Random]) -> None:
     """UnsupportedError where a factor is not Gaussian about a mean that is linear in the chain."""
     for read in chain.reads:
-        term = randoms[read.name].term if read.name in randoms else None
-        role = term.factor.role if isinstance(term, Term) else None
-        fits = isinstance(term, Term) and isinstance(role, LinearGaussian)
         gather = read.gathers[chain.node.name]
-        seen = chain.node if gather is None else gather
-        if not fits or any(
-            degree_in(arg, seen) != (edge == role.mean)
-            for edge, arg in term.args.items()
-            if _holds((arg,), chain.node)
+        if read.name not in randoms or not _is_linear(
+            randoms[read.name].term, chain.node if gather is None else gather
         ):
             raise UnsupportedError(
-                f"integrate= names '{chain.node.name}', of which '{read.name}' tells otherwise than as a Gaussian about "
-                "a mean that is linear in it. Leave it among the variables, or let a Gaussian variable stand between."
+                f"integrate= names '{chain.node.name}', of which '{read.name}' tells otherwise than as a Gaussian "
+                "about a mean that is linear in it. Leave it among the variables, or let a Gaussian variable stand between."
             )
+
+
+def _is_linear(term: object, seen: Expr) -> bool:
+    """Whether a term is a Gaussian about a mean that is linear in what it sees, and sees it nowhere else."""
+    if not isinstance(term, Term) or not isinstance(term.factor.role, LinearGaussian):
+        return False
+    return all(degree_in(arg, seen) == int(edge == term.factor.role.mean) for edge, arg in term.args.items())
 
 
 def _holds(roots: tuple[Expr, ...], node: Random) -> bool:

@@ -52,11 +52,11 @@ def log_density(
 
     `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
     on. Discrete ones are summed out, chains and trees by messages, elements that a factor joins jointly; Gaussian noise
-    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out, and so are the chains and trees of numbers
+    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out, and so are chains and trees of numbers
     that `integrate` names, whose steps and whatever sees them are linear and Gaussian. Returns a `LogDensity`, which
-    also takes unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model
-    without a joint density: an observed sum or product, a random count, discrete elements whose joint table is too
-    large.
+    also takes unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason,
+    for a model without a joint density: an observed sum or product, a random count, discrete elements whose joint table
+    is too large.
     """
     return LogDensity(the_model(model), bind_checked(model, data, sizes), integrate=integrate)
 
@@ -78,10 +78,10 @@ class LogDensity:
     is `unconstrained(z) = log p(constrain(z), data) + log |d constrain / dz|` for a vector z of `dimension` numbers.
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
-    Gaussian noise and the chains that were integrated out, `hard` the constraints that make the density jump to zero, which no gradient
-    tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are
-    among the values, with `everything` also what nothing observed depends on. Raises UnsupportedError for a model
-    without a joint density.
+    Gaussian noise and the chains that were integrated out, `hard` the constraints that make the density jump to zero,
+    which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the
+    discrete variables are among the values, with `everything` also what nothing observed depends on. Raises
+    UnsupportedError for a model without a joint density.
     """
 
     def __init__(

@@ -38,12 +38,12 @@ Vector = Float[np.ndarray, " coordinate"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Laplace:
+class LaplaceApproximation:
     """A posterior by Laplace's approximation.
 
     Attributes:
-        draws: by name, (draws, plates, event), of all continuous variables that are not integrated out, and of the named
-            expressions of them.
+        draws: by name, (draws, plates, event), of all continuous variables that are not integrated out, and of the
+            named expressions of them.
         weights: (draws,) their probabilities: equal where they are of the Gaussian itself.
         log_evidence: by the weights where they are usable, else by Laplace's formula.
         error: standard error of the former; NaN of the latter, which does not know its own.
@@ -71,7 +71,7 @@ class Laplace:
         return f"<Posterior of {self.model.name!r} by Laplace: {', '.join(self.draws)}; {self.diagnosis}>"
 
 
-def laplace(
+def laplace_approximation(
     model: Model,
     data: Mapping[str, Any],
     sizes: Mapping[str, int] | None = None,
@@ -79,7 +79,7 @@ def laplace(
     integrate: Sequence[str] = (),
     start: Mapping[str, Any] | None = None,
     seed: int = 0,
-) -> Laplace:
+) -> LaplaceApproximation:
     """The posterior of the continuous variables of a model: Gaussian about its mode, or weighted draws around it.
 
     Args:
@@ -90,10 +90,11 @@ def laplace(
         seed: of the draws.
 
     Returns:
-        `Laplace`, also where the mode was not reached: `converged` and `diagnosis` say so.
+        `LaplaceApproximation`, also where the mode was not reached: `converged` and `diagnosis` say so.
 
     Raises:
-        DataError, UnsupportedError: as `log_density`; a density that jumps, or is not finite where the climb begins.
+        DataError, UnsupportedError: as `log_density`; a density that jumps, is not finite where the climb begins, or
+            has no finite curvature where it ends, as improper ones.
 
     Source: tierney1986accurate.
     """
@@ -106,12 +107,12 @@ def laplace(
     with jax.enable_x64(True):
         own = _functions(density)
         mode, arrived = _climbed(density, own, _start(density, start))
-        covariance, proper = spread_of(-own.hessian(mode))
+        covariance, proper = _spread(own, mode)
         found, is_weighted = _drawn(own, mode, covariance, seed)
         values = own.values(found.z)
         draws = {**values, **values_of_expressions(density, values)}
     converged = arrived and proper
-    return Laplace(
+    return LaplaceApproximation(
         model,
         draws,
         found.weighted.weights,
@@ -161,7 +162,7 @@ def _functions(density: LogDensity) -> _Functions:
     constrain = density.function("laplace values", (), jax.vmap(density._constrain, in_axes=(0, None)))
 
     def values(c: np.ndarray) -> dict[str, np.ndarray]:
-        z = np.where(roots, 3.0 * np.log(np.maximum(c, 1e-30)), c)  # a Gaussian has draws below zero, few
+        z = np.where(roots, 3.0 * np.log(np.maximum(np.abs(c), 1e-30)), c)  # few draws of a Gaussian are below zero
         return {name: np.asarray(array) for name, array in constrain(z, data).items()}
 
     return _Functions(
@@ -208,7 +209,7 @@ def _climbed(density: LogDensity, own: _Functions, start: Vector) -> tuple[Vecto
     c = own.rooted(z)
     for _ in range(NEWTON):
         height, slope = (np.asarray(part) for part in own.slope(c))
-        covariance, proper = spread_of(-own.hessian(c))
+        covariance, proper = _spread(own, c)
         step = covariance @ slope
         if proper and slope @ step < ARRIVED:
             return c + step, True
@@ -219,6 +220,17 @@ def _climbed(density: LogDensity, own: _Functions, start: Vector) -> tuple[Vecto
         else:
             return c, bool(proper and slope @ step < 1e-4)
     return c, False
+
+
+def _spread(own: _Functions, c: Vector) -> tuple[np.ndarray, bool]:
+    """The inverse of minus the Hessian, and whether that was positive definite."""
+    hessian = own.hessian(c)
+    if not np.isfinite(hessian).all():
+        raise UnsupportedError(
+            "The climb came to where the log density has no finite curvature: the posterior may be improper, or have "
+            "its mode at an edge. Give such variables a prior, or start= values near a mode."
+        )
+    return spread_of(-hessian)
 
 
 def _drawn(own: _Functions, mode: Vector, covariance: np.ndarray, seed: int) -> tuple[Reference, bool]:
