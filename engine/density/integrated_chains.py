@@ -75,7 +75,7 @@ def check_readers(chain: IntegratedChain, randoms: Mapping[str, Random]) -> None
         ):
             raise UnsupportedError(
                 f"integrate= names '{chain.node.name}', of which '{read.name}' tells otherwise than as a Gaussian "
-                "about a mean that is linear in it. Leave it among the variables, or let a Gaussian variable stand between."
+                "about a mean that is linear in it. Leave it among the variables, or put a Gaussian variable between."
             )
 
 

@@ -1,9 +1,12 @@
 """Posteriors by Laplace's approximation: a Gaussian about the mode, and weighted draws where it is near enough.
 
-The Gaussian stands in coordinates in which posteriors are nearly Gaussian: a positive number by its cube root, of which
-gamma variables, exponential ones among them, are Gaussian to third order. Chains and trees that `integrate` names are
-integrated out exactly, so what is left are few numbers that many data tell of. A mode always exists to climb to, which
-no scheme of messages promises. Source: tierney1986accurate, wilson1931chisquare.
+The mode and its curvature are found in unconstrained coordinates, where a positive number is a logarithm: a scale and
+what it scales then have their mode where the scale's own density is large. The Gaussian stands in coordinates in which
+posteriors are more nearly Gaussian, cube roots of positive numbers: a gamma variable whose logarithm has its mode at z
+with the variance s there has a cube root that is Gaussian to third order, with mean exp(z / 3) (1 - s / 9) and standard
+deviation exp(z / 3) sqrt(s) / 3. Chains and trees that `integrate` names are integrated out exactly, so what is left
+are few numbers that many data tell of. A mode always exists to climb to, which no scheme of messages promises. Source:
+tierney1986accurate, wilson1931chisquare.
 """
 
 from __future__ import annotations
@@ -23,15 +26,15 @@ from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
 from ..answers.marginal import Marginal
 from ..checks.psis import Smoothed
-from ..checks.reference import DRAWS, Reference, adapted, entries, spread_of, student, weighted
+from ..checks.reference import DRAWS, ROUNDS, Reference, adapted, entries, spread_of, student
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, log_density
 from ..distributions.weighted_draws import WeightedDraws
 
 CLIMBS, NEWTON = 2000, 60  # steps of the first climb, and of Newton's method after it
 AT_ONCE = 16  # rows of a Hessian
-ARRIVED = 1e-8  # what the next step of Newton's method would gain, in nats
-PROBE, WORTH = 1000, 0.02  # draws that tell whether weights are any use, and the share of them that must count
+ARRIVED, NEARLY = 1e-8, 1e-4  # nats that another step of Newton's would gain; where rounding lets none gain
+MOST_WORK = 2e9  # numbers that draws may be weighted with
 NEAR = 1e6  # freedom of the Student distribution that is a Gaussian
 
 Vector = Float[np.ndarray, " coordinate"]
@@ -106,37 +109,35 @@ def laplace_approximation(
         )
     with jax.enable_x64(True):
         own = _functions(density)
-        mode, arrived = _climbed(density, own, _start(density, start))
-        covariance, proper = _spread(own, mode)
-        found, is_weighted = _drawn(own, mode, covariance, seed)
+        peak = _climbed(own, _start(density, start))
+        found, is_weighted = _drawn(own, peak, seed)
         values = own.values(found.z)
         draws = {**values, **values_of_expressions(density, values)}
-    converged = arrived and proper
     return LaplaceApproximation(
         model,
         draws,
         found.weighted.weights,
         found.log_total,
         found.error,
-        converged,
-        _told(converged, is_weighted, found, len(mode)),
+        peak.reached,
+        _told(peak.reached, is_weighted, found, len(peak.mode)),
     )
 
 
 class _Functions(NamedTuple):
-    """The log density in coordinates that are cube roots of positive numbers: at a point, its slope, at many points."""
+    """The log density: in unconstrained coordinates with its slope and curvature, and in rooted ones at many points."""
 
-    climb: Callable[[Vector], tuple[np.ndarray, np.ndarray]]  # in unconstrained coordinates, with the slope
     slope: Callable[[Vector], tuple[np.ndarray, np.ndarray]]
     hessian: Callable[[Vector], np.ndarray]
+    roots: np.ndarray  # (coordinates,) which are cube roots of positive numbers
     many: Callable[[np.ndarray], np.ndarray]
     values: Callable[[np.ndarray], dict[str, np.ndarray]]
-    rooted: Callable[[Vector], Vector]
+    work: float  # numbers that one evaluation is made of
 
 
 def _functions(density: LogDensity) -> _Functions:
     roots = _are_roots(density)
-    data = density._data
+    data, size = density._data, float(entries(density))
 
     def height(c: Array, data: Any) -> Array:
         away = jnp.where(roots, jnp.abs(c), 1.0)
@@ -145,20 +146,18 @@ def _functions(density: LogDensity) -> _Functions:
         inside = jnp.all(jnp.where(roots, c > 0.0, True))
         return jnp.where(inside & jnp.isfinite(found), found, -jnp.inf)
 
-    def hessian(c: Array, data: Any) -> Array:
-        slope = jax.grad(height)
+    def hessian(z: Array, data: Any) -> Array:
+        slope = jax.grad(density._unconstrained)
         return jax.lax.map(
-            lambda v: jax.jvp(lambda x: slope(x, data), (c,), (v,))[1], jnp.eye(len(c)), batch_size=AT_ONCE
+            lambda v: jax.jvp(lambda x: slope(x, data), (z,), (v,))[1], jnp.eye(len(z)), batch_size=AT_ONCE
         )
 
-    batch = int(np.clip(1e7 // entries(density), 1, DRAWS))
-    climb = density.function("climbed", (), jax.value_and_grad(density._unconstrained))
-    slope = density.function("laplace slope", (), jax.value_and_grad(height))
+    batch = int(np.clip(1e7 // size, 1, DRAWS))
+    slope = density.function("laplace slope", (), jax.value_and_grad(density._unconstrained))
     curved = density.function("laplace hessian", (), hessian)
     many = density.function(
         "laplace heights", (batch,), lambda c, d: jax.lax.map(lambda a: height(a, d), c, batch_size=batch)
     )
-
     constrain = density.function("laplace values", (), jax.vmap(density._constrain, in_axes=(0, None)))
 
     def values(c: np.ndarray) -> dict[str, np.ndarray]:
@@ -166,12 +165,12 @@ def _functions(density: LogDensity) -> _Functions:
         return {name: np.asarray(array) for name, array in constrain(z, data).items()}
 
     return _Functions(
-        lambda z: climb(z, data),
-        lambda c: slope(c, data),
-        lambda c: np.asarray(curved(c, data)),
+        lambda z: slope(z, data),
+        lambda z: np.asarray(curved(z, data)),
+        roots,
         lambda c: np.asarray(many(c, data)),
         values,
-        lambda z: np.where(roots, np.exp(z / 3.0), z),
+        size,
     )
 
 
@@ -193,38 +192,57 @@ def _start(density: LogDensity, start: Mapping[str, Any] | None) -> Vector:
     return np.asarray(density.unconstrain(values))
 
 
-def _climbed(density: LogDensity, own: _Functions, start: Vector) -> tuple[Vector, bool]:
-    """The mode, and whether it was reached: by quasi-Newton steps, then by Newton's method where it has curvature."""
-    first, _ = own.climb(start)
-    if not np.isfinite(first):
+class _Peak(NamedTuple):
+    """Where the climb ended, in unconstrained coordinates: the height, the spread, and whether it is the mode."""
+
+    mode: Vector
+    height: float
+    covariance: np.ndarray
+    reached: bool
+
+    def log_integral(self, roots: np.ndarray) -> float:
+        """Laplace's formula, and for positive numbers what Stirling's formula lacks of their gamma functions."""
+        gaussian = self.height + 0.5 * float(np.linalg.slogdet(2.0 * np.pi * self.covariance)[1])
+        return gaussian + float(np.sum(np.diagonal(self.covariance)[roots])) / 12.0
+
+    def rooted(self, roots: np.ndarray) -> tuple[Vector, np.ndarray]:
+        """Mean and covariance of the Gaussian of cube roots."""
+        root = np.exp(np.where(roots, self.mode, 0.0) / 3.0)
+        mean = np.where(roots, root * (1.0 - np.diagonal(self.covariance) / 9.0), self.mode)
+        scale = np.where(roots, root / 3.0, 1.0)
+        return mean, self.covariance * np.outer(scale, scale)
+
+
+def _climbed(own: _Functions, start: Vector) -> _Peak:
+    """The mode: by quasi-Newton steps, then by Newton's method with steps that are halved until they gain."""
+    if not np.isfinite(own.slope(start)[0]):
         raise UnsupportedError("The log density is not finite where the climb begins. Give start= values that fit.")
 
     def down(z: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = own.climb(z)
+        value, slope = own.slope(z)
         if not (np.isfinite(value) and np.isfinite(slope).all()):
             return 1e300, np.zeros(len(z))
         return -float(value), -np.asarray(slope)
 
     z = minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": CLIMBS}).x
-    c = own.rooted(z)
     for _ in range(NEWTON):
-        height, slope = (np.asarray(part) for part in own.slope(c))
-        covariance, proper = _spread(own, c)
+        height, slope = (np.asarray(part) for part in own.slope(z))
+        covariance, proper = _spread(own, z)
         step = covariance @ slope
-        if proper and slope @ step < ARRIVED:
-            return c + step, True
-        for size in 0.5 ** np.arange(20):
-            if own.slope(c + size * step)[0] > height + 1e-4 * size * (slope @ step):
-                c = c + size * step
-                break
-        else:
-            return c, bool(proper and slope @ step < 1e-4)
-    return c, False
+        gain = float(slope @ step)
+        if proper and gain < ARRIVED:
+            return _Peak(z, float(height), covariance, True)
+        tried = (z + size * step for size in 0.5 ** np.arange(20))
+        higher = next((there for there in tried if own.slope(there)[0] > height), None)
+        if higher is None:
+            return _Peak(z, float(height), covariance, proper and gain < NEARLY)
+        z = higher
+    return _Peak(z, float(height), covariance, False)
 
 
-def _spread(own: _Functions, c: Vector) -> tuple[np.ndarray, bool]:
+def _spread(own: _Functions, z: Vector) -> tuple[np.ndarray, bool]:
     """The inverse of minus the Hessian, and whether that was positive definite."""
-    hessian = own.hessian(c)
+    hessian = own.hessian(z)
     if not np.isfinite(hessian).all():
         raise UnsupportedError(
             "The climb came to where the log density has no finite curvature: the posterior may be improper, or have "
@@ -233,21 +251,16 @@ def _spread(own: _Functions, c: Vector) -> tuple[np.ndarray, bool]:
     return spread_of(-hessian)
 
 
-def _drawn(own: _Functions, mode: Vector, covariance: np.ndarray, seed: int) -> tuple[Reference, bool]:
-    """Weighted draws, and true; where the weights would be of no use, draws of the Gaussian and false."""
-    random = np.random.default_rng(seed)
-    z = student(random, mode, covariance, NEAR, PROBE)
-    apart = (z - mode) @ np.linalg.inv(np.linalg.cholesky(covariance)).T
-    log_q = -0.5 * np.sum(apart**2, axis=1)
-    probe = weighted(z, own.many(z) - log_q).weighted
-    if probe.effective > WORTH * PROBE:
-        best, _, _ = adapted(own.many, covariance, mode, seed, DRAWS)
+def _drawn(own: _Functions, peak: _Peak, seed: int) -> tuple[Reference, bool]:
+    """Weighted draws, and true; where they would be of no use, draws of the Gaussian and false."""
+    mean, covariance = peak.rooted(own.roots)
+    if own.work * DRAWS * (ROUNDS + 1) <= MOST_WORK:
+        best, _, _ = adapted(own.many, covariance, mean, seed, DRAWS)
         if best.usable:
             return best, True
-    z = student(random, mode, covariance, NEAR, DRAWS)
+    z = student(np.random.default_rng(seed), mean, covariance, NEAR, DRAWS)
     equal = Smoothed(np.full(len(z), 1.0 / len(z)), -np.inf, float(len(z)))
-    log_det = np.linalg.slogdet(2.0 * np.pi * covariance)[1]
-    return Reference(z, equal, float(own.slope(mode)[0]) + 0.5 * float(log_det), float("nan")), False
+    return Reference(z, equal, peak.log_integral(own.roots), float("nan")), False
 
 
 def _told(converged: bool, is_weighted: bool, found: Reference, dimension: int) -> str:

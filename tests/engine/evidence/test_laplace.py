@@ -32,16 +32,16 @@ def test_gamma_posteriors_are_exact_by_weights():
 
 
 def test_the_gaussian_alone_is_near_gamma_variables(monkeypatch):
-    """Without weights, of cube roots: the mean of an exponential variable is exact, its variance 1/7 too large."""
-    monkeypatch.setattr(laplace, "WORTH", 2.0)
+    """Without weights, in cube roots: means within .5 %, variances within 10 %, beyond what 4,000 draws err."""
+    monkeypatch.setattr(laplace, "MOST_WORK", 0.0)
     y = np.array([0, 0, 1, 5, 20])
     found = cv.laplace_approximation(waits(), {"y": y})
     assert "too many for weights" in found.diagnosis
     assert np.isnan(found.error)
     assert found["rate"].mean == pytest.approx((1.0 + y) / 3.0, rel=0.05)
-    assert found["rate"].variance[1:] / ((1.0 + y[1:]) / 9.0) == pytest.approx(1.0, abs=0.25)
+    assert found["rate"].variance == pytest.approx((1.0 + y) / 9.0, rel=0.2)
     each = np.log(2.0) - (y + 1.0) * np.log(3.0)
-    assert found.log_evidence == pytest.approx(each.sum(), abs=0.1 * len(y))
+    assert found.log_evidence == pytest.approx(each.sum(), abs=0.01)
 
 
 def test_a_skewed_posterior_with_a_real_and_a_positive_number_against_quadrature():
