@@ -35,6 +35,10 @@ CLIMBS, NEWTON = 2000, 60  # steps of the first climb, and of Newton's method af
 AT_ONCE = 16  # rows of a Hessian
 ARRIVED, NEARLY = 1e-8, 1e-4  # nats that another step of Newton's would gain; where rounding lets none gain
 MOST_WORK = 2e9  # numbers that draws may be weighted with
+NO_PEAK = (
+    "The climb came to where the log density is not curved like a mode: the posterior may be improper, or have its "
+    "mode at an edge. Give such variables a prior, or start= values near a mode."
+)
 NEAR = 1e6  # freedom of the Student distribution that is a Gaussian
 
 Vector = Float[np.ndarray, " coordinate"]
@@ -97,7 +101,7 @@ def laplace_approximation(
 
     Raises:
         DataError, UnsupportedError: as `log_density`; a density that jumps, is not finite where the climb begins, or
-            has no finite curvature where it ends, as improper ones.
+            is not curved like a mode where it ends, as improper ones.
 
     Source: tierney1986accurate.
     """
@@ -225,7 +229,7 @@ def _climbed(own: _Functions, start: Vector) -> _Peak:
         return -float(value), -np.asarray(slope)
 
     z = minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": CLIMBS}).x
-    for _ in range(NEWTON):
+    for left in reversed(range(NEWTON)):
         height, slope = (np.asarray(part) for part in own.slope(z))
         covariance, proper = _spread(own, z)
         step = covariance @ slope
@@ -234,20 +238,19 @@ def _climbed(own: _Functions, start: Vector) -> _Peak:
             return _Peak(z, float(height), covariance, True)
         tried = (z + size * step for size in 0.5 ** np.arange(20))
         higher = next((there for there in tried if own.slope(there)[0] > height), None)
-        if higher is None:
-            return _Peak(z, float(height), covariance, proper and gain < NEARLY)
+        if higher is None or not left:
+            break
         z = higher
-    return _Peak(z, float(height), covariance, False)
+    if not proper:
+        raise UnsupportedError(NO_PEAK)
+    return _Peak(z, float(height), covariance, gain < NEARLY)
 
 
 def _spread(own: _Functions, z: Vector) -> tuple[np.ndarray, bool]:
     """The inverse of minus the Hessian, and whether that was positive definite."""
     hessian = own.hessian(z)
-    if not np.isfinite(hessian).all():
-        raise UnsupportedError(
-            "The climb came to where the log density has no finite curvature: the posterior may be improper, or have "
-            "its mode at an edge. Give such variables a prior, or start= values near a mode."
-        )
+    if not np.isfinite(hessian).all() or not hessian.any():
+        raise UnsupportedError(NO_PEAK)
     return spread_of(-hessian)
 
 
