@@ -49,6 +49,7 @@ class LaplaceApproximation:
     """A posterior by Laplace's approximation.
 
     Attributes:
+        model: whose posterior it is.
         draws: by name, (draws, plates, event), of all continuous variables that are not integrated out, and of the
             named expressions of them.
         weights: (draws,) their probabilities: equal where they are of the Gaussian itself.
