@@ -79,9 +79,9 @@ class LogDensity:
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise and the chains of `integrate` that were integrated out, `hard` the constraints that make the density
-    jump to zero, which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the
-    discrete variables are among the values, with `everything` also what nothing observed depends on. Raises
-    UnsupportedError for a model without a joint density.
+    jump to zero, which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without
+    `sum_out` the discrete variables are among the values, with `everything` also what nothing observed depends on.
+    Raises UnsupportedError for a model without a joint density.
     """
 
     def __init__(

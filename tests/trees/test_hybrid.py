@@ -98,6 +98,7 @@ def test_evidence_with_variance_and_rate_integrated():
     assert found.log_evidence == pytest.approx(exact, abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaves", [4, 5])
 def test_times_of_small_trees_against_markov_chains(leaves):
     """Each mean within .2 posterior sds, each sd within 20 %, with the chain's error; variance and rate known."""

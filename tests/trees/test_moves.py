@@ -134,6 +134,7 @@ def rate_posterior(values, noise, size=400_000):
     return weight @ rate, weight @ precision, weight[odd == 2].sum()
 
 
+@pytest.mark.slow
 def test_rate_and_precision_of_a_moved_tree_against_weighted_draws_of_the_prior():
     values = np.array([0.9, 1.0, -1.2])
     found = cv.sample(
