@@ -88,19 +88,19 @@ from .factors.vectors.wishart import wishart
 __version__ = "0.6.0"
 
 __all__ = [
-    "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "Learned", "LogDensity", "Marginal", "Model",
-    "ModelError", "Posterior", "Program", "Samples", "UnsupportedError", "abs", "all", "any", "bernoulli", "beta",
-    "between", "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos",
-    "count", "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence",
-    "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process",
-    "half_cauchy", "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian",
-    "kernels", "laplace", "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal",
-    "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered",
-    "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit",
-    "real", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
-    "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
-    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
-    "wishart",
+    "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "LaplaceApproximation", "Learned",
+    "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program", "Samples", "UnsupportedError", "abs",
+    "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "cache", "categorical", "category",
+    "cauchy", "censored", "compile", "cos", "count", "covariance", "dirichlet", "dirichlet_multinomial",
+    "discrete_uniform", "dot", "element", "evidence", "evidence_gradient", "exp", "explain", "exponential",
+    "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t",
+    "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn",
+    "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min",
+    "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
+    "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "sample",
+    "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack", "student_t",
+    "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma", "truncated_gaussian", "uniform",
+    "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where", "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from .engine.answers.marginal import Marginal
     from .engine.density.log_density import LogDensity, log_density
     from .engine.evidence.gradient import evidence_gradient
+    from .engine.evidence.laplace import LaplaceApproximation, laplace_approximation
     from .engine.evidence.learn import Learned, learn
     from .engine.infer import compile, explain, infer
     from .engine.load import load
@@ -145,6 +146,7 @@ else:
 _LATER = {
     "Evidence": ".engine.tempering.found",
     "Found": ".engine.moves.search",
+    "LaplaceApproximation": ".engine.evidence.laplace",
     "Learned": ".engine.evidence.learn",
     "LogDensity": ".engine.density.log_density",
     "Marginal": ".engine.answers.marginal",
@@ -157,6 +159,7 @@ _LATER = {
     "evidence_gradient": ".engine.evidence.gradient",
     "explain": ".engine.infer",
     "infer": ".engine.infer",
+    "laplace_approximation": ".engine.evidence.laplace",
     "learn": ".engine.evidence.learn",
     "load": ".engine.load",
     "log_density": ".engine.density.log_density",

@@ -184,6 +184,8 @@ VERBS = (
     Row("posterior.check()", "NUTS beside the posterior", "NUTS", "nuts", "HMC", "", "", ""),
     Row("posterior.log_evidence", "", "sample_smc, log_marginal_likelihood", "bridge_sampler", "log_evidence", "",
         "", ""),
+    Row("cv.laplace_approximation(model, data)", "a Gaussian about the mode, and weighted draws around it",
+        "find_MAP, fit_laplace", "optimizing, laplace", "AutoLaplaceApproximation", "", "", ""),
     Row("cv.log_density(model, data)", "the joint log density, for a sampler of one's own",
         "compile_logp, model.logp", "log_prob", "log_density, potential_energy", "", "", ""),
 )

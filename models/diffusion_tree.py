@@ -70,10 +70,10 @@ def diffusion_tree(
     `location` (node, column), `waiting` (branch point), which is data too, and what the likelihood declares. Another
     tree with as many nodes recompiles nothing.
 
-    `tree="moved"` is for `cv.sample` with `cavity.models.trees.subtree_moves()`, which draw the tree and have its
-    prior. Leaves are then variables of their own, `tip` (leaf, column), so that the `location` (branch point, column)
-    can be integrated out under any likelihood. The inputs `parent`, `length`, `first`, `above` (leaf), the branch point
-    above it, and `left` (leaf), the time from there to 1, are made by the moves.
+    `tree="moved"` is for `cv.sample` with `cavity.models.trees.subtree_moves()`, which draw the tree and have the prior
+    of its structure. Leaves are then variables of their own, `tip` (leaf, column), so that the `location` (branch
+    point, column) can be integrated out under any likelihood. The inputs `parent`, `length`, `first`, `above` (leaf),
+    the branch point above it, and `left` (leaf), the time from there to 1, are made by the moves, and so is `waiting`.
 
     Returns the model. Raises ModelError for another word.
     Source: knowles2015pitman, knowles2011trees.
@@ -82,11 +82,8 @@ def diffusion_tree(
         raise cv.ModelError(
             f'variance= is "given", "shared" or "per column", rate= "given" or "learned"; found {variance!r}, {rate!r}.'
         )
-    if tree not in ("given", "moved") or (tree == "moved" and rate != "given"):
-        raise cv.ModelError(
-            f'tree= is "given" or "moved", the latter with rate="given": its moves have the prior; found {tree!r}, '
-            f"{rate!r}."
-        )
+    if tree not in ("given", "moved"):
+        raise cv.ModelError(f'tree= is "given" or "moved"; found {tree!r}.')
     make = _moved if tree == "moved" else _given
     return make(columns, likelihood or gaussian_leaves(), variance, rate)
 
@@ -98,9 +95,14 @@ def _given(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv
     location, _ = _diffused(m, node, column, variance)
     tip = m.input("tip", cv.index(node), plates=leaf)
     likelihood(m, location[tip])
+    _waiting(m, point, rate)
+    return m
+
+
+def _waiting(m: cv.Model, point: Plate, rate: str) -> None:
+    """The density of the divergence times, given the structure."""
     speed = 1.0 if rate == "given" else m.random("rate", cv.gamma(shape=1.0, rate=1.0))
     m.random("waiting", cv.gamma(shape=1.0, rate=speed), plates=point)
-    return m
 
 
 def _diffused(m: cv.Model, node: Plate, column: Plate, variance: str) -> tuple[Expr, Expr]:
@@ -134,4 +136,50 @@ def _moved(columns: int, likelihood: Likelihood, variance: str, rate: str) -> cv
     above, left = m.input("above", cv.index(point), plates=leaf), m.input("left", cv.positive, plates=leaf)
     tip = m.random("tip", cv.gaussian(location[above], precision=precision / left))
     likelihood(m, tip)
+    _waiting(m, point, rate)
+    return m
+
+
+def diffusion_times(
+    columns: int, noise: float, variance: tuple[float, float] = (1.0, 1.0), rate: tuple[float, float] = (1.0, 1.0)
+) -> cv.Model:
+    """Divergence times, diffusion variance and rate of a tree whose structure is data, with Gaussian leaves.
+
+    The depths -log(1 - t) of branch points grow from parent to child by independent gap_v ~ Exponential(rate share_v),
+    share_v = H(m - 1) for the m leaves below v. Along a branch passes the time 1 - t_parent - (1 - t). With
+    `cv.laplace_approximation(model, data, integrate=["location"])` locations are integrated out exactly.
+
+    Args:
+        columns: of the data.
+        noise: variance of the noise at the leaves, zero or more.
+        variance: mean and variance of the gamma prior of the diffusion `variance`.
+        rate: Gamma prior (shape, rate) of the `rate` c of the divergence function c / (1 - t).
+
+    Returns:
+        The model. Inputs, which `cavity.models.trees.inputs.structure` makes of a tree: `parent` and `share` (branch
+        point), the first one `top`, `above` (leaf), and `descendant` and `ancestor`: pairs of a branch point with
+        itself and all above. Random: `rate`, `variance`, `gap`, `location` (branch point, column), `y` (leaf, column),
+        NaN where missing. Named: `time` and `left`, 1 - time.
+
+    Source: neal2003density, knowles2011trees.
+    """
+    m = cv.Model("divergence times")
+    point, leaf, pair, column = m.plate("branch point"), m.plate("leaf"), m.plate("pair"), m.plate("column", columns)
+    parent, above = (m.input(n, cv.index(point), plates=p) for n, p in (("parent", point), ("above", leaf)))
+    descendant, ancestor = (m.input(name, cv.index(point), plates=pair) for name in ("descendant", "ancestor"))
+    c = m.random("rate", cv.gamma(shape=rate[0], rate=rate[1]))
+    diffusion = m.random("variance", cv.gamma(mean=variance[0], variance=variance[1]))
+    gap = m.random("gap", cv.exponential(c * m.input("share", cv.positive, plates=point)))
+    left = m.let("left", cv.exp(-cv.sum(gap[ancestor], by=descendant)))
+    m.let("time", 1 - left)
+    step = diffusion * left * (cv.exp(gap) - 1)
+    location = m.tree(
+        "location",
+        over=point,
+        parent=parent,
+        root=cv.gaussian(0.0, variance=step[m.input("top", cv.index(point))]),
+        then=lambda before: cv.gaussian(before, variance=step),
+        plates=column,
+    )
+    m.random("y", cv.gaussian(location[above], variance=diffusion * left[above] + noise))
     return m

@@ -142,13 +142,29 @@ def add(left: UserValue, right: UserValue) -> Expr:
 
 
 def subtract(left: UserValue, right: UserValue) -> Expr:
-    """left - right; `x - 0` is x, `0 - x` is -x and the complement 1 - p of a probability is a probability."""
+    """left - right; `x - 0` is x, `0 - x` is -x, the complement 1 - p of a probability is a probability, and so is that
+    of exp(-x) for a positive x, for which exp(x) - 1 is positive."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
     if is_number(left, 0) and _is_numeric_node(right):
         return negate(right)
     node = apply(op.SUBTRACT, *_classes(left, right))
-    return _in_unit(node) if is_number(left, 1) and right.domain.is_unit else node
+    if is_number(left, 1) and (right.domain.is_unit or _is_below_one(right)):
+        return _in_unit(node)
+    grown = is_number(right) and _number(right) <= 1 and isinstance(left, Expr) and _is_above_one(left)
+    return dataclasses.replace(node, domain=domains.positive) if grown else node
+
+
+def _is_above_one(expr: Expr) -> bool:
+    """Whether an expression is above one by its form: exp of what is positive."""
+    expr = unnamed(expr)
+    return applies(expr, op.EXP) and expr.args[0].domain.is_bounded
+
+
+def _is_below_one(expr: Expr) -> bool:
+    """Whether an expression lies between zero and one by its form: exp of the opposite of what is positive."""
+    expr = unnamed(expr)
+    return applies(expr, op.EXP) and applies(expr.args[0], op.NEGATE) and expr.args[0].args[0].domain.is_bounded
 
 
 def _classes(left: UserValue, right: UserValue) -> tuple[UserValue, UserValue]:

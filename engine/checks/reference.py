@@ -265,30 +265,40 @@ def reference(
 
     `count` are the draws of each round.
     """
-    random = np.random.default_rng(seed)
-    dimension = len(mean)
+    best, mean, covariance = adapted(call.log_density, covariance, mean, seed, count)
+    if not best.usable:  # a mixture of both covers what either misses
+        centre, shape = draws.z.mean(0), np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(len(mean))
+        wide = student(np.random.default_rng((seed, 1)), centre, 1.5 * shape, 5.0, count)
+        both = np.concatenate([best.z, wide])
+        log_mix = np.logaddexp(
+            log_student(both, mean, covariance, 5.0 + len(mean)), log_student(both, centre, 1.5 * shape, 5.0)
+        ) - np.log(2.0)
+        mixed = weighted(both, call.log_density(both) - log_mix)
+        if mixed.weighted.k < best.weighted.k:
+            best = mixed
+    return best
+
+
+def adapted(
+    log_density: Points,
+    covariance: Float[np.ndarray, "coordinate coordinate"],
+    mean: Float[np.ndarray, " coordinate"],
+    seed: int,
+    count: int,
+) -> tuple[Reference, Float[np.ndarray, " coordinate"], Float[np.ndarray, "coordinate coordinate"]]:
+    """Weighted draws of a Student distribution that was adapted to those before, its mean and its shape."""
+    random, dimension = np.random.default_rng(seed), len(mean)
     freedom = 5.0 + dimension
     for _ in range(ROUNDS):
         z = student(random, mean, covariance, freedom, count)
-        found = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom)).weighted
+        found = weighted(z, log_density(z) - log_student(z, mean, covariance, freedom)).weighted
         mean_new = found.weights @ z
         gap = z - mean_new
         rate = found.effective / (found.effective + 2.0 * dimension + 10.0)
         covariance = (1.0 - rate) * covariance + rate * (found.weights[:, None] * gap).T @ gap
         mean = (1.0 - rate) * mean + rate * mean_new
     z = student(random, mean, covariance, freedom, count)
-    best = weighted(z, call.log_density(z) - log_student(z, mean, covariance, freedom))
-    if not best.usable:  # a mixture of both covers what either misses
-        centre, shape = draws.z.mean(0), np.atleast_2d(np.cov(draws.z.T)) + 1e-12 * np.eye(dimension)
-        wide = student(random, centre, 1.5 * shape, 5.0, count)
-        both = np.concatenate([z, wide])
-        log_mix = np.logaddexp(
-            log_student(both, mean, covariance, freedom), log_student(both, centre, 1.5 * shape, 5.0)
-        ) - np.log(2.0)
-        mixed = weighted(both, call.log_density(both) - log_mix)
-        if mixed.weighted.k < best.weighted.k:
-            best = mixed
-    return best
+    return weighted(z, log_density(z) - log_student(z, mean, covariance, freedom)), mean, covariance
 
 
 def weighted(z: Float[np.ndarray, "draw coordinate"], log_weights: Float[np.ndarray, " draw"]) -> Reference:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,7 @@ from ..values.evaluate import value
 from ..values.first_beliefs import family_of
 from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
+from .integrated_chains import IntegratedChain, check_readers, integrated_chain, log_integral
 from .order import Group, groups_of
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
@@ -44,17 +45,20 @@ FUNCTIONS = 16  # that a density keeps
 TERMS = 200  # draws at once that the terms of a variable are taken at
 
 
-def log_density(model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None) -> LogDensity:
+def log_density(
+    model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None, integrate: Sequence[str] = ()
+) -> LogDensity:
     """log p(latent variables, data) of `model`: a function of the values of the latent variables by name.
 
     `data` and `sizes` are those of `infer`. The latent variables are those that an observation or a constraint depends
     on. Discrete ones are summed out, chains and trees by messages, elements that a factor joins jointly; Gaussian noise
-    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out. Returns a `LogDensity`, which also takes
-    unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason, for a model
-    without a joint density: an observed sum or product, a random count, discrete elements whose joint table is too
-    large.
+    that only a comparison sees (`m.constrain(margin > 0)`) is integrated out, and so are chains and trees of numbers
+    that `integrate` names, whose steps and whatever sees them are linear and Gaussian. Returns a `LogDensity`, which
+    also takes unconstrained coordinates. Raises DataError for data that do not fit, UnsupportedError, with the reason,
+    for a model without a joint density: an observed sum or product, a random count, discrete elements whose joint table
+    is too large.
     """
-    return LogDensity(the_model(model), bind_checked(model, data, sizes))
+    return LogDensity(the_model(model), bind_checked(model, data, sizes), integrate=integrate)
 
 
 def density_of(posterior: Inferred) -> LogDensity:
@@ -74,13 +78,20 @@ class LogDensity:
     is `unconstrained(z) = log p(constrain(z), data) + log |d constrain / dz|` for a vector z of `dimension` numbers.
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
-    Gaussian noise that was integrated out, `hard` the constraints that make the density jump to zero, which no gradient
-    tells. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are
-    among the values, with `everything` also what nothing observed depends on. Raises UnsupportedError for a model
-    without a joint density.
+    Gaussian noise and the chains of `integrate` that were integrated out, `hard` the constraints that make the density
+    jump to zero, which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without
+    `sum_out` the discrete variables are among the values, with `everything` also what nothing observed depends on.
+    Raises UnsupportedError for a model without a joint density.
     """
 
-    def __init__(self, model: Model, binding: Binding, sum_out: bool = True, everything: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        binding: Binding,
+        sum_out: bool = True,
+        everything: bool = False,
+        integrate: Sequence[str] = (),
+    ) -> None:
         self.model, self._sizes = model, binding.sizes
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
         holes = self._read_by_others(binding.missing)
@@ -102,6 +113,8 @@ class LogDensity:
         self._states = {name: summed(variable) for name, variable in discrete.items()}
         self._check(sum_out)
         factors = {name: factor for name, factor in self._read(parts, discrete).items() if name not in noise}
+        self._chains = self._integrated(integrate, factors)
+        factors = {n: f for n, f in factors.items() if not any(n in chain.factors for chain in self._chains)}
         states = {name: self._states_shape(variable)[-1] for name, variable in discrete.items()}
         known = {name: array for name, array in self._data.items() if name not in discrete}
         self._groups = groups_of(factors, self._states, known, self._sizes, states)
@@ -116,6 +129,23 @@ class LogDensity:
         self.shapes = {name: self._shape(variable) for name, variable in self._variables.items()}
 
     # structure --------------------------------------------------------------------------------------------------------
+
+    def _integrated(self, names: Sequence[str], factors: Mapping[str, Factor]) -> tuple[IntegratedChain, ...]:
+        """The chains that messages integrate out, which are no longer among the variables."""
+        found: list[IntegratedChain] = []
+        for name in dict.fromkeys(names):
+            chain = integrated_chain(name, self._variables, factors, {n for n in self._data if n not in self._holes})
+            check_readers(chain, self.model.randoms)
+            if taken := {name for other in found for name in other.factors} & set(chain.factors):
+                raise UnsupportedError(
+                    f"integrate= names '{chain.node.name}' and another chain, and '{min(taken)}' reads both: messages "
+                    "along one do not integrate the other. Name one of them."
+                )
+            found.append(chain)
+        gone = {chain.node.name for chain in found}
+        self._variables = {name: variable for name, variable in self._variables.items() if name not in gone}
+        self.collapsed = (*self.collapsed, *gone)
+        return tuple(found)
 
     def _factors(self) -> list[Random]:
         """The variables whose terms are part of the density."""
@@ -185,6 +215,8 @@ class LogDensity:
         scope = Scope(self._sizes, {**data, **values}, {})
         pieces = [InstanceDensity(read, self._table(name, scope)) for name, read in self._single.items()]
         total = eliminate(pieces, (), scope)
+        for chain in self._chains:
+            total = total + log_integral(chain, self._table, scope)
         for group in self._groups:
             own = {name: tilt for name, tilt in (tilts or {}).items() if name in group.summed}
             total = total + self._summed_group(group, own, scope)
@@ -499,7 +531,7 @@ class LogDensity:
 
         Data are arguments of it, and part of its structure too: which discrete variables hang together depends on them.
         """
-        structure = self.model, self._sizes, self._missing, self._holes, self._data, *of
+        structure = self.model, self._sizes, self._missing, self._holes, self._data, self.collapsed, *of
         return self._functions.get((what, *of), lambda: compiled(what, structure, own))
 
     @functools.cached_property

@@ -32,7 +32,7 @@ class Place(NamedTuple):
     """An array of data that a move yields.
 
     Attributes:
-        name: of the input or the discrete variable.
+        name: of the input or the variable.
         shape: plates, then the axes of one value.
         states: how many values an element of a boolean, category or index has; None of numbers.
         start: the array that the user gives to begin with, if any.
@@ -143,7 +143,8 @@ def structures_of(
             raise ModelError(f"moves= names '{min(taken)}' twice. Give the moves of one structure in a list.")
         others = {name: array for name, array in data.items() if name not in names}
         known = sizes_of(model, data, sizes)
-        found.append(Structured(tuple(_place(model, name, data, known) for name in names), several, others))
+        alone = len(names) == 1
+        found.append(Structured(tuple(_place(model, name, data, known, alone) for name in names), several, others))
     return tuple(found)
 
 
@@ -167,9 +168,10 @@ def _several(key: str | tuple[str, ...], asked: object) -> tuple[StructureMove, 
     return found
 
 
-def _place(model: Model, name: str, data: Mapping[str, Any], sizes: Mapping[str, int]) -> Place:
+def _place(model: Model, name: str, data: Mapping[str, Any], sizes: Mapping[str, int], alone: bool) -> Place:
+    """An array that a move yields. A continuous variable is one only beside others, such as what times follow from."""
     node = model.inputs.get(name, model.randoms.get(name))
-    if node is None or (isinstance(node, Random) and not node.domain.is_discrete):
+    if node is None or (alone and isinstance(node, Random) and not node.domain.is_discrete):
         there = [*model.inputs, *(n for n, v in model.randoms.items() if v.domain.is_discrete)]
         what = "a continuous variable" if node is not None else "not declared"
         raise ModelError(

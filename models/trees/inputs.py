@@ -45,6 +45,31 @@ def inputs(tree: Tree, prior: TreePrior | None = None) -> dict[str, Any]:
     }
 
 
+def structure(tree: Tree, prior: TreePrior | None = None) -> dict[str, Any]:
+    """The inputs of `diffusion_times`: the structure of a tree of two leaves at least, its times are not used.
+
+    Raises DataError for a tree of one leaf.
+    """
+    if tree.n_leaves < 2:
+        raise DataError("A tree of one leaf has no branch points: the model of a tree takes two leaves at least.")
+    points = np.arange(tree.n_leaves, tree.n_nodes)
+    above = tree.parent - tree.n_leaves
+    pairs = []
+    for point in range(len(points)):
+        at = point
+        while at >= 0:
+            pairs.append((point, at))
+            at = above[points[at]]
+    return {
+        "parent": np.where(above[points] < 0, np.arange(len(points)), above[points]),
+        "top": tree.top - tree.n_leaves,
+        "above": above[: tree.n_leaves],
+        "descendant": np.array(pairs)[:, 0],
+        "ancestor": np.array(pairs)[:, 1],
+        "share": tables(prior or TreePrior(), tree.n_leaves).harmonic[tree.count[points] - 1],
+    }
+
+
 def log_constant(tree: Tree, prior: TreePrior | None = None) -> float:
     """What the model's evidence leaves out of the log joint density of tree, depths and data: the structure's factors,
     and the log of the divergence function at each branch point, per unit of depth.

@@ -19,7 +19,7 @@ from .jax_kernels.moves import inverse
 from .prior import Tables, TreePrior, tables
 from .shapes.sample import sample_tree
 
-TREE = ("parent", "length", "first", "above", "left")  # the inputs of `diffusion_tree(tree="moved")` that are a tree
+TREE = ("parent", "length", "first", "above", "left", "waiting")  # of `diffusion_tree(tree="moved")` what is a tree
 NOBODY = -2  # no node, nor what is above the top
 SHRINKS = 60  # of a slice, which is then a point
 
@@ -66,20 +66,33 @@ def counts(tree: Hanging, pruned: Array | int = NOBODY) -> jax.Array:
     return lax.fori_loop(0, tree.leaves, add, (jnp.where(starts, nodes, -1), jnp.zeros(nodes.shape, int)))[1]
 
 
-def log_prior_of(tree: Hanging, table: Tables, pruned: Array | int = NOBODY) -> Array:
-    """Log density of structure and depths, as `log_prior` has it, of what is left of a tree whose node `pruned` is a
-    leaf; minus infinity where depths are out of order."""
+def waiting_of(tree: Hanging, table: Tables, count: Array) -> Array:
+    """(2N - 1,) the integral of the divergence function over the branch of each branch point, times H(m - 1)."""
+    depth, above = (jnp.where(count > 1, part, 0.0) for part in tree.depths())
+    passed = cumulative(table.coefficients, depth) - cumulative(table.coefficients, above)
+    return passed * jnp.asarray(table.harmonic)[jnp.maximum(count - 1, 0)]
+
+
+def log_structure_of(tree: Hanging, table: Tables, pruned: Array | int = NOBODY) -> Array:
+    """Log density of structure and depths but for `exp(-waiting)`, which has the rate; of what is left of a tree whose
+    node `pruned` is a leaf; minus infinity where depths are out of order."""
     count, (depth, above) = counts(tree, pruned), tree.depths()
-    harmonic, follow, total = (jnp.asarray(part) for part in (table.harmonic, table.log_follow, table.log_total))
+    follow, total = (jnp.asarray(part) for part in (table.log_follow, table.log_total))
     nodes = jnp.arange(len(count))
     points = (nodes >= tree.leaves) & (nodes != pruned) & (count > 1)
     at = jnp.where(points, depth, 1.0)
-    passed = cumulative(table.coefficients, at) - cumulative(table.coefficients, jnp.where(points, above, 0.0))
-    times = jnp.log(intensity(table.coefficients, at)[0]) - passed * harmonic[jnp.maximum(count - 1, 0)]
-    own = jnp.where(points, times - total[count] - table.log_unit, 0.0)
+    own = jnp.log(intensity(table.coefficients, at)[0]) - total[count] - table.log_unit
     below = jnp.where((count > 0) & (tree.parent >= 0), follow[count], 0.0)
     ordered = jnp.all(jnp.where(points, depth > above, True))
-    return jnp.where(ordered, jnp.sum(own) + jnp.sum(below), -jnp.inf)
+    return jnp.where(ordered, jnp.sum(jnp.where(points, own, 0.0)) + jnp.sum(below), -jnp.inf)
+
+
+def log_prior_of(tree: Hanging, table: Tables, pruned: Array | int = NOBODY) -> Array:
+    """Log density of structure and depths, as `log_prior` has it, of what is left of a tree whose node `pruned` is a
+    leaf; minus infinity where depths are out of order."""
+    nodes, count = jnp.arange(len(tree.parent)), counts(tree, pruned)
+    waiting = waiting_of(tree, table, jnp.where(nodes == pruned, 1, count))
+    return log_structure_of(tree, table, pruned) - jnp.sum(waiting)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,14 +132,16 @@ class OfTrees:
             length[top],
             tree.parent[: tree.leaves] - tree.leaves,
             length[: tree.leaves],
+            waiting_of(tree, tables(self.prior, tree.leaves), counts(tree))[tree.leaves :],
         )
 
     def log_prior(self, tree: Hanging) -> Array:
-        return log_prior_of(tree, tables(self.prior, tree.leaves))
+        """But for `waiting`, an exponential variable of the model, whose rate may be random."""
+        return log_structure_of(tree, tables(self.prior, tree.leaves))
 
 
 class Regrafts(OfTrees):
-    """A subtree is taken off and hung where the process that draws trees would hang a new leaf."""
+    """A subtree is taken off and hung where the process that draws trees, with the rate 1, would hang a new leaf."""
 
     def propose(self, key: Key, tree: Hanging, score: Score) -> tuple[Hanging, Array]:
         table = tables(self.prior, tree.leaves)

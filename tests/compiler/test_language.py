@@ -14,6 +14,7 @@ from cavity.factors import domains
 from cavity.factors.discrete.bernoulli import bernoulli
 from cavity.factors.discrete.categorical import categorical
 from cavity.factors.discrete.poisson import poisson
+from cavity.factors.errors import ModelError
 from cavity.factors.factor import Factor, Switch, Term, switch
 from cavity.factors.positive.gamma import gamma
 from cavity.factors.real.gaussian import gaussian
@@ -357,3 +358,21 @@ def test_bounds_may_be_infinite(model):
 def test_options_of_a_term_survive(model):
     factor = Factor("own", {}, lambda d: domains.real, None, None, None)
     assert model.random("x", Term(factor, {}, {"order": 3})).term.options == {"order": 3}
+
+
+def test_differences_that_are_positive_by_their_form(model):
+    gap = model.random("gap", gamma(shape=1.0, rate=1.0))
+    named = model.let("left", exp(-gap))
+    assert (exp(gap) - 1).domain.is_positive
+    assert (exp(gap) - 0.5).domain.is_positive
+    assert (1 - exp(-gap)).domain.is_unit
+    assert (1 - named).domain.is_unit
+    model.random("x", gaussian(0.0, variance=named * (exp(gap) - 1)))
+
+
+def test_differences_that_may_be_negative_are_real(model):
+    gap, x = model.random("gap", gamma(shape=1.0, rate=1.0)), model.random("x", gaussian(0.0, variance=1.0))
+    for difference in (exp(x) - 1, 1 - exp(-x), exp(gap) - 1.5, 0.5 - exp(-gap), 1 - exp(gap), gap - 1):
+        assert difference.domain.is_real
+    with pytest.raises(ModelError, match="must be positive"):
+        model.random("y", gaussian(0.0, variance=exp(x) - 1))

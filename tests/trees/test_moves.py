@@ -48,10 +48,13 @@ def test_the_prior_of_a_moved_tree_is_that_of_trees(prior, leaves):
 def walked(moves, tree, steps, key, wrong=False):
     """Chains of the prior alone by proposals of all moves: shares of balanced trees of four leaves, and top times."""
 
+    def score(tree):
+        return log_prior_of(tree, tables(TreePrior(), tree.leaves))
+
     def accepted(move, tree, key):
         keys = jax.random.split(key)
-        other, ratio = move.propose(keys[0], tree, move.log_prior)
-        gain = move.log_prior(other) - move.log_prior(tree) + (0.0 if wrong else ratio)
+        other, ratio = move.propose(keys[0], tree, score)
+        gain = score(other) - score(tree) + (0.0 if wrong else ratio)
         taken = jnp.log(jax.random.uniform(keys[1])) < gain
         return jax.tree.map(lambda new, old: jnp.where(taken, new, old), other, tree)
 
@@ -111,6 +114,47 @@ def test_trees_of_gaussian_leaves_against_all_trees():
         assert shares.mean() == pytest.approx(probability, abs=0.03)
 
 
+def rate_posterior(values, noise, size=400_000):
+    """Mean rate, mean precision and share of the tree in which leaf 2 parts first, of three leaves with one column: by
+    draws of the prior with weights."""
+    random = np.random.default_rng(0)
+    rate, precision = random.exponential(size=(2, size))
+    first = random.exponential(1.0 / (1.5 * rate))
+    times = -np.expm1(-np.array([first, first + random.exponential(1.0 / rate)]))
+    odd = random.integers(0, 3, size)
+    covariance = np.empty((size, 3, 3))
+    for i in range(3):
+        for j in range(3):
+            shared = np.where((odd == i) | (odd == j), times[0], times[1]) if i != j else 1.0
+            covariance[:, i, j] = shared / precision + noise * (i == j)
+    square = np.einsum("i,nij,j->n", values, np.linalg.inv(covariance), values)
+    log_weight = -0.5 * (square + np.linalg.slogdet(covariance)[1])
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    return weight @ rate, weight @ precision, weight[odd == 2].sum()
+
+
+@pytest.mark.slow
+def test_rate_and_precision_of_a_moved_tree_against_weighted_draws_of_the_prior():
+    values = np.array([0.9, 1.0, -1.2])
+    found = cv.sample(
+        diffusion_tree(1, gaussian_leaves(0.05), variance="shared", rate="learned", tree="moved"),
+        {"y": values[:, None]},
+        draws=2500,
+        moves={TREE: subtree_moves(times=4)},
+        collapse=["location", "tip"],
+        sizes={"branch point": 2},
+        progress=False,
+    )
+    rate, precision, share = rate_posterior(values, 0.05)
+    assert abs(rate - 1.0) > 0.15 < abs(precision - 1.0)  # else the prior would do
+    assert found.draws["rate"].mean() == pytest.approx(rate, abs=0.05)
+    assert found.draws["precision"].mean() == pytest.approx(precision, abs=0.05)
+    pairs = zip(found.draws["parent"].reshape(-1, 2), found.draws["above"].reshape(-1, 3), strict=True)
+    own = frozenset({(0, 1, 2), (0, 1)})
+    assert np.mean([clades(*pair) == own for pair in pairs]) == pytest.approx(share, abs=0.03)
+
+
 def poisson_posterior(counts_, variance, size=300_000):
     """Which of three leaves parts first, and the mean leaf, by draws of the prior with weights."""
     random = np.random.default_rng(0)
@@ -154,8 +198,8 @@ def test_what_moves_of_trees_refuse():
         subtree_moves(TreePrior(1.0))
     with pytest.raises(cv.ModelError, match="whole number"):
         subtree_moves(times=0)
-    with pytest.raises(cv.ModelError, match="its moves have the prior"):
-        diffusion_tree(1, rate="learned", tree="moved")
+    with pytest.raises(cv.ModelError, match="given"):
+        diffusion_tree(1, tree="drawn")
     model = diffusion_tree(1, tree="moved")
     data = {"y": np.zeros((3, 1)), "variance": np.ones(1)}
     with pytest.raises(cv.ModelError, match="in this order"):
