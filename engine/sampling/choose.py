@@ -271,7 +271,7 @@ def start(joint: Joint, key: Key) -> Values:
         shape = joint.density._shape(variable)
         if variable.domain.is_discrete:
             state = jax.random.randint(own, shape, 0, discrete.state_count(joint, variable))
-            values[name] = _with_given(joint, name, discrete.as_values(variable, state))
+            values[name] = with_given(joint, name, discrete.as_values(variable, state))
         elif is_whole(variable):  # what it depends on has values already
             values[name] = jnp.asarray(draw_term(variable.term, variable, joint.scope(values, joint.data), own), float)
         else:
@@ -297,7 +297,7 @@ def in_each_state(joint: Joint, values: Values, key: Key) -> list[Values]:
         moved = {}
         for name, count in states.items():
             state = jnp.full(jnp.shape(values[name]), min(number, count - 1))
-            moved[name] = _with_given(joint, name, discrete.as_values(joint.variables[name], state))
+            moved[name] = with_given(joint, name, discrete.as_values(joint.variables[name], state))
         for name, count in most.items():
             moved[name] = jnp.full_like(values[name], min(number, count - 1))
         found.append({**values, **moved})
@@ -311,14 +311,21 @@ def in_each_state(joint: Joint, values: Values, key: Key) -> list[Values]:
     return [one for one in found if bool(jnp.isfinite(joint.total(factors, one, joint.data)))]
 
 
-def _with_given(joint: Joint, name: str, state: Any) -> Any:
-    """The states, with those entries that the data give."""
+def with_given(joint: Joint, name: str, drawn: Any) -> Any:
+    """An array of a variable, with those entries that the data give."""
     if name not in joint.density._holes:
-        return state
-    given = np.ones(state.size, bool)
+        return drawn
+    given = given_entries(joint, name)
+    told = np.nan_to_num(np.asarray(joint.density._data[name], float)).astype(drawn.dtype)
+    return jnp.where(given.reshape(given.shape + (1,) * (drawn.ndim - given.ndim)), told, drawn)
+
+
+def given_entries(joint: Joint, name: str) -> np.ndarray:
+    """Over the plates of a variable that is given in part, which of its entries the data give."""
+    shape = tuple(joint.sizes[plate.name] for plate in joint.variables[name].plates)
+    given = np.ones(math.prod(shape), bool)
     given[joint.density._holes[name]] = False
-    told = np.nan_to_num(np.asarray(joint.density._data[name], float)).astype(state.dtype)
-    return jnp.where(given.reshape(state.shape), told, state)
+    return given.reshape(shape)
 
 
 def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int, ...]) -> Any:

@@ -30,7 +30,7 @@ class Annealed(NamedTuple):
     effective: float
 
 
-def annealed(
+def log_weights(
     prepared: Program,
     key: Key,
     ladder: Ladder,
@@ -38,8 +38,8 @@ def annealed(
     rungs: Ladder,
     particles: int,
     show: Callable[[int], None],
-) -> Annealed:
-    """Particles along `ladder`; `pilot` are replicas on `rungs` whose moves have learned their steps."""
+) -> Float[np.ndarray, " particle"]:
+    """Of particles along `ladder`; `pilot` are replicas on `rungs` whose moves have learned their steps."""
     path = prepared.path
     if not prepared.exact:
         raise UnsupportedError(
@@ -60,7 +60,7 @@ def annealed(
             at = jnp.full((particles, 1), after)
             values, _ = prepared.sweep(keys, values, learned, at, path.arrays, NOT_WARMING)
         show(1)
-    return weighed(weights)
+    return weights
 
 
 def _learned_at(pilot: Replicas, rungs: Ladder, inverse: float, particles: int) -> tuple:

@@ -21,7 +21,7 @@ from ..mcmc.bar import progress_bar
 from ..sampling.joint import Joint
 from ..sampling.sample import plan
 from ..support.asked_arguments import check_counts, check_seconds, the_model
-from .annealing import annealed
+from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
@@ -189,7 +189,8 @@ def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     pilot = _adapted(prepared, key, 1, None, 2 * LONGEST_PILOT, counter)
     ladder = equalised(pilot.ladder, pilot.rejected, temperatures + 1)
     own = jax.random.fold_in(key, pilot.done)
-    found = annealed(prepared, own, ladder, pilot.replicas, pilot.ladder, particles, counter)
+    weights = log_weights(prepared, own, ladder, pilot.replicas, pilot.ladder, particles, counter)
+    found = weighed(weights)
     told = {"annealed importance sampling": found.estimate}
     return _evidence(prepared, asked, told, ladder, pilot.rejected, 0, temperatures, particles, found.effective)
 

@@ -24,7 +24,7 @@ from ...factors.factor import all_terms
 from ...factors.families import ExponentialFamily
 from ..density.sum_out import eliminate
 from ..density.tables import InstanceDensity, Read
-from ..sampling.choose import POSSIBLE
+from ..sampling.choose import POSSIBLE, given_entries, with_given
 from ..sampling.forward import draw_term
 from ..sampling.joint import Data, Joint, Values
 from ..values.evaluate import value
@@ -38,7 +38,8 @@ TRIED_AT = 0.5  # where conditionals are tried
 class Path(Joint):
     """The tempered joint density; the inverse temperature is one of its data.
 
-    `beliefs` are the references of the variables that have one, over all of their plates.
+    `beliefs` are the references of the variables that have one, over all of their plates. Of a variable that is given
+    in part, `given` tells where: these entries are outcomes, the others have their prior as reference.
     """
 
     def __init__(self, model: Model, binding: Binding, beliefs: Mapping[str, ExponentialFamily]) -> None:
@@ -46,8 +47,10 @@ class Path(Joint):
         self.augmented = {}  # auxiliary variables belong to factors that are not tempered
         self.data = {**self.data, INVERSE: np.asarray(TRIED_AT)}
         self.varying = (INVERSE,)
-        self.beliefs = {name: belief for name, belief in beliefs.items() if name in self.variables}
-        self.moved = [name for name in self.factors if name in self.beliefs or name not in self.variables]
+        self.given = {name: given_entries(self, name) for name in self.density._holes if name in self.variables}
+        latent = {name for name in self.variables if name not in self.given}
+        self.beliefs = {name: belief for name, belief in beliefs.items() if name in latent}
+        self.moved = [name for name in self.factors if name in self.beliefs or name not in latent]
         _check_reference(self)
 
     def table(self, factor: str, scope: Scope) -> Placed:
@@ -56,6 +59,8 @@ class Path(Joint):
         if factor not in self.moved:
             return own
         inverse = jnp.asarray(scope.data[INVERSE])
+        if factor in self.given:
+            return mapped(lambda p, known: jnp.where(known, _times(inverse, p), p), own, self._given(factor))
         own = mapped(functools.partial(_times, inverse), own)
         if factor not in self.beliefs:
             return own
@@ -68,6 +73,8 @@ class Path(Joint):
             table = super().table(factor, scope)
             if factor in self.beliefs:
                 table = mapped(jnp.subtract, table, self._belief(factor, scope))
+            if factor in self.given:
+                table = mapped(lambda p, known: jnp.where(known, p, 0.0), table, self._given(factor))
             pieces.append(InstanceDensity(Read(factor, self.factors[factor].plates, {}), table))
         total = eliminate(pieces, (), scope)
         return jnp.where(total > POSSIBLE, total, -jnp.inf)
@@ -76,7 +83,8 @@ class Path(Joint):
         """A draw of all variables from the reference; UnsupportedError where one has no draws."""
         found: Values = {}
         for i, (name, variable) in enumerate(self.variables.items()):
-            found[name] = self._draw(name, variable, jax.random.fold_in(key, i), self.scope(found, data))
+            drawn = self._draw(name, variable, jax.random.fold_in(key, i), self.scope(found, data))
+            found[name] = with_given(self, name, drawn)
         return found
 
     def _draw(self, name: str, variable: Random, key: Key, scope: Scope) -> Array:
@@ -84,6 +92,9 @@ class Path(Joint):
             return draw_term(variable.term, variable, scope, key)
         drawn = belief.sample(key)
         return drawn > 0 if variable.domain.is_boolean else drawn
+
+    def _given(self, name: str) -> Placed:
+        return Placed(jnp.asarray(self.given[name]), self.variables[name].plates)
 
     def _belief(self, name: str, scope: Scope) -> Placed:
         variable = self.variables[name]
@@ -100,11 +111,12 @@ def _times(power: Array, log_density: Array) -> Array:
 
 def _check_reference(path: Path) -> None:
     """UnsupportedError where the reference or the evidence is no number."""
-    for name in path.variables:
-        if name in path.density._holes:
+    for name in path.given:
+        if path.gathers(name) is None:
             raise UnsupportedError(
-                f"Some elements of '{name}' are given and others depend on it: there is no reference that these are "
-                "drawn from, so there is no path to the evidence. cv.infer gives an evidence of such models."
+                f"Some elements of '{name}' are given, and its elements depend on each other: there is no reference "
+                "that the others are drawn from, so there is no path to the evidence. cv.infer gives an evidence of "
+                "such models."
             )
     check_proper(path.variables.values())
 

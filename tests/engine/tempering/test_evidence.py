@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -9,6 +10,14 @@ from scipy.special import betaln, gammaln, log_expit, logsumexp, multigammaln
 from scipy.stats import cauchy, gamma, multivariate_normal, norm, poisson, t, uniform
 
 import cavity as cv
+from cavity.engine.data.rules_of_arguments import bind_checked
+from cavity.engine.sampling.sample import plan
+from cavity.engine.tempering.annealing import log_weights, weighed
+from cavity.engine.tempering.estimators import estimates
+from cavity.engine.tempering.evidence import Asked, _adapted
+from cavity.engine.tempering.ladder import equalised
+from cavity.engine.tempering.path import Path
+from cavity.engine.tempering.replicas import program, run
 
 RANDOM = np.random.default_rng(0)
 MODELS = {}
@@ -323,6 +332,39 @@ def test_the_evidence_is_that_of_closed_forms_and_enumeration(name):
     assert found.standard_error < 0.15
     for estimate in found.estimates.values():
         assert abs(estimate.value - truth) < 3.5 * estimate.error + 1e-9
+
+
+def repeated(m, data, repeats=32, copies=4, sweeps=512, particles=128, temperatures=64):
+    """All estimators on independent groups of copies and of particles of one program."""
+    with jax.enable_x64(True):
+        path = Path(m, bind_checked(m, data), {})
+        prepared, key = program(path, plan(path), False), jax.random.key(0)
+        asked = Asked(sweeps=sweeps, replicas=6, copies=repeats * copies)
+        ready = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, lambda done: None)
+        learned = False, False
+        _, trace = run(prepared, key, ready.replicas, ready.ladder, sweeps, ready.done, learned, lambda done: None)
+        ladder = equalised(ready.ladder, ready.rejected, temperatures + 1)
+        own = jax.random.fold_in(key, 1)
+        weights = log_weights(
+            prepared, own, ladder, ready.replicas, ready.ladder, repeats * particles, lambda done: None
+        )
+    groups = np.split(trace.log_ratio, repeats, axis=1)
+    annealed = [{"annealed importance sampling": weighed(part).estimate} for part in np.split(weights, repeats)]
+    return [estimates(group, ready.ladder) | more for group, more in zip(groups, annealed, strict=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mean_and_precision", "logistic", "two_classes"])
+def test_errors_are_those_of_repeats(name):
+    m, data, truth = MODELS[name]()
+    found = repeated(m, data)
+    assert len(found[0]) == 4
+    for estimator in found[0]:
+        scores = np.array([(one[estimator].value - truth) / one[estimator].error for one in found])
+        assert abs(scores.mean()) < 4.0 / np.sqrt(len(found)), estimator
+        assert scores.std() < 1.0 + 3.0 / np.sqrt(2.0 * len(found)), estimator
+        if estimator != "thermodynamic integration":  # whose error has a bound of what interpolation misses
+            assert scores.std() > 1.0 - 3.0 / np.sqrt(2.0 * len(found)), estimator
 
 
 @pytest.mark.slow

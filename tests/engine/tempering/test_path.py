@@ -1,9 +1,12 @@
 """The tempered joint density, references, options and errors of `cv.evidence`, and checks of posteriors."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import betaln, logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import cavity as cv
@@ -121,13 +124,46 @@ def test_a_flat_prior_has_no_evidence():
         cv.evidence(m, {"y": np.zeros(3)})
 
 
-def test_entries_that_are_given_among_latent_ones_are_refused():
+def test_given_entries_of_a_latent_variable_are_outcomes():
     m = cv.Model()
     n = m.plate("n")
-    x = m.random("x", cv.gaussian(0.0, sd=1.0), plates=n)
+    level = m.random("level", cv.gaussian(0.0, sd=1.0))
+    x = m.random("x", cv.gaussian(level, sd=1.0), plates=n)
+    m.random("y", cv.gaussian(x, sd=0.5))
+    y = np.array([0.3, -0.4, 1.1])
+    found = cv.evidence(m, {"x": np.array([1.0, np.nan, np.nan]), "y": y}, sweeps=512, replicas=6, progress=False)
+    of_x = 1.0 + np.eye(3)
+    numbers, spread = np.array([1.0, *y]), np.block([[of_x[:1, :1], of_x[:1]], [of_x[:, :1], of_x + 0.25 * np.eye(3)]])
+    truth = multivariate_normal.logpdf(numbers, np.zeros(4), spread)
+    assert found.standard_error < 0.05
+    for estimate in found.estimates.values():
+        assert abs(estimate.value - truth) < 3.5 * estimate.error
+
+
+def test_given_classes_among_latent_ones_are_outcomes():
+    m = cv.Model()
+    n = m.plate("n")
+    p = m.random("p", cv.beta(2.0, 1.0))
+    z = m.random("z", cv.bernoulli(p), plates=n)
+    m.random("y", cv.gaussian(cv.where(z, 2.0, -1.0), sd=1.0))
+    y = np.array([1.5, 0.2, -1.0])
+    found = cv.evidence(m, {"z": np.array([1.0, np.nan, np.nan]), "y": y}, sweeps=512, replicas=6, progress=False)
+    logs = []
+    for states in itertools.product([0, 1], repeat=2):
+        z = np.array([1, *states])
+        prior = betaln(2.0 + z.sum(), 1.0 + 3.0 - z.sum()) - betaln(2.0, 1.0)
+        logs.append(prior + norm.logpdf(y, np.where(z, 2.0, -1.0)).sum())
+    assert found.standard_error < 0.05
+    assert abs(found.log_evidence - logsumexp(logs)) < 3.5 * found.standard_error
+
+
+def test_given_entries_of_a_chain_are_refused():
+    m = cv.Model()
+    time = m.plate("time", 3)
+    x = m.chain("x", over=time, first=cv.gaussian(0.0, sd=1.0), then=lambda before: cv.gaussian(before, sd=1.0))
     m.random("y", cv.gaussian(x, sd=1.0))
     with pytest.raises(cv.UnsupportedError, match="'x' are given"):
-        cv.evidence(m, {"x": np.array([1.0, np.nan]), "y": np.zeros(2)})
+        cv.evidence(m, {"x": np.array([1.0, np.nan, np.nan]), "y": np.zeros(3)})
 
 
 def test_nothing_latent_has_nothing_to_integrate():
