@@ -1,4 +1,4 @@
-"""Lets the modules of this folder import each other, and the serial sweep of `benchmarks/nsfa`, which is tested here."""
+"""Lets the modules of this folder import each other, and the sweep of `benchmarks/nsfa` that is tested here."""
 
 import pathlib
 import sys
