@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.answers.loadings import aligned, explained, match_factors, summarise_loadings
 from ..scikit import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -18,7 +19,6 @@ from ..scikit import (
     second_half,
     validate_data,
 )
-from .align import aligned, explained, match_factors, summarise_loadings
 from .chains import sample_posterior
 from .data import sizes
 from .messages import fit_by_messages

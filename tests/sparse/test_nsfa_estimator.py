@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.decomposition import FactorAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from cavity.engine.answers.loadings import explained, match_factors
 from cavity.models import NSFA
-from cavity.models.sparse.align import explained, match_factors
 
 
 def quick(**settings):

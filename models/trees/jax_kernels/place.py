@@ -62,7 +62,7 @@ def best(scored: Scored, arrays: Arrays, root: int, old: Place | None, binary: b
     )
     depth = _depth(pool, GRID[:, None])
     coarse = np.where(_allowed(pool, depth), scored.branch.T, -np.inf)
-    rank = coarse.max(axis=0) if binary else logsumexp(coarse + _log_slope(pool, GRID[:, None]), axis=0)
+    rank: Any = coarse.max(axis=0) if binary else logsumexp(coarse + _log_slope(pool, GRID[:, None]), axis=0)
     rows = np.argsort(-rank, kind="stable")[:KEPT]
     kept = _some(pool, rows)
     found = _refined(kept, coarse[:, rows], depth[:, rows])
