@@ -20,7 +20,7 @@ from .place import score_of
 from .score import Scored, scored
 from .search import subtrees
 
-CELLS = 16  # of equal length in time on every branch: the proposal is uniform in each
+CELLS = 8  # of equal length in time on every branch: the proposal is uniform in each
 MIDDLES = (np.arange(CELLS) + 0.5) / CELLS
 
 
