@@ -85,12 +85,12 @@ class Run(NamedTuple):
         return float(np.mean([np.mean(loading == 0.0) for loading in each if loading.size] or [np.nan]))
 
 
-def sample(values, settings, seed, sweeps, last, held_out=None, chains=1, keep="all"):
+def sample(values, settings, seed, sweeps, last, held_out=None, chains=1, **options):
     """`sweeps` of each chain, of which the `last` ones are kept."""
     cpu = harness.cpu_seconds()
     found = sample_posterior(
         values, jax.random.key(seed), last, settings, chains=chains, warmup=sweeps - last, held_out=held_out,
-        keep=keep, progress=False,
+        progress=False, **options,
     )  # fmt: skip
     return Run(found, sweeps, harness.cpu_seconds() - cpu, 1e3 * float(np.median(np.diff(found.chains.seconds))))
 

@@ -18,8 +18,8 @@ import numpy as np
 import sets
 import sparse_pca
 
-from cavity.models.sparse.align import reconstruction_error, support_scores, unit_factors
-from cavity.models.sparse.plots import plot_count, plot_scores
+from cavity.engine.answers.loadings import reconstruction_error, support_scores, unit_factors
+from cavity.models.sparse import plot_count, plot_scores
 from cavity.models.sparse.settings import family
 
 MODELS = {"FA": "fa", "AFA": "afa", "Fokoue": "fokoue", "BFRM-like": "bfrm", "SFA": "sfa"}

@@ -16,7 +16,7 @@ import heldout
 import numpy as np
 import sets
 
-from cavity.models.sparse.plots import plot_count, plot_scores
+from cavity.models.sparse import plot_count, plot_scores
 from cavity.models.sparse.settings import family
 
 PAPERS = {"NSFA": "median K 4, at times 5"}

@@ -17,20 +17,20 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+from serial_sweep import serial
 
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.sparse.data import Data, numbers_of, switches_of
 from cavity.models.sparse.kernels.parallel import parallel
-from cavity.models.sparse.kernels.serial import serial
 from cavity.models.sparse.settings import Settings
 from cavity.models.sparse.state import Observed, State
 
 ROWS, SAMPLES, MASS, PLACES = 2, 2, 2.0, 32
 NAMES = ("K", "active", "sum of G^2", "tanh of y1 y2", "log(1 + sum of Y^2)")
 VARIANTS = {
-    "parallel": {}, "serial": {"sweep": "serial"},
-    "parallel, spike 0.1": {"spike": 0.1}, "serial, spike 0.1": {"sweep": "serial", "spike": 0.1},
-    "parallel, multiplier 10": {"multiplier": 10.0}, "serial, multiplier 10": {"sweep": "serial", "multiplier": 10.0},
+    "parallel": {}, "serial": {},
+    "parallel, spike 0.1": {"spike": 0.1}, "serial, spike 0.1": {"spike": 0.1},
+    "parallel, multiplier 10": {"multiplier": 10.0}, "serial, multiplier 10": {"multiplier": 10.0},
     "parallel, births in one row": {"births": 1},
 }  # fmt: skip
 PAPERS = {"parallel": "3 by the prior", "serial": "3.0034", "delete own factors first": "1.21"}
@@ -62,12 +62,11 @@ def statistics(loading, values, xp=np):
     return xp.stack([count, (loading != 0.0).sum(axis=(-1, -2)), squares[0], products, xp.log1p(squares[1])])
 
 
-def by_sampler(changes, seed, chains, steps):
+def by_sampler(kernel, changes, seed, chains, steps):
     """(statistics, chains) means over the steps of chains that start from the prior."""
     settings = Settings(precision=1.0, noise=1.0, learn=frozenset(), mass=MASS, **changes)
     plain = Data(np.eye(2))
     switches, numbers = switches_of(settings, plain), numbers_of(settings, ROWS)
-    kernel = serial if settings.sweep == "serial" else parallel
     none = np.zeros(0, int)
 
     def sweep(key, state, values, numbers, bound):
@@ -155,7 +154,9 @@ def main():
     found, seconds = {}, {}
     for name, changes in VARIANTS.items():
         begun = time.process_time()
-        found[name] = by_sampler(changes, arguments.seed, chains, steps)
+        found[name] = by_sampler(
+            serial if name.startswith("serial") else parallel, changes, arguments.seed, chains, steps
+        )
         seconds[name] = time.process_time() - begun
     controls = {"by hand": {}, "delete own factors first": {"deleting": True}, "odds as printed": {"printed": True}}
     for name, fault in controls.items():

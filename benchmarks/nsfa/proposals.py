@@ -15,8 +15,10 @@ import common
 # isort: split
 import numpy as np
 import sets
+from serial_sweep import serial
 
 from cavity.engine.plots.figure import clean, new_figure
+from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.settings import family
 
 PROPOSALS = {
@@ -52,14 +54,14 @@ def effective(run):
 def experiment(problem, seed, sweeps, chains):
     """{(sweep, proposal): numbers}, and the numbers of factors of all chains from no factor."""
     found, counts = {}, {}
-    for sweep in ("parallel", "serial"):
+    for sweep, kernel in (("parallel", parallel), ("serial", serial)):
         for name, proposal in PROPOSALS.items():
-            settings = family("nsfa", sweep=sweep, start="empty", **proposal)
-            run = common.sample(problem.values, settings, seed, sweeps, sweeps, chains=chains, keep="summaries")
+            settings, how = family("nsfa", start="empty", **proposal), {"keep": "summaries", "sweep": kernel}
+            run = common.sample(problem.values, settings, seed, sweeps, sweeps, chains=chains, **how)
             counts[sweep, name] = run.factors
             late = run.found["acceptance"][:, -1].mean()
-            settings = family("nsfa", sweep=sweep, **proposal)
-            mixed = common.sample(problem.values, settings, seed, sweeps, sweeps // 2, chains=4, keep="summaries")
+            settings = family("nsfa", **proposal)
+            mixed = common.sample(problem.values, settings, seed, sweeps, sweeps // 2, chains=4, **how)
             found[sweep, name] = {
                 "15": float(np.median(first_at(run.factors, 15))), "16": float(np.median(first_at(run.factors, 16))),
                 "last": float(run.factors[:, -sweeps // 4 :].mean()), "acceptance": float(late), "warm": mixed.warm,

@@ -14,8 +14,8 @@ import heldout
 import numpy as np
 import sets
 
-from cavity.models.sparse.align import match_factors
-from cavity.models.sparse.plots import plot_count
+from cavity.engine.answers.loadings import match_factors
+from cavity.models.sparse import plot_count
 from cavity.models.sparse.settings import family
 
 PAPERS = {"NSFA": "median K 12, best; 28,800 ms/sweep"}

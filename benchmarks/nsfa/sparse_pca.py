@@ -21,7 +21,7 @@ import harness  # noqa: F401  (pins the threads of BLAS)
 # isort: split
 import numpy as np
 
-from cavity.models.sparse.align import reconstruction_error, unit_factors
+from cavity.engine.answers.loadings import reconstruction_error, unit_factors
 
 
 class SparseComponents(NamedTuple):

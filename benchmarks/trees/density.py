@@ -22,12 +22,12 @@ import numpy as np
 import tables
 from scipy.special import logsumexp
 
+from cavity.engine.plots.runs import plot_evidence
 from cavity.models.trees.chains.settings import Settings
 from cavity.models.trees.estimator import DiffusionTree
 from cavity.models.trees.fitted_tree import fit_tree
 from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.mcmc import sample_posterior
-from cavity.models.trees.plots import plot_evidence
 from cavity.models.trees.predict import log_predictive
 from cavity.models.trees.prior import TreePrior, log_prior
 from cavity.models.trees.search import search_trees

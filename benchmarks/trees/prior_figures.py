@@ -17,14 +17,14 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from imbalance import colless, expected_branch_points, expected_imbalance, unbalanced
+from nested import sample_nested, sample_nested_crp
 from scipy.optimize import brentq
 from scipy.special import gamma
 
-from cavity.models.trees.chains.nested import sample_nested, sample_nested_crp
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.plots import plot_tree
 from cavity.models.trees.prior import TreePrior, log_prior, log_structure, tables
-from cavity.models.trees.shapes.imbalance import colless, expected_branch_points, expected_imbalance, unbalanced
 from cavity.models.trees.shapes.sample import sample_data, sample_tree
 from cavity.models.trees.tree import Tree
 

@@ -16,8 +16,8 @@ import jax
 import numpy as np
 from thesis_search import ThesisSearch
 
+from cavity.engine.plots.runs import plot_evidence
 from cavity.models.trees.backend import kernels
-from cavity.models.trees.plots import plot_evidence
 from cavity.models.trees.prior import TreePrior, tables
 from cavity.models.trees.search import search_trees
 from cavity.models.trees.shapes.arrays import Leaves, pack

@@ -4,7 +4,7 @@
 `reconstruct` and `factors_given` use draws on other samples; `summarise_loadings` brings draws into one order.
 """
 
-from .align import (
+from ...engine.answers.loadings import (
     canonical,
     explained,
     fraction_of_zeros,
@@ -14,13 +14,13 @@ from .align import (
     support_scores,
     unit_factors,
 )
+from ...engine.plots.factors import plot_factors, plot_loadings
+from ...engine.plots.runs import plot_count, plot_scores, plot_sparsity
 from .chains import FactorChains, sample_posterior
 from .data import Centred, Data, centred, held_out_mask
-from .plots import plot_count, plot_factors, plot_loadings, plot_scores, plot_sparsity
-from .ppca import fit_ppca, ppca_evidence
+from .ppca import ppca_evidence
 from .predict import Draw, draw_factors, factors_given, log_density, reconstruct, sample_predictive
 from .settings import Priors, Settings, family
-from .tables import Table, read_table
 
 __all__ = [
     "Centred",
@@ -29,14 +29,12 @@ __all__ = [
     "FactorChains",
     "Priors",
     "Settings",
-    "Table",
     "canonical",
     "centred",
     "draw_factors",
     "explained",
     "factors_given",
     "family",
-    "fit_ppca",
     "fraction_of_zeros",
     "held_out_mask",
     "log_density",
@@ -47,7 +45,6 @@ __all__ = [
     "plot_scores",
     "plot_sparsity",
     "ppca_evidence",
-    "read_table",
     "reconstruct",
     "reconstruction_error",
     "sample_posterior",

@@ -13,8 +13,9 @@ import numpy as np
 from ...engine.mcmc.run import Chains, run
 from ...factors.errors import ModelError, UnsupportedError
 from .data import Data
+from .kernels import parallel
 from .predict import Draw
-from .sampler import Sampler
+from .sampler import Sampler, Sweep
 from .settings import Settings
 from .summary import Summary, summarise
 
@@ -109,6 +110,7 @@ def sample_posterior(
     held_out: Any = None,
     keep: str = "all",
     together: bool | None = None,
+    sweep: Sweep = parallel,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
@@ -129,6 +131,7 @@ def sample_posterior(
         keep: "all", or "summaries", for data whose loadings are too large to keep for every draw.
         together: whether chains sweep at once or one after the other; None: at once where the data are small enough for
             the processor's caches, which is faster only there.
+        sweep: a transition of the same state in place of the package's own (benchmarks/nsfa has the published one).
 
     Returns:
         The draws, and sums over them.
@@ -147,7 +150,7 @@ def sample_posterior(
         data = data if held_out is None else Data(data.values, held_out)
     else:
         data = Data(data, held_out)
-    sampler = Sampler(data, settings, keep)
+    sampler = Sampler(data, settings, keep, sweep)
     at_once = chains > 1 and (data.values.size <= TOGETHER if together is None else together)
     found = run(
         sampler.kernel(at_once), key, draws, chains=chains, warmup=warmup, thin=thin,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.answers.loadings import aligned, explained, match_factors, summarise_loadings
 from ..scikit import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -18,13 +19,11 @@ from ..scikit import (
     second_half,
     validate_data,
 )
-from .align import aligned, explained, match_factors, summarise_loadings
 from .chains import sample_posterior
 from .data import sizes
 from .messages import fit_by_messages
 from .predict import Draw, factors_given, log_density, reconstruct, sample_predictive
 from .settings import family
-from .tables import read_table
 
 _ALIGNED = 50  # draws that a transformation averages over at most
 
@@ -213,27 +212,16 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _read(self, X: Any, reset: bool) -> np.ndarray:
         """(samples, features) of any table; names of features are kept, and compared afterwards."""
-        rules: Any = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2 if reset else 1}
-        annotated = all(hasattr(X, name) for name in ("X", "obs_names", "var_names"))
-        if not annotated:
-            values: Any = validate_data(self, X, reset=reset, **rules)
-            if reset:
-                names = names_of_rows(X)
-                self.sample_names_ = None if names is None else np.array(names, dtype=object)
-            return values
-        table: Any = read_table(X)
+        if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
+            X = X.to_df()
+        least = 2 if reset else 1
+        values: Any = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset
+        )
         if reset:
-            values = validate_data(self, table.values, **rules)
-            if table.features is not None:
-                self.feature_names_in_ = np.array(table.features, dtype=object)
-            self.sample_names_ = None if table.samples is None else np.array(table.samples, dtype=object)
-            return values
-        expected, found = getattr(self, "feature_names_in_", None), table.features
-        if expected is not None and found is not None and list(expected) != list(found):
-            raise ValueError("The features of this table are not those that were fitted, or not in their order.")
-        if table.values.shape[1] != len(self.mean_):
-            raise ValueError(f"{len(self.mean_)} features were fitted; found {table.values.shape[1]}.")
-        return table.values
+            names = names_of_rows(X)
+            self.sample_names_ = None if names is None else np.array(names, dtype=object)
+        return values
 
 
 def _check_features(X: np.ndarray, names: Any) -> None:

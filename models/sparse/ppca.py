@@ -1,4 +1,4 @@
-"""Probabilistic principal components: maximum likelihood in closed form, and the evidence for their number."""
+"""The evidence for the number of probabilistic principal components."""
 
 from __future__ import annotations
 
@@ -7,27 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from ...factors.errors import DataError, ModelError
+from ...factors.errors import DataError
 
 _NOTHING = 1e-12  # eigenvalues below this share of the largest are rounding
-
-
-class PrincipalComponents(NamedTuple):
-    """A fitted model `y = mean + loading x + noise`, x standard normal.
-
-    Attributes:
-        loading: (D, K), the columns orthogonal and decreasing in length, the largest entry of each positive.
-        noise: precision of the noise, one for all rows.
-        mean: (D,).
-        factor: (K, N) posterior mean of the factors, `(G'G + I / noise)^-1 G' (y - mean)`.
-        log_likelihood: of all samples, at these values, the factors integrated out.
-    """
-
-    loading: np.ndarray
-    noise: float
-    mean: np.ndarray
-    factor: np.ndarray
-    log_likelihood: float
 
 
 class DimensionEvidence(NamedTuple):
@@ -40,48 +22,6 @@ class DimensionEvidence(NamedTuple):
     log_evidence: np.ndarray
     probability: np.ndarray
     best: int
-
-
-def fit_ppca(values: Any, factors: int) -> PrincipalComponents:
-    """Principal components as the maximum-likelihood fit of a factor model whose noise is equal in all rows.
-
-    With eigenvalues `e_1 > e_2 > ...` of the covariance (divided by N) and eigenvectors u, the variance of the noise is
-    `v = mean of e_j over j > K`, and column k of the loading is `u_k sqrt(e_k - v)`.
-
-    Args:
-        values: (D, N) rows by samples, nothing missing.
-        factors: K, from 0 to one less than the rank of the centred values, at most min(D, N - 1) - 1.
-
-    Raises:
-        DataError: missing or infinite values, fewer than two samples or rows. ModelError: so many factors that no
-            noise is left.
-
-    Source: tipping1999probabilistic, knowles2012thesis.
-    """
-    values = _complete(values)
-    rows, samples = values.shape
-    mean = values.mean(axis=1)
-    left, size, right = np.linalg.svd(values - mean[:, None], full_matrices=False)
-    most = _rank(size**2) - 1
-    if not 0 <= factors <= most:
-        raise ModelError(
-            f"Asked for {factors} principal components of values {values.shape}, whose rank once centred is "
-            f"{most + 1}: the likelihood is unbounded where no noise is left. Ask for 0 to {most}."
-        )
-    variance = size**2 / samples
-    noise = variance[factors:].sum() / (rows - factors)
-    kept = variance[:factors]
-    strongest = np.take_along_axis(left, np.abs(left).argmax(axis=0)[None], axis=0)[0]
-    sign = np.where(strongest < 0.0, -1.0, 1.0)[:factors]
-    length = np.sqrt(np.maximum(kept - noise, 0.0))
-    log_determinant = np.log(kept).sum() + (rows - factors) * np.log(noise)
-    return PrincipalComponents(
-        loading=left[:, :factors] * sign * length,
-        noise=float(1.0 / noise),
-        mean=mean,
-        factor=right[:factors] * (sign * size[:factors] * length / kept)[:, None],
-        log_likelihood=float(-0.5 * samples * (rows * np.log(2.0 * np.pi) + log_determinant + rows)),
-    )
 
 
 def ppca_evidence(values: Any) -> DimensionEvidence:

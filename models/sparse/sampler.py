@@ -21,13 +21,12 @@ from ...engine.support import machine_code
 from .components import Components, components
 from .data import Data, numbers_of, observed_of, switches_of
 from .kernels.parallel import parallel
-from .kernels.serial import serial
 from .settings import Settings
 from .start import SMALLEST, bucket, first_state, padded
 from .state import Numbers, Observed, Outcome, State, Switches
 from .summary import gather
 
-SWEEPS: dict[str, Callable[..., Outcome]] = {"parallel": parallel, "serial": serial}
+Sweep = Callable[..., Outcome]  # of (key, state, observed, numbers, bound, switches), as `kernels.parallel` is
 
 
 class Walk(NamedTuple):
@@ -44,11 +43,11 @@ class Walk(NamedTuple):
 
 
 @functools.cache
-def compiled(sweep: str, switches: Switches, together: bool) -> machine_code.Kernel:
+def compiled(sweep: Sweep, switches: Switches, together: bool) -> machine_code.Kernel:
     """`sweep(key, state, observed, numbers, bound) -> Outcome`, of one chain, or of all with their axis first."""
 
     def one(key: Any, state: State, observed: Observed, numbers: Numbers, bound: Any) -> Outcome:
-        outcome = SWEEPS[sweep](key, state, observed, numbers, bound, switches)
+        outcome = sweep(key, state, observed, numbers, bound, switches)
         same = jax.tree.map(lambda new, old: new.astype(old.dtype), outcome.state, state)
         return outcome._replace(state=same)
 
@@ -62,6 +61,7 @@ class Sampler:
         data: the data.
         settings: the model, and how it is sampled.
         keep: "all", or "summaries": no loadings, factors, noise or slab precisions of single draws.
+        sweep: what is compiled.
 
     Raises:
         ModelError: known factors that do not fit.
@@ -69,8 +69,11 @@ class Sampler:
     Source: knowles2011nonparametric.
     """
 
-    def __init__(self, data: Data, settings: Settings | None = None, keep: str = "all") -> None:
+    def __init__(
+        self, data: Data, settings: Settings | None = None, keep: str = "all", sweep: Sweep = parallel
+    ) -> None:
         self.data, self.settings, self.keep = data, Settings() if settings is None else settings, keep
+        self.sweep = sweep
         self.switches = switches_of(self.settings, data)
         self.numbers = numbers_of(self.settings, data.shape[0])
         self._observed = machine_code.resident(observed_of(data, self.settings))
@@ -101,6 +104,7 @@ class Sampler:
         parts = [*(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((self._observed, self.numbers)))]
         words = {field.name: getattr(plain, field.name) for field in dataclasses.fields(plain)}
         words |= {"learn": sorted(plain.learn), "keep": self.keep, "shape": self.data.shape}
+        words["sweep"] = self.sweep.__qualname__
         values = np.where(self.data.held_out, self.data.values, 0.0)
         return hashlib.sha256(b"".join([repr(words).encode(), values.tobytes(), *parts])).hexdigest()
 
@@ -117,7 +121,7 @@ class Sampler:
 
     def step(self, key: Any, walk: Walk) -> Walk:
         """One sweep of one chain."""
-        return self._swept(compiled(self.settings.sweep, self.switches, False), key, walk)
+        return self._swept(compiled(self.sweep, self.switches, False), key, walk)
 
     def step_together(self, keys: Any, walks: Walk) -> Walk:
         """One sweep of all chains, their axis first.
@@ -125,7 +129,7 @@ class Sampler:
         A chain's draws are those that it makes alone, up to rounding: sums over more places, or over all chains'
         matrices at once, may be taken in another order.
         """
-        return self._swept(compiled(self.settings.sweep, self.switches, True), keys, walks)
+        return self._swept(compiled(self.sweep, self.switches, True), keys, walks)
 
     def _swept(self, sweep: machine_code.Kernel, key: Any, walk: Walk) -> Walk:
         state = walk.state
@@ -186,4 +190,4 @@ class Sampler:
         }
 
     def _traces(self) -> int:
-        return sum(compiled(self.settings.sweep, self.switches, together).traces for together in (True, False))
+        return sum(compiled(self.sweep, self.switches, together).traces for together in (True, False))

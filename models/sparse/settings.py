@@ -12,7 +12,6 @@ from ...factors.errors import ModelError
 
 SPARSITIES = ("buffet", "finite", "hierarchical", "none")
 SLABS = ("gaussian", "student_t", "laplace", "horseshoe")
-SWEEPS = ("parallel", "serial")
 LEARNABLE = ("mass", "concentration", "precision_rate", "noise_rate")
 
 
@@ -66,9 +65,8 @@ class Settings:
         hierarchy: (a, m, s, r) of "hierarchical"; None: (10, .75, rows, 5 / rows).
         known: (rows, factors) prior probabilities of loadings of factors that are known beforehand, 0 and 1 allowed, or
             None. They come first and always stay; with fixed numbers of factors they are among them.
-        sweep: "parallel": all rows at once given activity_k; "serial": one row after another, activity integrated out.
         multiplier, spike: births and deaths propose (1 - spike) Poisson(multiplier * rate) + spike [one factor].
-        births: rows that propose births and deaths in a parallel sweep, chosen at random; None: at most 256.
+        births: rows that propose births and deaths in a sweep, chosen at random; None: at most 256.
         most: the largest number of factors of its own proposed for a row.
         start: "components": from the principal components; "prior": a draw of it; or "empty".
 
@@ -88,7 +86,6 @@ class Settings:
     element: tuple[float, float] = (1.0, 1.0)
     hierarchy: tuple[float, float, float, float] | None = None
     known: Any = dataclasses.field(default=None, compare=False)
-    sweep: str = "parallel"
     multiplier: float = 1.0
     spike: float = 0.0
     births: int | None = None
@@ -99,7 +96,6 @@ class Settings:
         object.__setattr__(self, "learn", _names(self.learn))
         _one_of("sparsity", self.sparsity, SPARSITIES)
         _one_of("slab", self.slab, SLABS)
-        _one_of("sweep", self.sweep, SWEEPS)
         _one_of("start", self.start, ("components", "prior", "empty"))
         for name, words in (("precision", ("factor", "shared")), ("noise", ("row", "shared"))):
             value = getattr(self, name)

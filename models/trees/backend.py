@@ -13,7 +13,7 @@ import numpy as np
 
 from ...factors.errors import DataError, UnsupportedError
 from .prior import Tables
-from .shapes.arrays import Arrays, Leaves, Messages, Subtree
+from .shapes.arrays import Arrays, Leaves, Messages
 
 NAMES = ("jax", "numba")
 
@@ -33,12 +33,6 @@ class Kernels(Protocol):
         """Log joint density; its derivatives in depths (2N,) and in the logs of the columns' scales (D,)."""
         ...
 
-    def score(
-        self, arrays: Arrays, messages: Messages, subtree: Subtree, tables: Tables, fractions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Gains in log joint of attaching a subtree: on every branch (2N, F), and at every branch point (2N,)."""
-        ...
-
     def build(self, leaves: Leaves, tables: Tables, order: np.ndarray, seed: int) -> tuple[Arrays, float]:
         """A tree to which leaves are added in a given order, each at its best place, and its log joint density."""
         ...
@@ -52,7 +46,10 @@ class Kernels(Protocol):
     def subtree_moves(
         self, arrays: Arrays, leaves: Leaves, tables: Tables, seed: int, steps: int, share_scored: float
     ) -> tuple[Arrays, np.ndarray, np.ndarray]:
-        """Metropolis-Hastings moves of subtrees: how many were accepted and proposed, (prior, scored) each."""
+        """Metropolis-Hastings moves of subtrees: how many were accepted and proposed, (prior, scored) each.
+
+        Without cheap proposals from the prior a back end leaves that share of the steps out.
+        """
         ...
 
     def depth_moves(self, arrays: Arrays, leaves: Leaves, tables: Tables, seed: int) -> Arrays:

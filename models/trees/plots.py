@@ -1,13 +1,13 @@
-"""Pictures of trees: branches against time, on the data, evidence against seconds, the predictive density."""
+"""Pictures of trees: branches against time, on the data, the predictive density."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...engine.plots.figure import BLUE, INK, PALE, clean, colour, coloured, draw_legend, new_figure
+from ...engine.plots.figure import BLUE, INK, PALE, clean, coloured, draw_legend, new_figure
 from ...factors.errors import DataError
 from .fitted_tree import FittedTree
 from .predict import log_predictive
@@ -99,45 +99,6 @@ def plot_tree_on_scatter(
     axes.scatter(*locations[: tree.n_leaves, :2].T, s=size, c=kind, zorder=3, linewidths=0)
     axes.plot(*locations[tree.top, :2], marker="o", color="white", markeredgecolor=INK, markersize=6, zorder=4)
     axes.set_aspect("equal", adjustable="datalim")
-    draw_legend(axes.figure, legend)
-    axes.set_title(title, fontsize=10)
-    return axes.figure
-
-
-def plot_evidence(
-    traces: Mapping[str, Any], *, label: str = "log joint density", title: str = "", axes: Any = None
-) -> Any:
-    """The best log joint density, or another number, against seconds: a line for each run, a colour for each method.
-
-    Args:
-        traces: for each method (seconds, values), or a list of such pairs for several runs.
-        label: of the values.
-        title: of the picture.
-        axes: matplotlib axes to draw on; by default those of a new figure.
-
-    Returns:
-        The matplotlib Figure.
-    """
-    axes = clean(new_figure(6.4, 4.0).add_subplot() if axes is None else axes)
-    low, values = [], []
-    legend = {name: colour(i) for i, name in enumerate(traces)}
-    for name, runs in traces.items():
-        runs = [runs] if np.ndim(runs[0][0]) == 0 else list(runs)
-        for seconds, value in runs:
-            seconds, value = np.asarray(seconds, dtype=np.float64), np.asarray(value, dtype=np.float64)
-            if seconds.shape != value.shape or seconds.ndim != 1 or not len(seconds):
-                raise DataError(f"A run of {name!r} has {seconds.shape} seconds and {value.shape} values.")
-            axes.plot(
-                seconds, value, drawstyle="steps-post", color=legend[name], linewidth=1.2,
-                alpha=1.0 if len(runs) == 1 else 0.6,
-            )  # fmt: skip
-            low.append(seconds[seconds > 0.0].min(initial=np.inf))
-            values.append(value[np.isfinite(value)])
-    axes.set(xscale="log", xlabel="seconds", ylabel=label)
-    shown = np.concatenate(values)
-    if np.ptp(shown) > 0.0:  # a poor start would flatten all the rest
-        bottom = max(shown.min(), np.quantile(shown, 0.02) - 0.5 * (shown.max() - np.median(shown)))
-        axes.set_ylim(bottom - 0.03 * (shown.max() - bottom), shown.max() + 0.05 * (shown.max() - bottom))
     draw_legend(axes.figure, legend)
     axes.set_title(title, fontsize=10)
     return axes.figure

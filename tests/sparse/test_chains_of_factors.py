@@ -170,12 +170,12 @@ def test_a_mask_may_come_with_the_data_or_beside_them():
         np.testing.assert_array_equal(found.sampler.data.held_out, MASK)
 
 
-FAMILY = [("sfa", {"sweep": "serial"}), ("nsfa", {"known": np.repeat([[0.9], [0.1]], 6, axis=0)})]
+FAMILY = [("sfa", {}), ("nsfa", {"known": np.repeat([[0.9], [0.1]], 6, axis=0)})]
 OTHERS = [
-    ("nsfa", {"sweep": "serial", "start": "prior"}), ("nsfa", {"slab": "horseshoe"}), ("nsfa", {"slab": "laplace"}),
+    ("nsfa", {"start": "prior"}), ("nsfa", {"slab": "horseshoe"}), ("nsfa", {"slab": "laplace"}),
     ("nsfa_shared_noise", {}), ("nsfa", {"learn": {"mass", "concentration", "precision_rate"}, "noise": "shared"}),
     ("nsfa", {"precision": 2.0, "noise": 4.0, "start": "empty"}), ("nsfa", {"precision": "shared", "births": 3}),
-    ("sfa", {}), ("fa", {}), ("afa", {}), ("ppca", {}), ("fokoue", {}), ("bfrm", {}), ("bfrm", {"sweep": "serial"}),
+    ("fa", {}), ("afa", {}), ("ppca", {}), ("fokoue", {}), ("bfrm", {}),
 ]  # fmt: skip
 
 

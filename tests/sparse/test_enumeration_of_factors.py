@@ -8,9 +8,10 @@ import pytest
 from geweke_of_factors import Case, batched, draw_prior, numbers_of, observed_of
 from scipy.integrate import quad
 from scipy.stats import chi, poisson
+from serial_sweep import serial
 
 from cavity.models.buffet.prior import BetaBernoulli
-from cavity.models.sparse.kernels import parallel, serial
+from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.state import Switches
 
 SWEEPS = {"parallel": parallel, "serial": serial}

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from geweke_of_factors import Case, compare, draw_prior, draw_values, numbers_of, observed_of
+from serial_sweep import serial
 
 from cavity.engine.mcmc.keys import generator
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.buffet.prior import IndianBuffet
-from cavity.models.sparse.kernels import parallel, serial
+from cavity.models.sparse.kernels import parallel
 from cavity.models.sparse.state import Switches
 
 SWEEPS = {"parallel": parallel, "serial": serial}

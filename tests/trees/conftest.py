@@ -1,6 +1,8 @@
-"""Lets the modules of this folder import each other."""
+"""Lets the modules of this folder import each other, and those of `benchmarks/trees` that are tested here."""
 
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "common"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "common"))
+sys.path.append(str(HERE.parents[1] / "benchmarks" / "trees"))

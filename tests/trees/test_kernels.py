@@ -7,6 +7,7 @@ import hypothesis
 import numpy as np
 import oracle
 import pytest
+import scores
 from hypothesis import strategies as st
 
 from cavity.models.trees.divergence import Divergence
@@ -147,7 +148,6 @@ def inside(subtree, message, leaves, prior):
 @pytest.mark.parametrize("entries", [1, 3])
 @pytest.mark.parametrize("name", PRIORS)
 def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, size):
-    need(kernels, "score")
     prior = PRIORS[name]
     rest, leaves = case(5, (6, 3, entries), prior)
     subtree, more = case(6, (size, 3, entries), prior)
@@ -160,7 +160,7 @@ def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, siz
     seen = Subtree(*message, subtree.depth[root], size)
     arrays = pack(rest)
     messages = kernels.sweep(arrays, leaves)
-    branch, point = kernels.score(arrays, messages, seen, tables(prior, 6 + size), FRACTIONS)
+    branch, point = scores.score_of(kernels)(arrays, messages, seen, tables(prior, 6 + size), FRACTIONS)
     before = oracle.log_joint(rest, leaves, prior) + inside(subtree, message, more, prior)
     assert np.isneginf(branch[rest.n_nodes :]).all()
     assert np.isneginf(point[rest.n_nodes :]).all()
@@ -186,19 +186,14 @@ def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, siz
 
 
 def test_a_subtree_taken_out_and_put_back_leaves_all_as_it_was():
-    from cavity.engine.support.machine_code import Kernel
-    from cavity.models.trees.jax_kernels.edit import attach_, detach_
+    from cavity.models.trees.jax_kernels.edit import attach, detach
 
-    def there_and_back(arrays, node):
-        rest, place = detach_(arrays, node)
-        return rest, attach_(rest, node, place)
-
-    kernel = Kernel(there_and_back)
     for seed in range(3):
         tree, leaves = case(seed, (12, 3, 1), PRIORS["many children"])
         wanted = oracle.log_joint(tree, leaves, PRIORS["many children"])
         for node in set(range(tree.n_nodes)) - {tree.top}:
-            rest, back = kernel(pack(tree), np.int32(node))
+            rest, place = detach(pack(tree), node)
+            back = attach(rest, node, place)
             gone = tree.members[node].sum()
             assert rest.count[-1] == 12 - gone
             assert back.count[-1] == 12
@@ -293,7 +288,7 @@ def test_one_compilation_serves_all_of_a_shape():
         arrays, _ = search.build(leaves, table, np.arange(12)[::-1], 0)
         search.search(arrays, leaves, table, seed, 30 + 90 * seed)
         gradient.joint_gradient(arrays, leaves, table)
-        traces = search._steps.traces, gradient.joint_gradient.traces
+        traces = search.scored.traces, gradient.joint_gradient.traces
         before = before or traces
         assert traces == before
         assert min(traces) >= 1

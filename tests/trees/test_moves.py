@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from enumeration import enumerated
 
 import cavity as cv
 from cavity.models.diffusion_tree import diffusion_tree, gaussian_leaves
@@ -21,7 +22,6 @@ from cavity.models.trees import (
 from cavity.models.trees.likelihoods.leaves import to_leaves
 from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.moves import Hanging, counts, log_prior_of
-from cavity.models.trees.shapes.enumerate import enumerated
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from cavity.engine.plots.runs import plot_evidence
 from cavity.factors.errors import DataError, UnsupportedError
 from cavity.models.trees.fitted_tree import fit_tree
-from cavity.models.trees.plots import plot_density, plot_evidence, plot_tree, plot_tree_on_scatter
+from cavity.models.trees.plots import plot_density, plot_tree, plot_tree_on_scatter
 from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.shapes.arrays import Leaves
 from cavity.models.trees.shapes.sample import sample_locations, sample_tree

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from enumeration import log_probability, structures
 from oracle import random_tree, restricted
 from scipy import integrate
 from scipy.special import gamma, gammaln
@@ -11,7 +12,6 @@ from scipy.special import gamma, gammaln
 from cavity.factors.errors import DataError, ModelError, UnsupportedError
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.prior import TreePrior, log_prior, log_structure, log_times, tables
-from cavity.models.trees.shapes.enumerate import log_probability, structures
 from cavity.models.trees.tree import ORIGIN, Tree
 
 REGIMES = [(0.0, 0.0), (1.0, 0.0), (0.8, 0.25), (-0.5, 0.4), (3.0, -1.0), (8.0, -2.0), (-1.2, 0.6), (4.0, -2.0)]

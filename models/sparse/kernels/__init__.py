@@ -1,10 +1,9 @@
-"""Sweeps of the samplers: pure functions of (key, State, Observed, Numbers, bound, Switches), which callers compile.
+"""The sweep of the sampler: a pure function of (key, State, Observed, Numbers, bound, Switches), which callers compile.
 
 Everything random belongs to an address (`bits`), such as a factor and a row, and not to the padding: a sweep of the
 same key on a padded state draws the same numbers.
 """
 
 from .parallel import parallel
-from .serial import serial
 
-__all__ = ["parallel", "serial"]
+__all__ = ["parallel"]

@@ -5,6 +5,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from enumeration import enumerated, log_probability, structures
 from oracle import dense_evidence, log_joint
 from scipy.stats import norm
 
@@ -12,7 +13,6 @@ from cavity.models.trees.backend import kernels
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.prior import TreePrior, tables
 from cavity.models.trees.shapes.arrays import Leaves, pack
-from cavity.models.trees.shapes.enumerate import enumerated, log_probability, structures
 from cavity.models.trees.shapes.sample import sample_data, sample_tree
 from cavity.models.trees.tree import ORIGIN, Tree
 

@@ -6,6 +6,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from enumeration import enumerated
 from oracle import log_joint, random_tree
 from scipy import integrate
 
@@ -18,7 +19,6 @@ from cavity.models.trees.likelihoods.table import Data
 from cavity.models.trees.prior import TreePrior, tables
 from cavity.models.trees.search import search_trees
 from cavity.models.trees.shapes.arrays import Leaves, pack
-from cavity.models.trees.shapes.enumerate import enumerated
 from cavity.models.trees.shapes.sample import sample_data
 from cavity.models.trees.tree import Tree
 

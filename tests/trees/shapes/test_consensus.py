@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
+from enumeration import log_probability, structures
 
 from cavity.factors.errors import DataError
 from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.shapes.consensus import clade_probabilities, consensus
-from cavity.models.trees.shapes.enumerate import log_probability, structures
 from cavity.models.trees.shapes.sample import sample_tree
 from cavity.models.trees.tree import Tree
 

@@ -3,18 +3,18 @@
 import jax
 import numpy as np
 import pytest
-from scipy.special import gamma
-
-from cavity.factors.errors import DataError, ModelError
-from cavity.models.trees.prior import TreePrior
-from cavity.models.trees.shapes.enumerate import log_probability, structures
-from cavity.models.trees.shapes.imbalance import (
+from enumeration import log_probability, structures
+from imbalance import (
     colless,
     expected_branch_points,
     expected_imbalance,
     log_split,
     unbalanced,
 )
+from scipy.special import gamma
+
+from cavity.factors.errors import DataError, ModelError
+from cavity.models.trees.prior import TreePrior
 from cavity.models.trees.shapes.sample import sample_tree
 from cavity.models.trees.tree import Tree
 

@@ -3,16 +3,16 @@
 import jax
 import numpy as np
 import pytest
+from coalescent import coalesced, fragmented, sample_partition
+from enumeration import log_probability, structures
+from nested import sample_nested, sample_nested_crp
 from scipy import stats
 from scipy.linalg import expm
 from scipy.special import gammaln
 
 from cavity.factors.errors import DataError
-from cavity.models.trees.chains.nested import sample_nested, sample_nested_crp
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.prior import TreePrior, tables
-from cavity.models.trees.shapes.coalescent import coalesced, fragmented, sample_partition
-from cavity.models.trees.shapes.enumerate import log_probability, structures
 
 
 def means(draw, times=1200):

@@ -3,6 +3,8 @@
 import jax
 import numpy as np
 import pytest
+from enumeration import log_probability, structures
+from imbalance import colless, expected_branch_points, expected_imbalance, unbalanced
 from scipy import stats
 from scipy.special import gamma
 
@@ -10,8 +12,6 @@ from cavity.engine.mcmc.keys import generator
 from cavity.factors.errors import DataError
 from cavity.models.trees.divergence import Divergence
 from cavity.models.trees.prior import TreePrior, log_prior, tables
-from cavity.models.trees.shapes.enumerate import log_probability, structures
-from cavity.models.trees.shapes.imbalance import colless, expected_branch_points, expected_imbalance, unbalanced
 from cavity.models.trees.shapes.sample import sample_data, sample_locations, sample_tree
 from cavity.models.trees.tree import ORIGIN, Tree
 

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 
+from cavity.engine.answers.loadings import block_order
 from cavity.factors.errors import DataError, UnsupportedError
-from cavity.models.sparse.align import block_order
-from cavity.models.sparse.plots import plot_count, plot_factors, plot_loadings, plot_scores, plot_sparsity
+from cavity.models.sparse import plot_count, plot_factors, plot_loadings, plot_scores, plot_sparsity
 
 RNG = np.random.default_rng(0)
 LOADING = RNG.normal(size=(30, 4)) * (RNG.random((30, 4)) < 0.3)
@@ -189,7 +189,7 @@ def test_scores_are_boxes_with_their_points():
         (lambda: plot_factors(FACTOR, deviation=np.ones(12)), "deviations"),
         (lambda: plot_factors(FACTOR, groups=["a"]), "12 samples' groups"),
         (lambda: plot_count([3, 4], warmup=2), "more sweeps than the warm-up of 2"),
-        (lambda: plot_count([]), "Numbers of factors"),
+        (lambda: plot_count([]), "Values of the number of factors"),
         (lambda: plot_sparsity([[0.5], []]), "Fractions of zeros"),
         (lambda: plot_scores({}), "one model"),
         (lambda: plot_scores({"a": [np.nan]}), "'a'"),

@@ -6,11 +6,11 @@ import dataclasses
 
 import numpy as np
 
-from ....factors.errors import UnsupportedError
-from ..messages import log_normal, meet
-from ..prior import TreePrior, log_structure, tables
-from ..tree import ORIGIN, Tree
-from .arrays import Leaves
+from cavity.factors.errors import UnsupportedError
+from cavity.models.trees.messages import log_normal, meet
+from cavity.models.trees.prior import TreePrior, log_structure, tables
+from cavity.models.trees.shapes.arrays import Leaves
+from cavity.models.trees.tree import ORIGIN, Tree
 
 MOST = 6  # leaves: 945 binary trees, 2752 of any kind
 TINY = 1e-300

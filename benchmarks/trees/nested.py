@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from ....engine.mcmc.keys import generator
-from ....factors.errors import DataError
-from ..divergence import Divergence
-from ..prior import TreePrior
-from ..tree import ORIGIN, Tree
+from cavity.engine.mcmc.keys import generator
+from cavity.factors.errors import DataError
+from cavity.models.trees.divergence import Divergence
+from cavity.models.trees.prior import TreePrior
+from cavity.models.trees.tree import ORIGIN, Tree
 
 
 def sample_nested(prior: TreePrior, n: int, levels: int, key: Any) -> Tree:

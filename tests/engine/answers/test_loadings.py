@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cavity.factors.errors import DataError
-from cavity.models.sparse.align import (
+import cavity as cv
+from cavity.engine.answers.loadings import (
     Match,
     aligned,
     block_order,
@@ -21,6 +21,7 @@ from cavity.models.sparse.align import (
     support_scores,
     unit_factors,
 )
+from cavity.factors.errors import DataError
 
 
 @st.composite
@@ -254,3 +255,24 @@ def test_known_factors_are_matched_by_their_place():
     draws = [np.hstack([small, large]), np.hstack([-small, -large])]
     assert np.abs(summarise_loadings(draws, known=1).mean) == pytest.approx(np.abs(draws[0]))
     assert np.abs(summarise_loadings(draws).mean) == pytest.approx(np.abs(draws[0][:, ::-1]))
+
+
+def test_draws_of_a_declared_factor_model_come_into_one_order():
+    """Half of the draws of `cv.sample` with other orders and signs say the same when they are aligned."""
+    random = np.random.default_rng(5)
+    loading = random.normal(size=(12, 2)) * np.array([2.0, 1.0])
+    y = loading @ random.normal(size=(2, 60)) + 0.3 * random.normal(size=(12, 60))
+    m = cv.Model("factors")
+    row, sample, factor = m.plate("row"), m.plate("sample"), m.plate("factor", 2)
+    precision = m.random("precision", cv.gamma(1.0, 1.0), plates=factor)
+    weight = m.random("loading", cv.gaussian(0.0, precision=precision), plates=(row, factor))
+    score = m.random("score", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)), plates=sample)
+    noise = m.random("noise", cv.gamma(1.0, 1.0))
+    m.random("y", cv.gaussian(cv.dot(cv.stack(weight, over=factor), score), precision=noise), plates=(row, sample))
+    draws = cv.sample(m, {"y": y}, draws=150, chains=2, progress=False)["loading"].reshape(-1, 12, 2)
+    turned = [draw[:, ::-1] * [1.0, -1.0] for draw in draws[::2]] + list(draws[1::2])
+    found, same = summarise_loadings(turned), summarise_loadings(list(draws))
+    np.testing.assert_allclose(found.deviation, same.deviation, atol=1e-9)
+    np.testing.assert_allclose(found.mean, same.mean, atol=1e-9)
+    assert (found.presence == 1.0).all()
+    assert np.abs(np.mean(turned, axis=0)).sum() < 0.8 * np.abs(found.mean).sum()  # without alignment they average out

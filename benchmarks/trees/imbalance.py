@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from ....factors.errors import DataError, ModelError
-from ..prior import TreePrior
-from ..tree import Tree
+from cavity.factors.errors import DataError, ModelError
+from cavity.models.trees.prior import TreePrior
+from cavity.models.trees.tree import Tree
 
 
 def colless(tree: Tree) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from imbalance import log_split
 
-from ....engine.mcmc.keys import generator
-from ....factors.errors import DataError
-from .imbalance import log_split
+from cavity.engine.mcmc.keys import generator
+from cavity.factors.errors import DataError
 
 
 def sample_partition(n: int, concentration: float, key: Any) -> np.ndarray:
