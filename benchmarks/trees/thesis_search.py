@@ -16,7 +16,6 @@ import time
 import numba
 import numpy as np
 from scipy import optimize
-from scores import score_of
 
 from cavity.models.trees.likelihoods.times import branch_points, optimise_times
 from cavity.models.trees.shapes.arrays import FREE, ORIGIN, Arrays, Subtree
@@ -40,7 +39,7 @@ class Charged:
         self.seconds += time.process_time() - begun
 
     def __getattr__(self, name):
-        function = score_of(self.engine) if name == "score" else getattr(self.engine, name)
+        function = getattr(self.engine, name)
 
         def charged(*arguments):
             with self.clock():

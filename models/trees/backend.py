@@ -13,7 +13,7 @@ import numpy as np
 
 from ...factors.errors import DataError, UnsupportedError
 from .prior import Tables
-from .shapes.arrays import Arrays, Leaves, Messages
+from .shapes.arrays import Arrays, Leaves, Messages, Subtree
 
 NAMES = ("jax", "numba")
 
@@ -31,6 +31,12 @@ class Kernels(Protocol):
 
     def joint_gradient(self, arrays: Arrays, leaves: Leaves, tables: Tables) -> tuple[float, np.ndarray, np.ndarray]:
         """Log joint density; its derivatives in depths (2N,) and in the logs of the columns' scales (D,)."""
+        ...
+
+    def score(
+        self, arrays: Arrays, messages: Messages, subtree: Subtree, tables: Tables, fractions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gains in log joint of attaching a subtree: on every branch (2N, F), and at every branch point (2N,)."""
         ...
 
     def build(self, leaves: Leaves, tables: Tables, order: np.ndarray, seed: int) -> tuple[Arrays, float]:

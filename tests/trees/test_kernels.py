@@ -7,7 +7,6 @@ import hypothesis
 import numpy as np
 import oracle
 import pytest
-import scores
 from hypothesis import strategies as st
 
 from cavity.models.trees.divergence import Divergence
@@ -148,6 +147,7 @@ def inside(subtree, message, leaves, prior):
 @pytest.mark.parametrize("entries", [1, 3])
 @pytest.mark.parametrize("name", PRIORS)
 def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, size):
+    need(kernels, "score")
     prior = PRIORS[name]
     rest, leaves = case(5, (6, 3, entries), prior)
     subtree, more = case(6, (size, 3, entries), prior)
@@ -160,7 +160,7 @@ def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, siz
     seen = Subtree(*message, subtree.depth[root], size)
     arrays = pack(rest)
     messages = kernels.sweep(arrays, leaves)
-    branch, point = scores.score_of(kernels)(arrays, messages, seen, tables(prior, 6 + size), FRACTIONS)
+    branch, point = kernels.score(arrays, messages, seen, tables(prior, 6 + size), FRACTIONS)
     before = oracle.log_joint(rest, leaves, prior) + inside(subtree, message, more, prior)
     assert np.isneginf(branch[rest.n_nodes :]).all()
     assert np.isneginf(point[rest.n_nodes :]).all()

@@ -6,7 +6,8 @@ Sweeps, gradients, scores and draws of times are compiled; building, search and 
 from .depths import depth_moves
 from .gradient import joint_gradient
 from .moves import subtree_moves
+from .score import score
 from .search import build, search
 from .sweep import sweep
 
-__all__ = ["build", "depth_moves", "joint_gradient", "search", "subtree_moves", "sweep"]
+__all__ = ["build", "depth_moves", "joint_gradient", "score", "search", "subtree_moves", "sweep"]

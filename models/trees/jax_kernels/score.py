@@ -246,6 +246,13 @@ def score_on(
     return Scored(branches, arrival, jnp.where(branches.prior > -jnp.inf, branch, -jnp.inf).T, point)
 
 
+def score_(arrays: Any, messages: Messages, subtree: Subtree, tables: Any, fractions: Any) -> tuple[Any, Any]:
+    """`score` for use inside a compiled function."""
+    links = links_(arrays)
+    scored = score_on(links, queue_(links, top_(links)), arrays, messages, subtree, tables, fractions)
+    return scored.branch, scored.point
+
+
 def scored_(arrays: Any, leaves: Any, root: Any, tables: Any, fractions: Any) -> Scored:
     """`scored` for use inside a compiled function."""
     links = links_(arrays)
@@ -256,15 +263,20 @@ def scored_(arrays: Any, leaves: Any, root: Any, tables: Any, fractions: Any) ->
     return score_on(links, queue, arrays, sweep_on(links, queue, upward), subtree, tables, fractions)
 
 
-scored = Kernel(scored_)
-scored.__doc__ = """What attaching the detached subtree with the root `root`, which is in the arrays, unlinked, adds to
-the log joint density, what is inside the subtree apart: `scored(arrays, leaves, root, tables, fractions) -> Scored`.
+score = Kernel(score_)
+score.__doc__ = """What attaching a subtree adds to the log joint density, what is inside the subtree apart:
+`score(arrays, messages, subtree, tables, fractions) -> (branch (2N, F), point (2N,))`.
 
-Entry [v, f] of `branch` is the score of a new branch point above node v, a fraction f of the time from its parent to v,
-or to the subtree's root where that is earlier: a density with respect to the depth of the new branch point. Entry v of
-`point` is the score of joining branch point v, a mass. Both are minus infinity where this cannot be. The root of the
-subtree brings its divergence time's factor exp((A(place) - A(root)) H(count - 1)) along; all other factors that only
-nodes within the subtree have are left out.
+`arrays` and `messages` are those of the rest of the tree. Entry [v, f] of the first is the score of a new branch point
+above node v, a fraction f of the time from its parent to v, or to the subtree's root where that is earlier: a density
+with respect to the depth of the new branch point. Entry v of the second is the score of joining branch point v, a
+mass. Both are minus infinity where this cannot be. The root of the subtree brings its divergence time's factor
+exp((A(place) - A(root)) H(count - 1)) along; all other factors that only nodes within the subtree have are left out.
 
 Source: knowles2015pitman.
+"""
+
+scored = Kernel(scored_)
+scored.__doc__ = """The same for the detached subtree with the root `root`, which is in the arrays, unlinked, and with
+all that the scores are made of: `scored(arrays, leaves, root, tables, fractions) -> Scored`.
 """

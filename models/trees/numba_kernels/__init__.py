@@ -3,6 +3,7 @@
 from .depths import depth_moves
 from .gradient import joint_gradient, sweep
 from .moves import subtree_moves
+from .places import score
 from .search import build, search
 
-__all__ = ["build", "depth_moves", "joint_gradient", "search", "subtree_moves", "sweep"]
+__all__ = ["build", "depth_moves", "joint_gradient", "score", "search", "subtree_moves", "sweep"]

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import LOG_2PI, called, flat_or, inner, kernel, log
+from ..prior import Tables
+from ..shapes.arrays import Arrays, Leaves, Messages, Subtree
+from .jit import HUGE, LOG_2PI, called, flat_or, inner, kernel, log
 from .messages import cavity
-from .prior import SMALLEST, cumulative, intensity
+from .prior import SMALLEST, cumulative, intensity, prior_of
+from .state import load, whole
 
 REFINED = 4  # branches on which the best time is sought, after a first look at all
 LANES = 8  # places on one branch that are scored together, as one vector
@@ -243,3 +246,63 @@ def score_one(s: Any, prior: Any, piece: Any, places: Any, i: Any, depth: Any) -
     return prior_at(prior, b[CONSTANT], b[SLOPE], rest) + evidence_at(
         s, piece, places, i, b[UPPER] - rest, rest - b[LOWER]
     )
+
+
+@kernel
+def _score_all(
+    arrays: Any, leaves: Any, down_mean: Any, down_variance: Any, piece: Any, prior: Any, fractions: Any
+) -> Any:
+    s = load(arrays, leaves[0])
+    rows = len(s.parent)
+    s.mean[:], s.variance[:] = leaves[1], leaves[2]
+    places = scratch(rows, s.mean.shape[1], s.variance.shape[1])
+    places.mean[:], places.variance[:] = down_mean, down_variance
+    n = survey(s, prior, piece, places, True)
+    branch, point = np.full((rows, len(fractions)), -np.inf), np.full(rows, -np.inf)
+    for i in range(n):
+        v, span = places.node[i], places.branch[i, SPAN]
+        point[v] = places.point[i]
+        for k in range(0, len(fractions), LANES):
+            if not span > 0.0:
+                break
+            many = min(LANES, len(fractions) - k)
+            for j in range(LANES):
+                f = fractions[min(k + j, len(fractions) - 1)]
+                places.lanes[j], places.lanes[Y + j] = f * span, (1.0 - f) * span
+            score_lanes(s, prior, piece, places, i, 0)
+            for j in range(many):
+                branch[v, k + j] = places.lanes[OUT + j]
+    return branch, point
+
+
+def score(
+    arrays: Arrays, messages: Messages, subtree: Subtree, tables: Tables, fractions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gains in log joint density when a subtree is attached, at several places on every branch and at every point.
+
+    Exact given the other divergence times, from one upward and one downward sweep: the message at a place on a branch
+    is the product of the messages from its two ends.
+
+    Args:
+        arrays: the tree without the subtree.
+        messages: of that tree, from `sweep`.
+        subtree: what is attached.
+        tables: of the prior, for at least all leaves together.
+        fractions: (F,) in (0, 1): of the time between the upper end of a branch and the earlier of its lower end and
+            the subtree's root.
+
+    Returns:
+        (2N, F) density per unit of depth, log; (2N,) mass at branch points, log. Minus infinity where impossible.
+
+    Source: knowles2015pitman.
+    """
+    ups, downs = (np.minimum(part, HUGE) for part in (messages.up_variance, messages.down_variance))
+    parts = [np.require(part, np.float64, ["C", "W"]) for part in (messages.up_mean, ups, messages.down_mean, downs)]
+    arrays, n = whole(arrays), len(arrays.parent) // 2
+    variance = np.minimum(np.require(subtree.variance, np.float64, ["C", "W"]), HUGE)
+    depth = float(subtree.depth)
+    mean = np.require(subtree.mean, np.float64, ["C", "W"])
+    piece = Piece(mean, variance, depth, math.exp(-depth), int(subtree.count))
+    leaves = (Leaves(parts[0][:n].copy(), parts[1][:n].copy()), parts[0], parts[1])
+    fractions = np.require(np.atleast_1d(fractions), np.float64, ["C", "W"])
+    return _score_all(arrays, leaves, parts[2], parts[3], piece, prior_of(tables), fractions)
