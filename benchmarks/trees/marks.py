@@ -16,11 +16,9 @@ import numpy as np
 from cavity.engine.support import machine_code
 from cavity.factors.errors import CavityWarning
 from cavity.models.trees.backend import kernels
-from cavity.models.trees.jax_kernels.depths import depth_moves_
-from cavity.models.trees.jax_kernels.edit import detach
 from cavity.models.trees.jax_kernels.gradient import joint_gradient_
-from cavity.models.trees.jax_kernels.place import FRACTIONS
-from cavity.models.trees.jax_kernels.score import scored_
+from cavity.models.trees.jax_kernels.moves import subtree_moves_
+from cavity.models.trees.jax_kernels.search import steps_
 from cavity.models.trees.jax_kernels.sweep import sweep_
 from cavity.models.trees.prior import TreePrior, tables
 from cavity.models.trees.shapes.arrays import Leaves
@@ -41,34 +39,35 @@ def compiled(function, arguments, marked):
         machine_code.MARKED = known
 
 
-def compare(report, n, columns, limits):
+def compare(report, n, columns, steps, limits):
     one, two = jax.random.split(jax.random.key(0))
     drawn = sample_tree(TreePrior(), n, one)
     leaves = Leaves(np.ascontiguousarray(sample_locations(drawn, columns, two)[:n]), np.zeros((n, 1)))
     table = tables(TreePrior(), n)
+    order = np.arange(n, dtype=np.int32)
     arrays, _ = kernels("jax").build(leaves, table, np.arange(n), 0)
-    of_tree, rest = (arrays, leaves), detach(arrays, 0)[0]
+    of_tree = arrays, leaves
     jobs = {
-        "both sweeps": (sweep_, of_tree),
-        "log joint and gradient": (joint_gradient_, (*of_tree, table)),
-        "scores of all places": (scored_, (rest, leaves, np.int32(0), table, FRACTIONS)),
-        "all times": (depth_moves_, (*of_tree, table, np.uint32(1))),
+        "both sweeps": (sweep_, of_tree, 1),
+        "log joint and gradient": (joint_gradient_, (*of_tree, table), 1),
+        "greedy search step": (steps_, (*of_tree, table, order, np.uint32(1), np.int32(0), np.int32(steps)), steps),
+        "subtree move": (subtree_moves_, (*of_tree, table, np.uint32(1), np.int32(steps), 0.25), steps),
     }
-    for what, (function, arguments) in jobs.items():
+    for what, (function, arguments, units) in jobs.items():
         both = {name: compiled(function, arguments, name == "marks on") for name in ("marks off", "marks on")}
         off, on = (jax.tree.leaves(found) for _, found in both.values())
         for plain, known in zip(off, on, strict=True):
             np.testing.assert_allclose(plain, known, rtol=1e-8, atol=1e-8)
-        runs = {name: counted(kernel, arguments) for name, (kernel, _) in both.items()}
+        runs = {name: counted(kernel, arguments, units) for name, (kernel, _) in both.items()}
         report.add(harness.compare(f"N = {n}, D = {columns}: {what}", runs, **limits))
 
 
-def counted(kernel, arguments):
-    """A contestant that runs a kernel."""
+def counted(kernel, arguments, units):
+    """A contestant that runs a kernel for so many units."""
 
     def run():
         kernel(*arguments)
-        return 1
+        return units
 
     return run
 
@@ -85,7 +84,7 @@ def main():
     report = harness.Report("trees_marks")
     limits = {"repeats": options.repeats, "budget": options.budget}
     for n, columns in SHAPES[:1] if options.quick else SHAPES:
-        compare(report, n, columns, limits)
+        compare(report, n, columns, 5 if options.quick else 20, limits)
 
 
 if __name__ == "__main__":

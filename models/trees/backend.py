@@ -52,10 +52,7 @@ class Kernels(Protocol):
     def subtree_moves(
         self, arrays: Arrays, leaves: Leaves, tables: Tables, seed: int, steps: int, share_scored: float
     ) -> tuple[Arrays, np.ndarray, np.ndarray]:
-        """Metropolis-Hastings moves of subtrees: how many were accepted and proposed, (prior, scored) each.
-
-        Without cheap proposals from the prior a back end leaves that share of the steps out.
-        """
+        """Metropolis-Hastings moves of subtrees: how many were accepted and proposed, (prior, scored) each."""
         ...
 
     def depth_moves(self, arrays: Arrays, leaves: Leaves, tables: Tables, seed: int) -> Arrays:

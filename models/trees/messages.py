@@ -26,7 +26,7 @@ def meet(mean: Any, variance: Any, other_mean: Any, other_variance: Any) -> tupl
     """Mean and variance of the normalised product of two Gaussians, flat where both are."""
     own, other = 1.0 / variance, 1.0 / other_variance
     both = own + other
-    share = library(both).where(both > 0.0, other / both, 0.0)
+    share = _library(both).where(both > 0.0, other / both, 0.0)
     return mean + share * (other_mean - mean), 1.0 / both
 
 
@@ -38,11 +38,11 @@ def squared(difference: Any, entries: int) -> Any:
 
 def log_normal(distance: Any, variance: Any, columns: Any) -> Any:
     """Sum over the last axis of log N(difference; 0, variance), `columns` columns in all; 0 for infinite variances."""
-    given = library(variance)
+    library = _library(variance)
     known = variance < math.inf
-    safe = given.where(known, variance, 1.0)
-    each = distance / safe + (columns / variance.shape[-1]) * given.log(2.0 * math.pi * safe)
-    return -0.5 * given.where(known, each, 0.0).sum(-1)
+    safe = library.where(known, variance, 1.0)
+    each = distance / safe + (columns / variance.shape[-1]) * library.log(2.0 * math.pi * safe)
+    return -0.5 * library.where(known, each, 0.0).sum(-1)
 
 
 def sweep(tree: Tree, leaves: Leaves, wider: np.ndarray | None = None) -> Messages:
@@ -85,6 +85,6 @@ def sweep(tree: Tree, leaves: Leaves, wider: np.ndarray | None = None) -> Messag
     return Messages(up_mean, up_variance, down_mean, down_variance, float(evidence))
 
 
-def library(array: Any) -> Any:
+def _library(array: Any) -> Any:
     """`numpy` or `jax.numpy`."""
     return array.__array_namespace__()

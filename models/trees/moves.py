@@ -14,7 +14,8 @@ from ...engine.mcmc.structure import Place, Score
 from ...engine.moves.asked import check_times
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError, UnsupportedError
-from .jax_kernels.density import cumulative, intensity, inverse
+from .jax_kernels.density import cumulative, intensity
+from .jax_kernels.moves import inverse
 from .prior import Tables, TreePrior, tables
 from .shapes.sample import sample_tree
 

@@ -186,14 +186,19 @@ def test_scores_are_what_attaching_adds_to_the_joint(kernels, name, entries, siz
 
 
 def test_a_subtree_taken_out_and_put_back_leaves_all_as_it_was():
-    from cavity.models.trees.jax_kernels.edit import attach, detach
+    from cavity.engine.support.machine_code import Kernel
+    from cavity.models.trees.jax_kernels.edit import attach_, detach_
 
+    def there_and_back(arrays, node):
+        rest, place = detach_(arrays, node)
+        return rest, attach_(rest, node, place)
+
+    kernel = Kernel(there_and_back)
     for seed in range(3):
         tree, leaves = case(seed, (12, 3, 1), PRIORS["many children"])
         wanted = oracle.log_joint(tree, leaves, PRIORS["many children"])
         for node in set(range(tree.n_nodes)) - {tree.top}:
-            rest, place = detach(pack(tree), node)
-            back = attach(rest, node, place)
+            rest, back = kernel(pack(tree), np.int32(node))
             gone = tree.members[node].sum()
             assert rest.count[-1] == 12 - gone
             assert back.count[-1] == 12
@@ -288,7 +293,7 @@ def test_one_compilation_serves_all_of_a_shape():
         arrays, _ = search.build(leaves, table, np.arange(12)[::-1], 0)
         search.search(arrays, leaves, table, seed, 30 + 90 * seed)
         gradient.joint_gradient(arrays, leaves, table)
-        traces = search.scored.traces, gradient.joint_gradient.traces
+        traces = search._steps.traces, gradient.joint_gradient.traces
         before = before or traces
         assert traces == before
         assert min(traces) >= 1

@@ -34,8 +34,7 @@ class Settings:
         impute: gaps are drawn, once in a sweep; else they are integrated out. One variance for all columns makes the
             kernels faster, at the price of slower mixing.
         moves: moves of subtrees in a sweep, for each leaf.
-        share_scored: share of the moves that score all attachments; the others propose from the prior (numba), or are
-            left out (JAX), where they would cost more than they bring.
+        share_scored: share of the moves that score all attachments; the others propose from the prior.
         start: "build", the leaves added one by one in random order, each at its best place; or "prior".
 
     Raises:

@@ -1,7 +1,4 @@
-"""The sequential kernels of diffusion trees in JAX: they meet the contract `cavity.models.trees.backend.Kernels`.
-
-Sweeps, gradients, scores and draws of times are compiled; building, search and moves are loops in NumPy over scores.
-"""
+"""The sequential kernels of diffusion trees in JAX: they meet the contract `cavity.models.trees.backend.Kernels`."""
 
 from .depths import depth_moves
 from .gradient import joint_gradient

@@ -24,27 +24,6 @@ def intensity(coefficients: Any, depth: Any) -> tuple[Any, Any]:
     return coefficients[1] + bounded + growing, growing - bounded
 
 
-def inverse(tables: Any, level: Any) -> Any:
-    """The depth where the integral of the divergence function has a value: Newton's steps, halving where they leave the
-    bracket."""
-    constant, rate, square = tables.coefficients[0], tables.coefficients[1], tables.coefficients[2]
-    simple = (constant == 0.0) & (square == 0.0)
-    by_rate = level / rate
-    high = jnp.minimum(by_rate, jnp.log1p(level / square))
-
-    def body(carry: Any) -> Any:
-        low, high, depth, step = carry
-        error = cumulative(tables.coefficients, depth) - level
-        low, high = jnp.where(error < 0.0, depth, low), jnp.where(error < 0.0, high, depth)
-        better = depth - error / intensity(tables.coefficients, depth)[0]
-        inside = (better > low) & (better < high)
-        return low, high, jnp.where(inside, better, 0.5 * (low + high)), step + 1
-
-    started = jnp.zeros(()), high, 0.5 * high, jnp.where(simple, 80, 0)
-    found = lax.while_loop(lambda carry: carry[3] < 80, body, started)[2]
-    return jnp.where(simple, by_rate, found)
-
-
 def places_(arrays: Any) -> tuple[Any, Any, Any]:
     """(2N,) whether a row is a branch point; finite depths, 0 elsewhere; and those of the parents."""
     points = (arrays.degree >= 2) & (arrays.parent >= 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
+import jax.numpy as jnp
+from jax import lax
 
+from ....engine.support.machine_code import native, put, row
 from ..shapes.arrays import FREE, Arrays
 
 
@@ -13,55 +15,85 @@ class Place(NamedTuple):
     """Where a subtree hangs in the rest of a tree.
 
     Attributes:
-        node: on the branch above this row, or at this branch point itself.
-        depth: of the branch point it hangs from.
-        joins: at the branch point `node`, rather than on the branch above it.
+        node: () row: on the branch above this node, or at this branch point itself.
+        depth: () of the branch point it hangs from.
+        joins: () bool: at the branch point `node`, rather than on the branch above it.
     """
 
-    node: int
-    depth: float
-    joins: bool
+    node: Any
+    depth: Any
+    joins: Any
 
 
-def detach(arrays: Arrays, root: int) -> tuple[Arrays, Place]:
-    """The rest of a tree without the subtree at `root` (not the top), and the place it came from.
+@native
+def detach_(arrays: Arrays, node: Any) -> tuple[Arrays, Place]:
+    """The rest of a tree without the subtree at `node` (not the top), and the place it came from.
 
     What is inside the subtree stays in the arrays, unlinked: the parent of its root is FREE while its depth is not -1.
     A branch point left with one child becomes a free slot.
     """
-    rest = Arrays(*(np.array(part) for part in arrays))
-    parent, depth, count, degree = rest
-    above = int(parent[root])
-    _add(rest, above, -count[root])
-    parent[root] = FREE
-    if degree[above] > 2:
-        degree[above] -= 1
-        return rest, Place(above, float(depth[above]), True)
-    place = Place(int(np.argmax(parent == above)), float(depth[above]), False)
-    parent[place.node] = parent[above]
-    parent[above], depth[above], count[above], degree[above] = FREE, -1.0, 0, 0
-    return rest, place
-
-
-def attach(rest: Arrays, root: int, place: Place) -> Arrays:
-    """The tree with the row `root` at a place; a new branch point takes the first free slot."""
-    arrays = Arrays(*(np.array(part) for part in rest))
     parent, depth, count, degree = arrays
-    at = place.node
-    if place.joins:
-        degree[at] += 1
-    else:
-        first = len(parent) // 2
-        at = first + int(np.argmax((parent[first:] == FREE) & (depth[first:] < 0.0)))
-        parent[at], depth[at], count[at], degree[at] = parent[place.node], place.depth, count[place.node], 2
-        parent[place.node] = at
-    parent[root] = at
-    _add(arrays, at, count[root])
-    return arrays
+    above = row(parent, node)
+    gone = row(degree, above) == 2
+    place_depth = row(depth, above)
+
+    def other_child(other: Any) -> Any:
+        return (row(parent, other) != above) | (other == node)
+
+    size = parent.shape[0]
+    start = jnp.where(gone, 0, size - 1).astype(jnp.int32)  # the origin is nobody's child: there the search stops
+    other = lax.while_loop(lambda at: (at < size - 1) & other_child(at), lambda at: at + 1, start)
+    over = row(parent, above)
+    count = _add(parent, count, above, -row(count, node))
+    parent = put(parent, node, FREE)
+    parent = put(parent, other, jnp.where(gone, over, row(parent, other)))
+    parent = put(parent, above, jnp.where(gone, FREE, over))
+    depth = put(depth, above, jnp.where(gone, -1.0, place_depth))
+    count = put(count, above, jnp.where(gone, 0, row(count, above)))
+    degree = put(degree, above, jnp.where(gone, 0, row(degree, above) - 1))
+    return Arrays(parent, depth, count, degree), Place(jnp.where(gone, other, above), place_depth, ~gone)
 
 
-def _add(arrays: Arrays, node: int, more: int) -> None:
-    """`more` leaves at `node` and all above it."""
-    while node >= 0:
-        arrays.count[node] += more
-        node = int(arrays.parent[node])
+@native
+def attach_branch_(arrays: Arrays, subtree: Any, node: Any, at: Any) -> Arrays:
+    """The tree with the row `subtree` on the branch above `node`, at the depth `at`, in the first free slot."""
+    parent, depth, count, degree = arrays
+    first = parent.shape[0] // 2
+    slot = lax.while_loop(
+        lambda place: (row(parent, place) != FREE) | (row(depth, place) >= 0.0),
+        lambda place: place + 1,
+        jnp.asarray(first, jnp.int32),
+    )
+    above, more = row(parent, node), row(count, subtree)
+    count = put(count, slot, row(count, node) + more)
+    count = _add(parent, count, above, more)
+    for below, over in ((slot, above), (node, slot), (subtree, slot)):
+        parent = put(parent, below, over)
+    return Arrays(parent, put(depth, slot, at), count, put(degree, slot, 2))
+
+
+@native
+def attach_point_(arrays: Arrays, subtree: Any, node: Any) -> Arrays:
+    """The tree with the row `subtree` as one more child of the branch point `node`."""
+    parent, depth, count, degree = arrays
+    count = _add(parent, count, node, row(count, subtree))
+    return Arrays(put(parent, subtree, node), depth, count, put(degree, node, row(degree, node) + 1))
+
+
+def attach_(arrays: Arrays, subtree: Any, place: Place) -> Arrays:
+    """The tree with the row `subtree` at a place."""
+    return lax.cond(
+        place.joins,
+        lambda: attach_point_(arrays, subtree, place.node),
+        lambda: attach_branch_(arrays, subtree, place.node, place.depth),
+    )
+
+
+def _add(parent: Any, count: Any, node: Any, more: Any) -> Any:
+    """Counts with `more` leaves at `node` and all above it."""
+
+    def body(carry: Any) -> Any:
+        at, count = carry
+        return row(parent, at), put(count, at, row(count, at) + more)
+
+    return lax.while_loop(lambda carry: carry[0] >= 0, body, (node, count))[1]

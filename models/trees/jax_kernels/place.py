@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-from scipy.special import expit, logsumexp
+import jax
+import jax.numpy as jnp
+from jax import lax
 
-from ..shapes.arrays import GAP, Arrays
+from ....engine.support.machine_code import native
+from ..shapes.arrays import GAP, Messages, Subtree
 from .edit import Place
-from .score import Arrival, Branches, Scored, density_
+from .plan import Links, Queue
+from .score import Arrival, Branches, branches_on, density_
 
-GRID = np.array([-3.5, -1.8, -0.1, 1.6, 3.3, 5.0, 6.7, 8.4])  # logits of the fraction of a branch's time
-FRACTIONS = expit(GRID)
+GRID = (-3.5, -1.8, -0.1, 1.6, 3.3, 5.0, 6.7, 8.4)  # logits of the fraction of a branch's time: more near its end
 REACH = 5.0  # how far beyond them, in logits, the best place may be
 KEPT = 4  # branches on which it is refined
-SHARES = np.arange(1.0, 9.0)[:, None] / 9.0  # places in a bracket that are scored together
-ROUNDS = 3  # each narrows the bracket to 2/9 of its width: what is left, the next optimisation of all times finds
+STEPS = 18  # of golden section
 DEEPEST = 50.0  # depth up to which branch points are put: identical leaves would send them to infinity
-POINTS = np.linspace(-1.0, 1.0, 33)[:, None]  # of the integral over a branch
+POINTS = 33  # of the integral over a branch
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
 class Candidates(NamedTuple):
@@ -31,15 +33,9 @@ class Candidates(NamedTuple):
     arrival: Arrival
 
 
-class Found(NamedTuple):
-    """A place on each of some branches: logits of the fractions of their times, depths and scores."""
-
-    logit: np.ndarray
-    depth: np.ndarray
-    score: np.ndarray
-
-
-def best(scored: Scored, arrays: Arrays, root: int, old: Place | None, binary: bool) -> tuple[Place, float]:
+def best_(
+    links: Links, queue: Queue, arrays: Any, messages: Messages, subtree: Subtree, tables: Any, old: Place
+) -> tuple[Place, Any]:
     """The best place, and by how much its score exceeds that of the old place.
 
     Where all trees are binary, it has the greatest density, and is no worse than the old one. Otherwise it is the
@@ -47,108 +43,127 @@ def best(scored: Scored, arrays: Arrays, root: int, old: Place | None, binary: b
     depth of greatest density: places with and without a divergence time of their own do not compare by density.
 
     Args:
-        scored: at FRACTIONS.
-        arrays: the rest of the tree.
-        root: of the subtree.
-        old: the place that it was taken from; None where it comes from nowhere.
-        binary: whether all trees are.
+        old: the place that the subtree was taken from; row -1 where it comes from nowhere.
     """
-    end = np.minimum(arrays.depth, arrays.depth[root])
-    pool = Candidates(
-        scored.branches,
-        arrays.depth[np.maximum(arrays.parent, 0)] + GAP,
-        np.minimum(end - GAP, DEEPEST),
-        scored.arrival,
+    branches, arrival, joins = branches_on(links, queue, arrays, messages, subtree, tables)
+    first = arrays.depth[jnp.maximum(arrays.parent, 0)] + GAP
+    last = jnp.minimum(jnp.minimum(arrays.depth, subtree.depth) - GAP, DEEPEST)
+    pool = Candidates(branches, first, last, arrival)
+    grid = jnp.asarray(GRID)
+    coarse, coarse_depth = _score(pool, grid[:, None])
+    binary = tables.log_new[min(3, tables.log_new.shape[0] - 1)] == -jnp.inf
+    rank = lax.cond(
+        binary,
+        lambda: coarse.max(0),
+        lambda: _log_sum(coarse + _log_slope(pool, grid[:, None])) + math.log(GRID[1] - GRID[0]),
     )
-    depth = _depth(pool, GRID[:, None])
-    coarse = np.where(_allowed(pool, depth), scored.branch.T, -np.inf)
-    rank: Any = coarse.max(axis=0) if binary else logsumexp(coarse + _log_slope(pool, GRID[:, None]), axis=0)
-    rows = np.argsort(-rank, kind="stable")[:KEPT]
-    kept = _some(pool, rows)
-    found = _refined(kept, coarse[:, rows], depth[:, rows])
-    mass = found.score if binary else _log_mass(kept, found.logit)
-    choice, joint = int(np.argmax(mass)), int(np.argmax(scored.point))
-    place, gain = Place(int(rows[choice]), float(found.depth[choice]), False), float(found.score[choice])
-    if scored.point[joint] > mass[choice]:
-        place, gain = Place(joint, float(arrays.depth[joint]), True), float(scored.point[joint])
-    if old is None:
-        return place, gain
-    worth = score_of(scored, old)
-    comparable = not old.joins and not place.joins and (binary or place.node == old.node)
-    return (old, 0.0) if comparable and worth >= gain else (place, gain - worth)
+    picks = []
+    for _ in range(KEPT):
+        picks.append(jnp.argmax(rank))
+        rank = jnp.where(jnp.arange(rank.shape[0]) == picks[-1], -jnp.inf, rank)
+    rows = jnp.stack(picks)
+    kept = _pick(pool, rows)
+    start = jnp.argmax(coarse[:, rows], 0)
+    low = jnp.where(start == 0, grid[0] - REACH, grid[jnp.maximum(start - 1, 0)])
+    high = jnp.where(start == len(GRID) - 1, grid[-1] + REACH, grid[jnp.minimum(start + 1, len(GRID) - 1)])
+    logit = _golden(kept, low, high)
+    density, depth = _score(kept, logit)
+    rough, rough_depth = coarse[start, rows], coarse_depth[start, rows]
+    better = density >= rough  # a density with two peaks, or one cut off
+    logit, density = jnp.where(better, logit, grid[start]), jnp.where(better, density, rough)
+    depth = jnp.where(better, depth, rough_depth)
+
+    came, at = old.node >= 0, jnp.maximum(old.node, 0)
+    old_density = _at_depth(branches, arrival, at, old.depth)
+    worth = jnp.where(came, jnp.where(old.joins, joins[at], old_density), -jnp.inf)
+    joint = jnp.argmax(joins)
+    mass = lax.cond(binary, lambda: density, lambda: _mass(kept, logit))
+    choice = jnp.argmax(mass)
+    found = Place(rows[choice].astype(jnp.int32), depth[choice], joins[joint] > mass[choice])
+    gain = density[choice]
+    stays = came & ~old.joins & (old_density >= gain) & (binary | (found.node == at) & ~found.joins)
+    at_point = Place(joint.astype(jnp.int32), arrays.depth[joint], True)
+    found = jax.tree.map(lambda *options: jnp.where(found.joins, *options), at_point, found)
+    gain = jnp.where(found.joins, joins[joint], gain)
+    found = jax.tree.map(lambda *options: jnp.where(stays, *options), old, found)
+    return found, jnp.where(stays, 0.0, gain - jnp.where(came, worth, 0.0))
 
 
-def score_of(scored: Scored, place: Place) -> float:
-    """The score of one place."""
-    if place.joins:
-        return float(scored.point[place.node])
-    own = Branches(*(part[place.node] for part in scored.branches))
-    after = math.exp(-place.depth) - own.remaining
-    return float(_density(own, scored.arrival, (own.span - after) / own.span, after / own.span))
-
-
-def _density(branches: Branches, arrival: Arrival, fraction: Any, rest: Any) -> Any:
-    with np.errstate(invalid="ignore", divide="ignore"):  # of what nothing is known of, and of rows without a branch
-        return density_(branches, arrival, fraction, rest)
-
-
-def _some(pool: Candidates, rows: np.ndarray) -> Candidates:
+def _pick(pool: Candidates, index: Any) -> Candidates:
     """Some of the branches."""
-    branches = Branches(*(part[rows] for part in pool.branches))
-    return Candidates(branches, pool.first[rows], pool.last[rows], pool.arrival)
+    branches, first, last = jax.tree.map(lambda part: part[index], pool[:3])
+    return Candidates(branches, first, last, pool.arrival)
 
 
-def _depth(pool: Candidates, logit: np.ndarray) -> np.ndarray:
-    """Depths at logits of the fraction of each branch's time."""
-    left = pool.branches.remaining + expit(-logit) * pool.branches.span
-    return -np.log(np.where(left > 0.0, left, 1.0))
+def _score(kept: Candidates, logit: Any) -> tuple[Any, Any]:
+    """Scores and depths of places at a logit of the fraction of each branch's time."""
+    rest = jax.nn.sigmoid(-logit)
+    depth = -jnp.log(kept.branches.remaining + rest * kept.branches.span)
+    allowed = (kept.branches.prior > -jnp.inf) & (depth >= kept.first) & (depth <= kept.last)
+    value = density_(kept.branches, kept.arrival, jax.nn.sigmoid(logit), rest)
+    return jnp.where(allowed, value, -jnp.inf), depth
 
 
-def _allowed(pool: Candidates, depth: np.ndarray) -> np.ndarray:
-    return (pool.branches.prior > -np.inf) & (depth >= pool.first) & (depth <= pool.last)
-
-
-def _score(pool: Candidates, logit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and depths of places at logits of the fraction of each branch's time."""
-    depth = _depth(pool, logit)
-    value = _density(pool.branches, pool.arrival, expit(logit), expit(-logit))
-    return np.where(_allowed(pool, depth), value, -np.inf), depth
-
-
-def _log_slope(pool: Candidates, logit: np.ndarray) -> np.ndarray:
+def _log_slope(kept: Candidates, logit: Any) -> Any:
     """Log of the derivative of depth in the logit."""
-    fraction, rest, span = expit(logit), expit(-logit), pool.branches.span
-    safe = np.where(span > 0.0, pool.branches.remaining + rest * span, 1.0)
-    return np.log(np.where(span > 0.0, span * fraction * rest / safe, 1.0))
+    fraction, rest = jax.nn.sigmoid(logit), jax.nn.sigmoid(-logit)
+    span = kept.branches.span
+    return jnp.log(jnp.where(span > 0.0, span * fraction * rest / (kept.branches.remaining + rest * span), 1.0))
 
 
-def _refined(kept: Candidates, coarse: np.ndarray, depth: np.ndarray) -> Found:
-    """The place of the greatest score on each branch, from the scores on the grid: a bracket is narrowed about it."""
-    at, column = coarse.argmax(axis=0), np.arange(coarse.shape[1])
-    found = Found(GRID[at], depth[at, column], coarse[at, column])
-    low = np.where(at == 0, GRID[0] - REACH, GRID[np.maximum(at - 1, 0)])
-    high = np.where(at == len(GRID) - 1, GRID[-1] + REACH, GRID[np.minimum(at + 1, len(GRID) - 1)])
-    for _ in range(ROUNDS):
-        logit = low + (high - low) * SHARES
-        score, depth = _score(kept, logit)
-        at = score.argmax(axis=0)
-        now = Found(logit[at, column], depth[at, column], score[at, column])
-        better = now.score >= found.score  # else a density with two peaks, or one cut off
-        found = Found(*(np.where(better, new, old) for new, old in zip(now, found, strict=True)))
-        step = (high - low) / (len(SHARES) + 1)
-        low, high = now.logit - step, now.logit + step
-    return found
+@native
+def _golden(kept: Candidates, low: Any, high: Any) -> Any:
+    """Logits of the greatest scores between two, one for each branch."""
+
+    def body(turn: Any, carry: Any) -> Any:
+        low, high, one, two, score_one, score_two = carry
+        left = score_one >= score_two  # the maximum is left of two
+        starting = turn < 2  # the two first places are scored
+        low_, high_ = jnp.where(left, low, one), jnp.where(left, two, high)
+        new = jnp.where(left, high_ - _GOLDEN * (high_ - low_), low_ + _GOLDEN * (high_ - low_))
+        at = jnp.where(turn == 0, one, jnp.where(turn == 1, two, new))
+        score, _ = _score(kept, at)
+        kept_place, kept_score = jnp.where(left, one, two), jnp.where(left, score_one, score_two)
+        first = low, high, one, two, jnp.where(turn == 0, score, score_one), jnp.where(turn == 1, score, score_two)
+        then = (
+            low_,
+            high_,
+            jnp.where(left, new, kept_place),
+            jnp.where(left, kept_place, new),
+            jnp.where(left, score, kept_score),
+            jnp.where(left, kept_score, score),
+        )
+        return jax.tree.map(lambda one, two: jnp.where(starting, one, two), first, then)
+
+    one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    unknown = jnp.full_like(one, -jnp.inf)
+    start = low, high, one, two, unknown, unknown
+    _, _, one, two, score_one, score_two = lax.fori_loop(0, STEPS + 2, body, start)
+    return jnp.where(score_one >= score_two, one, two)
 
 
-def _log_mass(kept: Candidates, logit: np.ndarray) -> np.ndarray:
+def _mass(kept: Candidates, logit: Any) -> Any:
     """Log integrals over depth of the densities of branches, by the trapezoidal rule in logits around their maxima."""
 
-    def log_density(at: np.ndarray) -> np.ndarray:
+    def log_density(at: Any) -> Any:
         return _score(kept, at)[0] + _log_slope(kept, at)
 
     step = 0.05
-    below, middle, above = log_density(logit + step * np.arange(-1.0, 2.0)[:, None])
-    with np.errstate(invalid="ignore"):
-        curvature = (2.0 * middle - below - above) / step**2
-        width = np.where(curvature < np.inf, 5.0 / np.sqrt(np.clip(curvature, 0.2, 1e6)), 0.1)
-    return logsumexp(log_density(logit + width * POINTS), axis=0) + np.log(2.0 * width / (len(POINTS) - 1))
+    near = log_density(logit + step * jnp.arange(-1.0, 2.0)[:, None])
+    curvature = (2.0 * near[1] - near[0] - near[2]) / step**2
+    width = jnp.where(curvature < jnp.inf, 5.0 / jnp.sqrt(jnp.clip(curvature, 0.2, 1e6)), 0.1)
+    spacing = 2.0 * width / (POINTS - 1)
+    return _log_sum(log_density(logit + width * jnp.linspace(-1.0, 1.0, POINTS)[:, None])) + jnp.log(spacing)
+
+
+def _at_depth(branches: Branches, arrival: Arrival, at: Any, depth: Any) -> Any:
+    """The score of a place on the branch `at`, at a depth."""
+    own = jax.tree.map(lambda part: part[at], branches)
+    after = jnp.exp(-depth) - own.remaining
+    return density_(own, arrival, (own.span - after) / own.span, after / own.span)
+
+
+def _log_sum(values: Any) -> Any:
+    top = values.max(0)
+    safe = jnp.where(top > -jnp.inf, top, 0.0)
+    return jnp.log(jnp.exp(values - safe).sum(0)) + safe

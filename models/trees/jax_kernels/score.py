@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from ....engine.support.machine_code import Kernel, native, put, row
-from ..messages import library, log_normal, squared
+from ..messages import log_normal, squared
 from ..shapes.arrays import Messages, Subtree
 from .density import cumulative, places_
 from .plan import Links, Queue, links_, queue_, top_
-from .sweep import split, start_, sweep_on, up_
+from .sweep import split
 
 BLOCK = 8  # columns whose variances are multiplied before a logarithm is taken
 LOG_2, LOG_2PI = math.log(2.0), math.log(2.0 * math.pi)
@@ -150,11 +150,10 @@ def between(early: Any, late: Any) -> Any:
 
 def evidence_(branches: Branches, arrival: Arrival, before: Any, after: Any, free: Any) -> Any:
     """Log density of a subtree's mean at a place `before` after a branch's start, `after` before its end and `free`
-    before the subtree's root, given all other leaves. Arrays of NumPy or of JAX."""
-    given = library(branches.length)
-    if branches.low_variance.shape[-1] > 1 and given is jnp:
+    before the subtree's root, given all other leaves."""
+    if branches.low_variance.shape[-1] > 1:
         return _evidence_by_column(branches, arrival, before, after, free)
-    before, after, free = (given.asarray(time)[..., None] for time in (before, after, free))
+    before, after, free = (jnp.asarray(time)[..., None] for time in (before, after, free))
     variance, distance = _step(*_messages(branches), arrival.variance, before, after, free)
     return log_normal(distance, variance, arrival.columns)
 
@@ -170,7 +169,7 @@ def _step(
     """Variance and squared length of the step from a place on a branch to the subtree's mean."""
     high, low = high + before, low + after
     one = 1.0 / (high + low)
-    share, other = high * one, library(low).where(low < math.inf, low * one, 1.0)
+    share, other = high * one, jnp.where(low < jnp.inf, low * one, 1.0)
     return high * other + own + free, share * near + other * far - share * other * across
 
 
@@ -211,56 +210,30 @@ def density_(branches: Branches, arrival: Arrival, fraction: Any, rest: Any) -> 
 
     Args:
         fraction, rest: of a shape that broadcasts with that of the branches: several times for each are (F, 1).
-            Arrays of NumPy or of JAX, as those of the branches.
     """
-    given, after = library(branches.span), rest * branches.span
-    remaining = given.maximum(branches.remaining + after, 1e-300)
+    after = rest * branches.span
+    remaining = jnp.maximum(branches.remaining + after, 1e-300)
     constant, rate, square = (arrival.coefficients[i] for i in range(3))
-    passed = -rate * given.log(remaining) + constant * (1.0 - remaining) + square * (1.0 / remaining - 1.0)
-    slope = given.log(rate + constant * remaining + square / remaining)
+    passed = -rate * jnp.log(remaining) + constant * (1.0 - remaining) + square * (1.0 / remaining - 1.0)
+    slope = jnp.log(rate + constant * remaining + square / remaining)
     stay = (branches.passed - passed) * branches.rate + (passed - arrival.passed) * arrival.rate
     spares = branches.spare + after, branches.subtree_spare + after
     return branches.prior + stay + slope + evidence_(branches, arrival, fraction * branches.span, *spares)
 
 
-class Scored(NamedTuple):
-    """Every place of the rest of a tree as a detached subtree meets it.
-
-    Attributes:
-        branches, arrival: what scores are made of.
-        branch: (2N, F) scores on branches; point: (2N,) those of joining branch points.
-    """
-
-    branches: Branches
-    arrival: Arrival
-    branch: Any
-    point: Any
-
-
 def score_on(
     links: Links, queue: Queue, arrays: Any, messages: Messages, subtree: Subtree, tables: Any, fractions: Any
-) -> Scored:
+) -> tuple[Any, Any]:
     """Scores on given links and queue."""
     branches, arrival, point = branches_on(links, queue, arrays, messages, subtree, tables)
     branch = density_(branches, arrival, fractions[:, None], 1.0 - fractions[:, None])
-    return Scored(branches, arrival, jnp.where(branches.prior > -jnp.inf, branch, -jnp.inf).T, point)
+    return jnp.where(branches.prior > -jnp.inf, branch, -jnp.inf).T, point
 
 
 def score_(arrays: Any, messages: Messages, subtree: Subtree, tables: Any, fractions: Any) -> tuple[Any, Any]:
     """`score` for use inside a compiled function."""
     links = links_(arrays)
-    scored = score_on(links, queue_(links, top_(links)), arrays, messages, subtree, tables, fractions)
-    return scored.branch, scored.point
-
-
-def scored_(arrays: Any, leaves: Any, root: Any, tables: Any, fractions: Any) -> Scored:
-    """`scored` for use inside a compiled function."""
-    links = links_(arrays)
-    upward = up_(links, queue_(links, root), start_(leaves))
-    mean, variance, _, _ = split(row(upward.packed, root), upward.columns, upward.entries)
-    subtree = Subtree(mean, variance, row(arrays.depth, root), row(arrays.count, root))
-    queue = queue_(links, top_(links))
-    return score_on(links, queue, arrays, sweep_on(links, queue, upward), subtree, tables, fractions)
+    return score_on(links, queue_(links, top_(links)), arrays, messages, subtree, tables, fractions)
 
 
 score = Kernel(score_)
@@ -274,9 +247,4 @@ mass. Both are minus infinity where this cannot be. The root of the subtree brin
 exp((A(place) - A(root)) H(count - 1)) along; all other factors that only nodes within the subtree have are left out.
 
 Source: knowles2015pitman.
-"""
-
-scored = Kernel(scored_)
-scored.__doc__ = """The same for the detached subtree with the root `root`, which is in the arrays, unlinked, and with
-all that the scores are made of: `scored(arrays, leaves, root, tables, fractions) -> Scored`.
 """
