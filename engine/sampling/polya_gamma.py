@@ -141,6 +141,7 @@ def _sine(x: Array) -> Array:
     return x * found
 
 
+@jax.jit  # as above
 def _fraction(key: Key, shape: Array, tilt: Array) -> Array:
     """PG(shape, tilt) for 0 < shape < 1: the tilted density of J*(h, z), h = shape, is exp(-z^2 x / 2) times
 
@@ -199,8 +200,6 @@ def _log_first(x: Numeric, h: Array) -> Array:
 
 def _of_first(x: Array, h: Array) -> Array:
     """The density of J*(h, 0) over its first term: what alternates has no digits left beyond FAR."""
-    found, ways = jnp.ones_like(x), jnp.ones_like(x)
-    for n in range(1, TERMS):
-        ways = -ways * (n - 1.0 + h) / n
-        found = found + ways * (2.0 * n + h) / h * jnp.exp(-2.0 * n * (n + h) / x)
-    return found
+    n, h = jnp.arange(1.0, TERMS), h[..., None]
+    weights = jnp.cumprod(-(n - 1.0 + h) / n, axis=-1) * (2.0 * n + h) / h
+    return 1.0 + jnp.sum(weights * jnp.exp(-2.0 * n * (n + h) / x[..., None]), axis=-1)
