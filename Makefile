@@ -61,7 +61,7 @@ vocabulary: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 
-BENCHMARKS := skills logistic mixture pca overhead chains clutter gamma_shape lda first_answer tempering
+BENCHMARKS := skills logistic mixture pca overhead chains clutter gamma_shape lda first_answer tempering gibbs
 
 bench: $(VENV)/.installed-bench
 	@for script in $(BENCHMARKS); do $(BIN)/python benchmarks/$$script.py || exit 1; done

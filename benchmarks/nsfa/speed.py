@@ -36,19 +36,19 @@ print(time.perf_counter() - begun, time.process_time())
 """
 
 
-def problem(rows, samples, factors, share, seed=0):
+def problem(rows, samples, factors, share, seed=0, places=PLACES):
     """A state of our sweep with its data, and the same for the comparator."""
     random = np.random.default_rng(seed)
-    loading = np.zeros((PLACES, rows))
+    loading = np.zeros((places, rows))
     loading[:factors] = random.normal(size=(factors, rows)) * (random.random((factors, rows)) < 0.15)
-    factor = np.zeros((PLACES, samples))
+    factor = np.zeros((places, samples))
     factor[:factors] = random.normal(size=(factors, samples))
     values = loading.T @ factor + 0.5 * random.normal(size=(rows, samples))
     row, sample = np.nonzero(random.random(values.shape) < share)
     missing = values[row, sample].copy()
     values[row, sample] = 0.0
     state = State(
-        loading, factor, np.array(factors), np.ones(PLACES), np.zeros((0, 0)), np.zeros(0), np.full(rows, 4.0),
+        loading, factor, np.array(factors), np.ones(places), np.zeros((0, 0)), np.zeros(0), np.full(rows, 4.0),
         np.array(2.0), np.array(1.0), np.array(1.0), np.array(1.0), missing,
     )  # fmt: skip
     return state, Observed(values, row, sample, np.zeros((0, rows)))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from ....compiler.language.nodes import Random
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...density.sum_chains import chain_of
@@ -25,6 +26,7 @@ from .smooth import is_conjugate
 
 EQUAL, ROUNDING = 1e-6, 1e-14  # of two second derivatives, and of the largest
 DENSE = 400  # numbers that are drawn with one matrix
+JOINTLY = "jointly, from the Gaussian that the rest gives"
 
 
 def size_of(joint: Joint, name: str) -> int:
@@ -59,7 +61,7 @@ def jointly(joint: Joint, names: tuple[str, ...], values: Values) -> Move:
         drawn = now + _around(root, slope_of(values, data)(now), draws.normal(key, now.shape))
         return back(jnp.where(jnp.all(jnp.isfinite(drawn)), drawn, now))  # else it is singular to rounding
 
-    return stateless(names, "jointly, from the Gaussian that the rest gives", draw)
+    return stateless(names, JOINTLY, draw)
 
 
 def _others(values: Values, names: tuple[str, ...]) -> Values:
@@ -87,9 +89,15 @@ def by_lane(joint: Joint, name: str, lanes: Lanes, values: Values) -> Move:
         drawn = jnp.where(jnp.all(jnp.isfinite(drawn), axis=-1, keepdims=True), drawn, now)
         return {name: lanes.back(drawn)}
 
-    whole = len(lanes.plates) == len(joint.variables[name].plates)
-    each = "each element" if whole else f"for each {', '.join(plate.name for plate in lanes.plates)} jointly,"
-    return stateless((name,), f"{each} from its Gaussian conditional", draw)
+    return stateless((name,), _how(joint.variables[name], lanes), draw)
+
+
+def _how(variable: Random, lanes: Lanes) -> str:
+    if not variable.plates:
+        return JOINTLY
+    if len(lanes.plates) == len(variable.plates):
+        return "each element from its Gaussian conditional"
+    return f"for each {', '.join(plate.name for plate in lanes.plates)} jointly, from its Gaussian conditional"
 
 
 def precision_by_lane(
