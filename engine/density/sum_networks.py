@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeGuard
 
+import jax
+
 from ...compiler.discrete.cells import FactorTable, Sizes, edges_of, reads_of
 from ...compiler.discrete.networks import LIMITS, Network, eliminated
 from ...compiler.language.nodes import Expr, Let, Random
@@ -55,7 +57,7 @@ def draw_network(
     return draw_of(key, network, _cells(network, table_of, scope), tilts, scope)
 
 
-def _cells(network: Network, table_of: Callable[[str, Scope], Placed], scope: Scope) -> list[Array]:
+def _cells(network: Network, table_of: Callable[[str, Scope], Placed], scope: Scope) -> list[jax.Array]:
     """The tables of all cells."""
     tables = []
     for part in network.parts:
