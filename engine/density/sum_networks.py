@@ -52,7 +52,7 @@ def sum_network(
 
 def draw_network(
     key: Key, network: Network, table_of: Callable[[str, Scope], Placed], tilts: Mapping[str, Array], scope: Scope
-) -> dict[str, Array]:
+) -> Mapping[str, Array]:
     """The states of all variables drawn jointly, (plates...) by name; arguments as of `sum_network`."""
     return draw_of(key, network, _cells(network, table_of, scope), tilts, scope)
 

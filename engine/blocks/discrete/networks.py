@@ -176,7 +176,7 @@ def log_sum_of(
 
 def draw_of(
     key: Key, network: Network, cells: Sequence[jax.Array], outside: Mapping[str, Array], scope: Scope
-) -> dict[str, Array]:
+) -> Mapping[str, Array]:
     """The states of all variables drawn jointly, (plates...) by name: `cells` and `outside` as of `log_sum_of`.
 
     The steps of the elimination backwards: each node from the table that it was summed out of, at the states that those

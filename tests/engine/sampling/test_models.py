@@ -46,8 +46,8 @@ def change_point():
     t, k = m.plate("t", 12), m.plate("k", 2)
     rate = m.random("rate", cv.gamma(2.0, 0.5), plates=k)
     place = m.random("place", cv.discrete_uniform(12))
-    number = m.input("number", cv.index(m.plate("place", 12)), plates=t)
-    m.random("y", cv.poisson(cv.where(place > number, rate[0], rate[1])))
+    late = m.input("late", cv.index(k), plates=(m.plate("step", 12), t))
+    m.random("y", cv.poisson(rate[late[place]]))
     y = np.array([2, 3, 1, 2, 4, 2, 7, 6, 9, 5, 8, 7])
     before = np.arange(12)[:, None] > np.arange(12)
     weights, means = [], []
@@ -56,7 +56,7 @@ def change_point():
         weights.append(gammaln(2.0 + total) - (2.0 + total) * np.log(0.5 + count))
         means.append((2.0 + total) / (0.5 + count))
     law = softmax(sum(weights))
-    return m, {"y": y, "number": np.arange(12)}, {"rate": np.array([law @ mean for mean in means])}
+    return m, {"y": y, "late": (~before).astype(int)}, {"rate": np.array([law @ mean for mean in means])}
 
 
 def zero_inflated():
@@ -139,8 +139,9 @@ def blocks_of_a_graph():
     edge, node = m.plate("edge"), m.plate("node", 5)
     one, two = (m.input(name, cv.index(node), plates=edge) for name in ("one", "two"))
     kind = m.random("kind", cv.bernoulli(0.4), plates=node)
-    p = m.random("p", cv.beta(1.0, 1.0), plates=m.plate("same", 2))
-    m.random("y", cv.bernoulli(p[kind[one] == kind[two]]))
+    p = m.random("p", cv.beta(1.0, 1.0), plates=m.plate("k", 2))
+    same = m.let("alike", kind[one] == kind[two])
+    m.random("y", cv.bernoulli(p[same]))
     pairs = np.array(list(itertools.combinations(range(5), 2)))
     y = np.array([1, 1, 0, 0, 1, 0, 0, 0, 1, 1])
     states = np.array(list(itertools.product([0, 1], repeat=5)))
