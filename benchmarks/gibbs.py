@@ -127,9 +127,8 @@ def beside_vmp(case, rounds):
         cv.sample(model, data, draws=count, warmup=1, chains=1, seed=0, progress=False)
         return count
 
-    programs = {
-        count: cv.compile(model, observed, method="vmp", max_iterations=count, tolerance=1e-300) for count in (20, SWEEPS)
-    }
+    never = {"method": "vmp", "tolerance": 1e-300}
+    programs = {count: cv.compile(model, observed, max_iterations=count, **never) for count in (20, SWEEPS)}
 
     def vmp(count):
         return int(programs[count](data).iterations)
