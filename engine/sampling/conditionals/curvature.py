@@ -8,17 +8,24 @@ hierarchy). Which it is follows from the traced function: what it reads after al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Jaxpr, Literal, jaxprs_in_params
 from jax.interpreters import partial_eval
 
 from ....factors.arrays import Array
 from ..joint import Data, Joint, Values
 
 MOST = 50_000  # numbers that are kept of an affine function
+# What may be done to the numbers that a precision is affine in. A comparison is none of these: it has no derivative.
+LINEAR = (
+    *("add", "add_any", "sub", "neg", "mul", "div", "dot_general", "reduce_sum", "scatter-add", "select_n"),
+    *("broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice", "expand_dims", "gather"),
+    *("pad", "reshape", "rev", "slice", "split", "squeeze", "transpose", "custom_jvp_call", "jit", "pjit", "scan"),
+)
 
 Precision = Callable[[Values, Data], Array]
 
@@ -56,19 +63,45 @@ def curvature_of(joint: Joint, precision: Precision, values: Values) -> Curvatur
     return Curvature(affine, lambda values, data: jnp.linalg.cholesky(affine(values, data)))
 
 
+def _needed(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[Jaxpr, tuple[str, ...]]:
+    """What a function of a dictionary of arrays does without its dead code, and the names of the inputs of that."""
+    traced = jax.make_jaxpr(function)(dict(inputs)).jaxpr
+    left, used = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
+    return left, tuple(name for name, flag in zip(sorted(inputs), used, strict=True) if flag)
+
+
 def _read(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of those inputs that a function of a dictionary of arrays depends on."""
-    traced = jax.make_jaxpr(function)(dict(inputs)).jaxpr
-    _, used = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
-    return tuple(name for name, flag in zip(sorted(inputs), used, strict=True) if flag)
+    return _needed(function, inputs)[1]
+
+
+def _has_no_jumps(left: Jaxpr, moving: Sequence[bool]) -> bool:
+    """Whether what moves goes through linear operations alone; `moving` tells which inputs do."""
+    moves = {place for place, flag in zip(left.invars, moving, strict=True) if flag}
+    for step in left.eqns:
+        flags = [not isinstance(place, Literal) and place in moves for place in step.invars]
+        if not any(flags):
+            continue
+        if step.primitive.name not in LINEAR or (step.primitive.name == "select_n" and flags[0]):
+            return False
+        if any(not jnp.issubdtype(place.aval.dtype, jnp.floating) for place in step.outvars):
+            return False
+        for inner in jaxprs_in_params(step.params):
+            if not _has_no_jumps(inner, [True] * len(inner.invars)):
+                return False
+        moves.update(step.outvars)
+    return True
 
 
 def _is_affine(of: Callable, inputs: Mapping[str, Any], few: Mapping[str, Array]) -> bool:
-    """Whether it is, with few enough coefficients: its derivative does not read what it is a derivative in."""
+    """Whether it is, with few enough coefficients: linear steps, whose derivative does not read where it is taken."""
     out = jax.eval_shape(of, dict(inputs))
     if not all(jnp.issubdtype(array.dtype, jnp.floating) for array in few.values()):
         return False
     if out.size * sum(array.size for array in few.values()) > MOST:
+        return False
+    left, names = _needed(lambda few: of({**inputs, **few}), few)
+    if not _has_no_jumps(left, [True] * len(names)):
         return False
 
     def derivative(both: Mapping[str, Any]) -> Array:

@@ -121,3 +121,17 @@ def test_a_constant_is_computed_once():
     precision, others = _precision(joint, ("w",))
     found = curvature_of(joint, precision, others).precision({}, {})  # reads nothing
     np.testing.assert_allclose(found, np.eye(2) + x_of.T @ x_of, rtol=1e-12)
+
+
+def test_a_gate_on_a_number_is_no_affine_function():
+    """Its precision jumps where the number changes its sign, which no derivative tells."""
+    m = cv.Model("gate on a number")
+    x = m.random("x", cv.gaussian(0.0, variance=1.0))
+    w = m.random("w", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.switch(x > 0, cv.gaussian(w, variance=1.0), cv.gaussian(w, variance=0.01)))
+    joint = joint_of(m, {"y": np.array(1.0)}, None, {}, 0)
+    precision, others = _precision(joint, ("w",))
+    curvature = curvature_of(joint, precision, others)
+    for at, wanted in ((1.0, 2.0), (-1.0, 101.0)):
+        found = curvature.precision({**others, "x": jnp.asarray(at)}, joint.arrays)
+        np.testing.assert_allclose(found, [[wanted]], rtol=1e-12)
