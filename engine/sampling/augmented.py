@@ -137,8 +137,17 @@ def _negative_binomial(omega, out, dispersion, predictor):
 
 
 def _few_counts(out=None, dispersion=None, **known):
-    """Whether the sum of Polya-Gamma numbers that each count needs is short, as far as that is known."""
-    return all(array is None or np.nanmax(array, initial=0) <= MOST_TRIALS for array in (out, dispersion))
+    """Whether the dispersion is known, and each count needs the sum of a few Polya-Gamma numbers, where known.
+
+    With a random dispersion NUTS has five times the effective draws a second.
+    """
+    few = (array is None or np.nanmax(array, initial=0) <= MOST_TRIALS for array in (out, dispersion))
+    return dispersion is not None and all(few)
+
+
+def _known_cutpoints(cutpoints=None, **known):
+    """Whether they are: with random ones NUTS on all has four times the effective draws a second."""
+    return cutpoints is not None
 
 
 def _student(mixing, out, dof, mean, scale):
@@ -187,9 +196,14 @@ AUXILIARIES: dict[tuple[Factor, str | None], Auxiliary] = {  # by factor, and th
         _ordered_probit_draw,
         lambda normal, out, score, cutpoints: _normal(normal, score, 0.0),
         summed=("out", "cutpoints"),
+        serves=_known_cutpoints,
     ),
     (ordered.logistic, None): Auxiliary(
-        "two Polya-Gamma numbers", _ordered_logistic_draw, _ordered_logistic, summed=("out", "cutpoints")
+        "two Polya-Gamma numbers",
+        _ordered_logistic_draw,
+        _ordered_logistic,
+        summed=("out", "cutpoints"),
+        serves=_known_cutpoints,
     ),
     (negative_binomial.by_mean, "exp"): Auxiliary(
         "a Polya-Gamma number",

@@ -82,9 +82,9 @@ def many_trials(m):
 
 
 def dispersed_counts(m):
-    a, r = m.random("a", cv.gaussian(0.5, sd=1.0)), m.random("r", cv.gamma(3.0, 2.0))
-    m.random("y", cv.negative_binomial(mean=cv.exp(a), dispersion=r))
-    return {"a": stats.norm(0.5, 1), "r": stats.gamma(3, scale=0.5)}, {"a": "Gaussian", "r": "slice", "y": "whole"}
+    a = m.random("a", cv.gaussian(0.5, sd=1.0))
+    m.random("y", cv.negative_binomial(mean=cv.exp(a), dispersion=1.7))
+    return {"a": stats.norm(0.5, 1)}, {"a": "Gaussian", "y": "whole"}
 
 
 def probit(m):
@@ -93,18 +93,11 @@ def probit(m):
     return {"a": stats.norm(0.3, 1)}, {"a": "Gaussian", "y": "table"}
 
 
-class Least:
-    """The law of the least of two standard normal numbers."""
-
-    def cdf(self, x):
-        return 1.0 - stats.norm.sf(x) ** 2
-
-
 def _ordered(term):
     def case(m):
-        a, c = m.random("a", cv.gaussian(0.3, sd=1.0)), m.random("c", cv.ordered(cv.gaussian(0.0, sd=1.0), size=2))
-        m.random("y", term(a, c))
-        return {"a": stats.norm(0.3, 1), "c[0]": Least()}, {"a": "Gaussian", "y": "table"}
+        a = m.random("a", cv.gaussian(0.3, sd=1.0))
+        m.random("y", term(a, np.array([-0.7, 0.9])))
+        return {"a": stats.norm(0.3, 1)}, {"a": "Gaussian", "y": "table"}
 
     case.__name__ = term.__name__
     return case
@@ -196,8 +189,6 @@ CASES = [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)]
 
 def elements(samples, name):
     """The draws of `x`, or of one element, `x[0,0]`."""
-    if name in samples:
-        return samples[name]
     base, *index = name.removesuffix("]").split("[")
     return samples[base][(..., *(int(number) for part in index for number in part.split(",")))]
 
