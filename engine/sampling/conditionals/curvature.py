@@ -51,8 +51,9 @@ def curvature_of(joint: Joint, precision: Precision, values: Values) -> Curvatur
         kept = jax.jit(of)(inputs)
         root = jnp.linalg.cholesky(kept)
         return Curvature(lambda values, data: kept, lambda values, data: root)
-    few = {name: jnp.asarray(inputs[name]) for name in reads}
-    if not _is_affine(of, inputs, few):
+    arrays = all(len(jax.tree.leaves(inputs[name])) == 1 for name in reads)
+    few = {name: jnp.asarray(inputs[name]) for name in reads} if arrays else {}
+    if not few or not _is_affine(of, inputs, few):
         return Curvature(precision, lambda values, data: jnp.linalg.cholesky(precision(values, data)))
     base, slopes = jax.jit(_affine(of, inputs))(few)
 
@@ -67,7 +68,8 @@ def _needed(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[
     """What a function of a dictionary of arrays does without its dead code, and the names of the inputs of that."""
     traced = jax.make_jaxpr(function)(dict(inputs)).jaxpr
     left, used = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
-    return left, tuple(name for name, flag in zip(sorted(inputs), used, strict=True) if flag)
+    names = [name for name in sorted(inputs) for _ in jax.tree.leaves(inputs[name])]  # some structures have several
+    return left, tuple(dict.fromkeys(name for name, flag in zip(names, used, strict=True) if flag))
 
 
 def _read(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -100,8 +102,8 @@ def _is_affine(of: Callable, inputs: Mapping[str, Any], few: Mapping[str, Array]
         return False
     if out.size * sum(array.size for array in few.values()) > MOST:
         return False
-    left, names = _needed(lambda few: of({**inputs, **few}), few)
-    if not _has_no_jumps(left, [True] * len(names)):
+    left, _ = _needed(lambda few: of({**inputs, **few}), few)
+    if not _has_no_jumps(left, [True] * len(left.invars)):
         return False
 
     def derivative(both: Mapping[str, Any]) -> Array:

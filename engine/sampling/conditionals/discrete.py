@@ -131,7 +131,8 @@ def network(joint: Joint, names: tuple[str, ...]) -> Move | None:
         states = draw_network(key, found, joint.table, tilts, scope)
         return {name: as_values(variables[name], states[name]) for name in names}
 
-    return stateless(names, "all elements jointly, summed out one after the other and drawn on the way back", draw)
+    how = "all elements jointly, summed out one after the other and drawn on the way back"
+    return stateless(names, how, draw)._replace(searches=True)
 
 
 def _given(joint: Joint, name: str, values: Values, one: Summed) -> Placed:
