@@ -103,9 +103,9 @@ def _of_discrete(joint: Joint, names: tuple[str, ...]) -> list[Move]:
     partly = [name for name in names if name in joint.density._holes]
     if not partly and (move := discrete.together(joint, names)) is not None:
         return [move]
-    moves, coupled = [], []
+    moves, coupled, tied = [], [], {name for _, several in _ties(joint, names) for name in several if len(several) > 1}
     for name in names:
-        if (own := _one_discrete(joint, name)) is None:
+        if name in tied or (own := _one_discrete(joint, name)) is None:
             coupled.append(name)
         else:
             moves.append(_filled(joint, own))
@@ -136,10 +136,15 @@ def _one_discrete(joint: Joint, name: str) -> Move | None:
     return discrete.along_chain(joint, name, outside)
 
 
+def _ties(joint: Joint, names: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """The constraints and observed expressions, each with those of the variables that it reads."""
+    events = [event for event in joint.density._events if event in joint.factors]
+    return [(event, [name for name in names if event in joint.touching([name])]) for event in events]
+
+
 def _check_reachable(joint: Joint, names: Iterable[str], coupled: Collection[str]) -> None:
     """One element after the other never leaves where a constraint ties several of them."""
-    for event in joint.density._events:
-        tied = [n for n in names if event in joint.touching([n])] if event in joint.factors else []
+    for event, tied in _ties(joint, names):
         if len(tied) > 1 or set(tied) & set(coupled):
             raise UnsupportedError(
                 f"'{event}' ties the discrete variables {', '.join(tied)} to each other, and together with the others "
