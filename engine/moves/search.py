@@ -127,7 +127,7 @@ def search(
             the score, the others are drawn beside the structure.
         max_seconds: of wall clock. The program is compiled first, whose time counts, and at least one block of sweeps
             is made.
-        seed: decides all random choices; with `sweeps` the result too, whatever the machine.
+        seed: decides all random choices; with `sweeps` the result too. Without, a search that goes on begins hot again.
         starts: how many, side by side.
         sweeps: of each start, if these end it before the time does.
         progress: True shows a bar, False none, None one on a terminal; a function is called with per cent done and 100.
@@ -153,22 +153,13 @@ def search(
         last = [move for move in others if set(move.names) & set(collapse)]
         clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         kernel = _kernel(joint, left, others, clock, identity_of(joint, "search", sweeps, list(collapse)))
+        blocks = MOST_BLOCKS if sweeps is None else -(-sweeps // BLOCK)
+        asked = {"chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
         with progress_bar(progress, "per cent") as show:
-            found = run(
-                kernel,
-                jax.random.key(seed),
-                MOST_BLOCKS if sweeps is None else -(-sweeps // BLOCK),
-                chains=starts,
-                progress=lambda blocks, most: show(_per_cent(clock, blocks), 100),
-                checkpoint=checkpoint,
-                max_seconds=clock.seconds,
-            )
+            told = lambda done, most: show(_per_cent(clock, done), 100)  # noqa: E731
+            found = run(kernel, jax.random.key(seed), blocks, progress=told, **asked)
         best = max(found.states, key=lambda state: float(state.score))
-        values = jax.tree.map(jnp.asarray, best.best)
-        for i, move in enumerate(last):  # what was integrated out
-            key = jax.random.fold_in(jax.random.key(seed), LAST + i)
-            values, _ = move.step(key, values, move.init(values, joint.arrays), joint.arrays, NOT_WARMING)
-    values = jax.tree.map(np.asarray, values)
+        values = _completed(joint, last, best.best, seed)
     return Found(
         {name: values[name] for one in joint.structures for name in one.names},
         float(best.score),
@@ -177,6 +168,15 @@ def search(
         int(best.done),
         time.monotonic() - begin,
     )
+
+
+def _completed(joint: Joint, last: Sequence[Move], best: Values, seed: int) -> dict[str, np.ndarray]:
+    """The values of the best structure, with draws of what was integrated out."""
+    values = jax.tree.map(jnp.asarray, best)
+    for i, move in enumerate(last):
+        key = jax.random.fold_in(jax.random.key(seed), LAST + i)
+        values, _ = move.step(key, values, move.init(values, joint.arrays), joint.arrays, NOT_WARMING)
+    return jax.tree.map(np.asarray, values)
 
 
 def _per_cent(clock: _Clock, blocks: int) -> int:

@@ -61,8 +61,7 @@ def sample(
 
     Args:
         model: the model; `data` and `sizes` as of `infer`.
-        draws: kept of each chain, after `warmup` transitions (half as many as draws, at least 200, by default).
-        chains: how many, side by side from different starts.
+        draws: kept of each of so many `chains`, after `warmup` transitions (half as many, at least 200, by default).
         seed: decides all random choices.
         collapse: names of variables with a conditional of their own family, which are integrated out of all other
             conditionals and drawn last: chains mix better, each sweep takes longer.
@@ -71,8 +70,8 @@ def sample(
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
         checkpoint: a file that a run with the same arguments goes on from. It is written each minute, in the end, and
             when the run is interrupted, as by Ctrl-C.
-        max_seconds: of wall clock, compiling among them, after which chains end with the draws made so far: the first
-            ones of a run without it that has the same `seed` and `warmup`.
+        max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
+            the first draws of a run without it that has the same `seed` and `warmup`.
 
     Returns:
         `Samples`: draws by name, of all variables that are not data and of named expressions. Those that no data depend
@@ -99,6 +98,11 @@ def sample(
         _check_warm(made, warmup, max_seconds, checkpoint)
         key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
         flat = found.draws | predicted(joint, found.draws, (chains, made), key)
+    return _samples(joint, found, flat, warmup, draws)
+
+
+def _samples(joint: Joint, found: _Found, flat: dict[str, np.ndarray], warmup: int, draws: int) -> Samples:
+    """The draws with the warm-up apart."""
     kept = {name: array[:, warmup:] for name, array in flat.items()}
     before = {name: array[:, :warmup] for name, array in flat.items()}
     taken = acceptance(joint, {name: array[:, warmup:] for name, array in found.told.items()})

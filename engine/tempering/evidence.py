@@ -87,12 +87,7 @@ def evidence(
     """
     begin = time.monotonic()
     _check(reference, method, swaps, wider)
-    check_seconds("evidence", max_seconds)
-    if max_seconds is not None and method == "annealing":
-        raise ModelError(
-            "evidence(max_seconds=, method='annealing'): particles go along the whole path or tell nothing. "
-            "Set sweeps= and replicas=, or ask for method='tempering'."
-        )
+    _check_time(method, max_seconds)
     if replicas is not None and replicas == 1:
         raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
     counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
@@ -102,6 +97,15 @@ def evidence(
     limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
     asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit)
     return evidence_of(model, binding, marginals, asked, progress)
+
+
+def _check_time(method: str, max_seconds: float | None) -> None:
+    check_seconds("evidence", max_seconds)
+    if max_seconds is not None and method == "annealing":
+        raise ModelError(
+            "evidence(max_seconds=, method='annealing'): particles go along the whole path or tell nothing. "
+            "Set sweeps= and replicas=, or ask for method='tempering'."
+        )
 
 
 class Limit(NamedTuple):

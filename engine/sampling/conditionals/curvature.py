@@ -86,7 +86,7 @@ def _has_no_jumps(left: Jaxpr, moving: Sequence[bool]) -> bool:
             continue
         if step.primitive.name not in LINEAR or (step.primitive.name == "select_n" and flags[0]):
             return False
-        if any(not jnp.issubdtype(place.aval.dtype, jnp.floating) for place in step.outvars):
+        if any(not jnp.issubdtype(getattr(place.aval, "dtype", bool), jnp.floating) for place in step.outvars):
             return False
         for inner in jaxprs_in_params(step.params):
             if not _has_no_jumps(inner, [True] * len(inner.invars)):
