@@ -125,8 +125,7 @@ def search(
     Args:
         model: the model; `data`, `sizes`, `moves` and `collapse` as of `sample`: what is collapsed is integrated out of
             the score, the others are drawn beside the structure.
-        max_seconds: of wall clock. The program is compiled first, whose time counts, and at least one block of sweeps
-            is made.
+        max_seconds: of wall clock, compiling among them; at least one block of sweeps is made.
         seed: decides all random choices; with `sweeps` the result too. Without, a search that goes on begins hot again.
         starts: how many, side by side.
         sweeps: of each start, if these end it before the time does.
@@ -150,16 +149,15 @@ def search(
     joint = joint_of(model, data, sizes, moves, seed)
     with jax.enable_x64(True):
         left, others = plan_around(joint, seed, collapse)
-        last = [move for move in others if set(move.names) & set(collapse)]
         clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         kernel = _kernel(joint, left, others, clock, identity_of(joint, "search", sweeps, list(collapse)))
         blocks = MOST_BLOCKS if sweeps is None else -(-sweeps // BLOCK)
-        asked = {"chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
+        asked: dict[str, Any] = {"chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
         with progress_bar(progress, "per cent") as show:
-            told = lambda done, most: show(_per_cent(clock, done), 100)  # noqa: E731
-            found = run(kernel, jax.random.key(seed), blocks, progress=told, **asked)
+            asked["progress"] = lambda done, most: show(_per_cent(clock, done), 100)
+            found = run(kernel, jax.random.key(seed), blocks, **asked)
         best = max(found.states, key=lambda state: float(state.score))
-        values = _completed(joint, last, best.best, seed)
+        values = _completed(joint, [move for move in others if set(move.names) & set(collapse)], best.best, seed)
     return Found(
         {name: values[name] for one in joint.structures for name in one.names},
         float(best.score),

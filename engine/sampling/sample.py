@@ -79,8 +79,7 @@ def sample(
 
     Raises:
         DataError: data that do not fit, or a checkpoint of another run.
-        ModelError: counts out of range, `moves` or `collapse` that name what is not there, or `max_seconds` that end
-            before the warm-up does.
+        ModelError: counts out of range, names of what is not there, or `max_seconds` that end within the warm-up.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
     begin = time.monotonic()
