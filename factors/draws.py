@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -20,83 +21,99 @@ from .special import log
 
 Shape = tuple[int, ...]
 
+ROUNDS = 255  # the last of the tries of a gamma number, of which nineteen in twenty end it
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_VECTOR = 8  # only loops over a multiple of this are vectorised by XLA's compiler for CPUs
+_VECTOR = 8
 _FEW = 16  # states whose sums are written out: these fuse
-_MOST = 255  # tries of a gamma number, of which nineteen in twenty end it
 
 
 def uniform(key: Key, shape: Shape = ()) -> Float[Array, "*shape"]:
     """Uniform numbers in (0, 1), neither end included."""
     size = math.prod(shape)
-    return _uniforms(_seed(key), jnp.uint32(0), _whole(size))[:size].reshape(shape)
+    return _row(seed_of(key), jnp.uint32(0), whole(size))[:size].reshape(shape)
 
 
 def normal(key: Key, shape: Shape = ()) -> Float[Array, "*shape"]:
     """Standard normal numbers."""
-    size = math.prod(shape)
-    return _normal(_uniforms(_seed(key), jnp.uint32(0), _whole(size)))[:size].reshape(shape)
+    return normal_of(uniform(key, shape))
 
 
 def exponential(key: Key, shape: Shape = ()) -> Float[Array, "*shape"]:
     """Exponential numbers of rate one."""
-    size = math.prod(shape)
-    return -log(_uniforms(_seed(key), jnp.uint32(0), _whole(size)))[:size].reshape(shape)
+    return -log(uniform(key, shape))
 
 
 def log_gamma(key: Key, concentration: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Logarithms of Gamma(concentration, rate 1) numbers, by the rejection of Marsaglia and Tsang, all in one loop.
+    """Logarithms of Gamma(concentration, rate 1) numbers, all in one loop.
 
-    Those below one are drawn one higher and multiplied by uniform^(1 / concentration): as logarithms they do not
-    underflow. NaN where the concentration is none, minus infinity where it is zero. Source: marsaglia2000simple.
+    NaN where the concentration is none, minus infinity where it is zero.
     """
     flat = jnp.ravel(concentration)
-    size, seed = flat.size, _seed(key)
-    a = jnp.pad(flat.astype(float), (0, _whole(size) - size), constant_values=1.0)
+    size, seed = flat.size, seed_of(key)
+    a = jnp.pad(flat.astype(float), (0, whole(size) - size), constant_values=1.0)
     valid = (a > 0.0) & (a < jnp.inf)
-    small = a < 1.0
-    d = jnp.where(valid, jnp.where(small, a + 1.0, a), 1.0) - 1.0 / 3.0
+    drawn = log_gamma_of(lambda again: _row(seed, (again + 1) & ROUNDS, a.size), jnp.where(valid, a, 1.0))
+    found = jnp.where(valid, drawn, jnp.where(a == 0.0, -jnp.inf, jnp.where(a > 0.0, jnp.inf, jnp.nan)))
+    return found[:size].reshape(jnp.shape(concentration))
+
+
+def log_gamma_of(uniforms: Callable[[Array], Array], concentration: Array) -> jax.Array:
+    """Logarithms of Gamma(concentration, rate 1) numbers, by the rejection of Marsaglia and Tsang.
+
+    `uniforms(again)` are the uniform numbers of each place, others for each `again` up to ROUNDS. Concentrations below
+    one are drawn one higher and multiplied by uniform^(1 / concentration): as logarithms they do not underflow. Source:
+    marsaglia2000simple.
+    """
+    small = concentration < 1.0
+    d = jnp.where(small, concentration + 1.0, concentration) - 1.0 / 3.0
     c = lax.rsqrt(9.0 * d)
 
     def attempt(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        number, value = carry
-        x = _normal(_uniforms(seed, number, a.size))
-        u = _uniforms(seed, number + 1, a.size)
+        again, value = carry
+        x, u = normal_of(uniforms(again)), uniforms(again + 1)
         root = 1.0 + c * x
         cube = jnp.where(root > 0.0, root, 1.0) ** 3
         log_cube = log(cube)
         good = (root > 0.0) & (log(u) < 0.5 * x * x + d * (1.0 - cube + log_cube))
-        return number + 2, jnp.where(jnp.isnan(value) & good, log_cube, value)
+        return again + 2, jnp.where(jnp.isnan(value) & good, log_cube, value)
 
     # What waits is NaN: one array, so that one fused loop computes it.
-    start = jnp.uint32(1), jnp.where(valid, jnp.nan, 0.0)
-    _, value = lax.while_loop(lambda carry: jnp.isnan(carry[1]).any() & (carry[0] < 2 * _MOST), attempt, start)
-    boost = log(_uniforms(seed, jnp.uint32(0), a.size)) / jnp.where(small & valid, a, 1.0)
-    found = value + log(d) + jnp.where(small, boost, 0.0)
-    found = jnp.where(valid, found, jnp.where(a == 0.0, -jnp.inf, jnp.where(a > 0.0, jnp.inf, jnp.nan)))
-    return found[:size].reshape(jnp.shape(concentration))
+    start = jnp.uint32(0), jnp.full_like(concentration, jnp.nan)
+    _, value = lax.while_loop(lambda carry: jnp.isnan(carry[1]).any() & (carry[0] < ROUNDS - 1), attempt, start)
+    boost = log(uniforms(jnp.uint32(ROUNDS))) / jnp.where(small, concentration, 1.0)
+    return value + log(d) + jnp.where(small, boost, 0.0)
 
 
-def inverse_gaussian(key: Key, mean: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Inverse Gaussian (Wald) numbers of this mean and shape one: of two roots one.
+def inverse_gaussian(key: Key, inverse_mean: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Inverse Gaussian (Wald) numbers of shape one and the mean of which this is one over, zero or more."""
+    keys = jax.random.split(key)
+    shape = jnp.shape(inverse_mean)
+    return inverse_gaussian_of(inverse_mean, normal(keys[0], shape), uniform(keys[1], shape))
+
+
+def inverse_gaussian_of(inverse_mean: Array, normal: Array, uniform: Array) -> jax.Array:
+    """The same from a normal and a uniform number: of two roots one, at zero the limit 1 / chi^2.
 
     Source: michael1976generating.
     """
-    keys = jax.random.split(key)
-    square = mean * normal(keys[0], jnp.shape(mean)) ** 2
-    smaller = 4.0 * mean / (jnp.sqrt(square) + jnp.sqrt(square + 4.0)) ** 2
-    first = uniform(keys[1], jnp.shape(mean)) * (mean + smaller) <= mean
-    return jnp.where(first, smaller, mean**2 / smaller)
+    q = 0.5 * normal * normal
+    small = 1.0 / (inverse_mean + q + jnp.sqrt(q * (q + 2.0 * inverse_mean)))
+    lower = uniform * (1.0 + inverse_mean * small) < 1.0
+    return jnp.where(lower, small, 1.0 / jnp.where(lower, 1.0, inverse_mean * (inverse_mean * small)))
 
 
 def categorical(key: Key, logits: Float[Array, "*shape state"]) -> Int[Array, "*shape"]:
-    """The number of a state of probability proportional to exp(logits), by one uniform number for each.
+    """The number of a state of probability proportional to exp(logits), by one uniform number for each."""
+    return state_at(uniform(key, jnp.shape(logits)[:-1]), logits)
 
-    A state whose logit is minus infinity is not drawn, where another is finite.
+
+def state_at(number: Float[Array, "*shape"], logits: Float[Array, "*shape state"]) -> Int[Array, "*shape"]:
+    """The state in which a number in (0, 1) lies, where states are as wide as they are probable, one after the other.
+
+    A state whose logit is minus infinity holds none, where another is finite.
     """
     states = jnp.moveaxis(logits, -1, 0)
     weight = jnp.exp(states - jnp.max(states, axis=0))
-    number = uniform(key, weight.shape[1:])
     if len(weight) > _FEW:
         sums = jnp.cumsum(weight, axis=0)
         return jnp.sum(number * sums[-1] >= sums[:-1], axis=0)
@@ -104,27 +121,35 @@ def categorical(key: Key, logits: Float[Array, "*shape state"]) -> Int[Array, "*
     return sum((number * sums[-1] >= each for each in sums[:-1]), jnp.zeros(number.shape, int))
 
 
-def _whole(number: int) -> int:
+def whole(number: int) -> int:
+    """The next multiple of 8: only loops over such numbers of entries are vectorised by XLA's compiler for CPUs."""
     return -(-number // _VECTOR) * _VECTOR
 
 
-def _seed(key: Key) -> jax.Array:
+def seed_of(key: Key) -> jax.Array:
+    """(2,) uint32 of a key of `jax.random`."""
     return jax.random.bits(key, (2,), jnp.uint32)
 
 
-def _normal(quantile: Array) -> jax.Array:
-    return jnp.sqrt(2.0) * lax.erf_inv(2.0 * quantile - 1.0)
+def normal_of(uniform: Array) -> jax.Array:
+    """The standard normal number at this quantile."""
+    return jnp.sqrt(2.0) * lax.erf_inv(2.0 * uniform - 1.0)
 
 
-def _uniforms(seed: Array, high: Array, size: int) -> jax.Array:
-    """Numbers 0, 1, ..., size - 1 of the row `high` of this seed.
+def numbers_at(seed: Array, high: Array, low: Array) -> jax.Array:
+    """The uniform numbers of a seed at counters of two words each.
 
     52 bits and a half: no 0, no 1, and never exactly the middle, where a normal number would be 0.
     """
-    low = lax.iota(jnp.uint32, size)
-    one, two = threefry(seed[0], seed[1], jnp.full_like(low, high), low)
+    one, two = threefry(seed[0], seed[1], high, low)
     number = (one >> 6).astype(jnp.float64) * 2.0**26 + (two >> 6).astype(jnp.float64)
     return jnp.asarray((number + 0.5) * 2.0**-52)
+
+
+def _row(seed: Array, high: Array, size: int) -> jax.Array:
+    """Numbers 0, 1, ..., size - 1 of the row `high`."""
+    low = lax.iota(jnp.uint32, size)
+    return numbers_at(seed, jnp.full_like(low, high), low)
 
 
 def threefry(one: Array, two: Array, high: Array, low: Array) -> tuple[Array, Array]:

@@ -144,7 +144,7 @@ def _laplace(mixing, out, mean, scale):
 def _laplace_draw(key, out, mean, scale):
     """Inverse Gaussian of shape one and mean scale / |out - mean|."""
     gap = jnp.maximum(jnp.abs(out - mean) / scale, 1e-12)
-    return draws.inverse_gaussian(key, 1.0 / gap)
+    return draws.inverse_gaussian(key, gap)
 
 
 def _polya_gamma(key, out, predictor):

@@ -164,16 +164,14 @@ def _fraction(key: Key, shape: Array, tilt: Array) -> Array:
     below = h * math.log(2.0) + jnp.where(few, jnp.log(levy), -h * z)
     above = height + (h - 1.0) * math.log(CUT) - rate * CUT - jnp.log(rate)
     tail = jax.nn.sigmoid(above - below)
-    mean = 1.0 / (h * jnp.where(few, 1.0, z))
+    inverse_mean = h * jnp.where(few, 1.0, z)
 
     def tried(key: Key) -> Array:
         keys = jax.random.split(key, 4)
         beyond = draws.uniform(keys[0], h.shape) < tail
         far = CUT + draws.exponential(keys[1], h.shape) / rate
         normal = -ndtri(0.5 * levy * draws.uniform(keys[1], h.shape))
-        near = jnp.where(
-            few, (h / normal) ** 2, h**2 * draws.inverse_gaussian(keys[2], jnp.broadcast_to(mean, h.shape))
-        )
+        near = jnp.where(few, (h / normal) ** 2, h**2 * draws.inverse_gaussian(keys[2], inverse_mean))
         x = jnp.where(beyond, far, near)
         ratio = _of_first(x, h)
         inside = jnp.exp(_log_first(x, h) + fall * x - height) * ratio * CUT ** (1.0 - h)

@@ -36,7 +36,7 @@ LAWS = {
     "normal": (lambda key: draws.normal(key, (MANY,)), scipy.stats.norm()),
     "exponential": (lambda key: draws.exponential(key, (MANY,)), scipy.stats.expon()),
     "inverse Gaussian": (
-        lambda key: draws.inverse_gaussian(key, jnp.full(MANY, 3.0)),
+        lambda key: draws.inverse_gaussian(key, jnp.full(MANY, 1.0 / 3.0)),
         scipy.stats.invgauss(3.0),
     ),
 } | {

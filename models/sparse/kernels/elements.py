@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ....factors.draws import inverse_gaussian_of
 from ..state import Numbers, State, Switches
 from .bits import normal_of, uniforms
 
@@ -29,7 +30,7 @@ def draw_elements(seed: Any, state: State, log_gammas: Any, numbers: Numbers, sw
     u = uniforms(seed, "element", place, index)
     other = uniforms(seed, "other element", place, index)
     if switches.slab == "laplace":
-        given = _inverse_gaussian(jnp.sqrt(squares), normal_of(u), other)
+        given = inverse_gaussian_of(jnp.sqrt(squares), normal_of(u), other)
     else:
         # A half-Cauchy scale is a mixture: element ~ Gamma(1/2, mixing) with mixing ~ Gamma(1/2, 1).
         mixing = -jnp.log(other) / (1.0 + state.element)
@@ -42,11 +43,3 @@ def prior_elements(uniform: Any, switches: Switches) -> Any:
     if switches.slab == "laplace":
         return -0.5 / jnp.log(uniform)
     return jnp.tan(0.5 * jnp.pi * uniform) ** -2.0
-
-
-def _inverse_gaussian(r: Any, normal: Any, uniform: Any) -> Any:
-    """Inverse Gaussian variables of mean 1 / r and shape 1; at 0 the limit 1 / chi^2."""
-    q = 0.5 * normal * normal
-    small = 1.0 / (r + q + jnp.sqrt(q * (q + 2.0 * r)))  # the smaller root of Michael, Schucany and Haas
-    lower = uniform * (1.0 + r * small) < 1.0
-    return jnp.where(lower, small, 1.0 / jnp.where(lower, 1.0, r * (r * small)))

@@ -7,7 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .bits import ROUNDS, STREAMS, normal_of, uniforms, whole
+from ....factors.draws import log_gamma_of
+from .bits import STREAMS, uniforms, whole
 
 
 def log_gammas(seed: Any, shapes: dict[str, Any]) -> dict[str, Any]:
@@ -40,32 +41,9 @@ def log_gammas(seed: Any, shapes: dict[str, Any]) -> dict[str, Any]:
         jnp.pad(jnp.concatenate(each), (0, whole(size) - size), constant_values=1)
         for each in (streams, places, indices, flat)
     )
-    drawn = _log_gammas(seed, (streams, places, indices), flat)
+    drawn = log_gamma_of(lambda again: uniforms(seed, streams, places, indices, again), flat)
     found, start = {}, 0
     for stream, shape in shapes.items():
         found[stream] = drawn[start : start + shape.size].reshape(shape.shape)
         start += shape.size
     return found
-
-
-def _log_gammas(seed: Any, address: tuple[Any, Any, Any], shape: Any) -> Any:
-    small = shape < 1.0
-    d = jnp.where(small, shape + 1.0, shape) - 1.0 / 3.0
-    c = lax.rsqrt(9.0 * d)
-
-    def body(carry: Any) -> Any:
-        again, value = carry
-        x = normal_of(uniforms(seed, *address, again))
-        u = uniforms(seed, *address, again + 1)
-        root = 1.0 + c * x
-        v = jnp.where(root > 0.0, root, 1.0) ** 3
-        log_v = jnp.log(v)
-        good = (root > 0.0) & (jnp.log(u) < 0.5 * x * x + d * (1.0 - v + log_v))
-        return again + 2, jnp.where(jnp.isnan(value) & good, log_v, value)
-
-    # What waits is NaN: one array, so that one fused loop computes it. At least 95 % of the candidates are accepted:
-    # no more than a handful of rounds ever run.
-    start = (jnp.uint32(0), jnp.full_like(shape, jnp.nan))
-    _, value = lax.while_loop(lambda carry: jnp.isnan(carry[1]).any() & (carry[0] < ROUNDS - 1), body, start)
-    boost = jnp.log(uniforms(seed, *address, ROUNDS)) / jnp.where(small, shape, 1.0)
-    return value + jnp.log(d) + jnp.where(small, boost, 0.0)
