@@ -7,8 +7,7 @@ hierarchy). Which it is follows from the traced function: what it reads after al
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -77,9 +76,9 @@ def _read(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[st
     return _needed(function, inputs)[1]
 
 
-def _has_no_jumps(left: Jaxpr, moving: Sequence[bool]) -> bool:
-    """Whether what moves goes through linear operations alone; `moving` tells which inputs do."""
-    moves = {place for place, flag in zip(left.invars, moving, strict=True) if flag}
+def _has_no_jumps(left: Jaxpr) -> bool:
+    """Whether the inputs go through linear operations alone."""
+    moves = set(left.invars)
     for step in left.eqns:
         flags = [not isinstance(place, Literal) and place in moves for place in step.invars]
         if not any(flags):
@@ -88,9 +87,8 @@ def _has_no_jumps(left: Jaxpr, moving: Sequence[bool]) -> bool:
             return False
         if any(not jnp.issubdtype(getattr(place.aval, "dtype", bool), jnp.floating) for place in step.outvars):
             return False
-        for inner in jaxprs_in_params(step.params):
-            if not _has_no_jumps(inner, [True] * len(inner.invars)):
-                return False
+        if not all(map(_has_no_jumps, jaxprs_in_params(step.params))):
+            return False
         moves.update(step.outvars)
     return True
 
@@ -102,8 +100,7 @@ def _is_affine(of: Callable, inputs: Mapping[str, Any], few: Mapping[str, Array]
         return False
     if out.size * sum(array.size for array in few.values()) > MOST:
         return False
-    left, _ = _needed(lambda few: of({**inputs, **few}), few)
-    if not _has_no_jumps(left, [True] * len(left.invars)):
+    if not _has_no_jumps(_needed(lambda few: of({**inputs, **few}), few)[0]):
         return False
 
     def derivative(both: Mapping[str, Any]) -> Array:
@@ -131,8 +128,5 @@ def _times(slopes: Mapping[str, Array], few: Mapping[str, Array]) -> Array:
     """The sum of all derivatives times their numbers."""
     total: Any = 0.0
     for name, slope in slopes.items():
-        size = math.prod(jnp.shape(few[name]))
-        total = total + (slope.reshape((-1, size)) @ jnp.ravel(few[name])).reshape(
-            slope.shape[: slope.ndim - jnp.ndim(few[name])]
-        )
+        total = total + jnp.tensordot(slope, few[name], axes=jnp.ndim(few[name]))
     return total

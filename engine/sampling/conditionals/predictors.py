@@ -17,7 +17,7 @@ from ....factors.arrays import Array
 from ....factors.factor import Term
 from ....factors.roles import ScalarGaussian
 from ...values.evaluate import value
-from ...values.plated import Placed
+from ...values.plated import Placed, spread
 from ...values.scope import Scope
 from ..joint import Data, Joint, Values
 from .lanes import Lanes
@@ -87,7 +87,4 @@ def _added(joint: Joint, name: str, lanes: Lanes, factor: str, scope: Scope) -> 
         f"{letters(weights.plates)},{own}x,{own}y->{letters(kept)}xy", weights.value, coefficients, coefficients
     )
     lost = math.prod(scope.sizes[plate.name] for plate in node.plates if plate not in {*seen, *lanes.plates})
-    shape = [scope.sizes[plate.name] if plate in kept else 1 for plate in lanes.plates]
-    whole = [scope.sizes[plate.name] for plate in lanes.plates]
-    spread = jnp.broadcast_to(summed.reshape((*shape, lanes.size, lanes.size)), (*whole, lanes.size, lanes.size))
-    return lost * spread.reshape((lanes.count, lanes.size, lanes.size))
+    return lost * spread(Placed(summed, kept), lanes.plates, scope.sizes).reshape((lanes.count, lanes.size, lanes.size))
