@@ -93,16 +93,16 @@ def along_chain(joint: Joint, name: str, gathers: Gathers) -> Move:
             return jax.scipy.special.logsumexp(table + below[..., None, :], axis=-1), below
 
         top, below = jax.lax.scan(up, jnp.zeros(known.shape[1:]), (known[1:], moves[1:]), reverse=True)
-        keys = jax.random.split(key, known.shape[0])
-        root = draws.categorical(keys[0], start + known[0] + top)
+        numbers = draws.uniform(key, known.shape[:-1])  # all before the loop, whose steps are many and small
+        root = draws.state_at(numbers[0], start + known[0] + top)
 
-        def down(previous: Array, element: tuple[Key, Array, Array]) -> tuple[Array, Array]:
+        def down(previous: Array, element: tuple[Array, Array, Array]) -> tuple[Array, Array]:
             own, table, below = element
             row = jnp.take_along_axis(table, previous[..., None, None], axis=-2)[..., 0, :]
-            state = draws.categorical(own, row + below)
+            state = draws.state_at(own, row + below)
             return state, state
 
-        _, rest = jax.lax.scan(down, root, (keys[1:], moves[1:], below))
+        _, rest = jax.lax.scan(down, root, (numbers[1:], moves[1:], below))
         drawn = Placed(jnp.concatenate([root[None], rest]), order)
         return {name: as_values(variable, spread(drawn, variable.plates, sizes))}
 
@@ -159,13 +159,14 @@ def _down_tree(key: Key, tree: RootedTree, known: Array, start: Array, moves: Ar
         message = logsumexp(moves[i] + known[i][..., None, :], axis=-1)
         return known.at[tree.parent[i]].add(jnp.where(tree.root[i], 0.0, message)), None
 
+    numbers = draws.uniform(key, known.shape[:-1])
     known, _ = jax.lax.scan(climb, jnp.asarray(known), tree.order, reverse=True)
 
     def descend(states: jax.Array, i: Array) -> tuple[jax.Array, None]:
         above = states[tree.parent[i]]
         row = jnp.take_along_axis(moves[i], above[..., None, None], axis=-2)[..., 0, :]
         logits = known[i] + jnp.where(tree.root[i], start, row)
-        return states.at[i].set(draws.categorical(jax.random.fold_in(key, i), logits)), None
+        return states.at[i].set(draws.state_at(numbers[i], logits)), None
 
     return jax.lax.scan(descend, jnp.zeros(known.shape[:-1], int), tree.order)[0]
 
@@ -206,8 +207,9 @@ def one_after_other(joint: Joint, name: str) -> Move:
                 return joint.total(factors, {**values, name: moved}, data)
 
             logits = jax.vmap(at)(jnp.arange(size))
-            return flat.at[i].set(draws.categorical(jax.random.fold_in(key, i), logits))
+            return flat.at[i].set(draws.state_at(numbers[i], logits))
 
+        numbers = draws.uniform(key, (math.prod(shape),))
         flat = jnp.asarray(values[name], int).ravel()
         found = jax.lax.fori_loop(0, math.prod(shape), visit, flat)
         return {name: as_values(variable, found.reshape(shape))}
