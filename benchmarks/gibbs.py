@@ -29,7 +29,8 @@ WARMUP = 500
 DRAWS = {"cavity": 4000, "by hand": 4000, "NumPyro NUTS": 1000, "JAGS": 2000}
 SHORTER = {("topics", "NumPyro NUTS"): 200, ("factor model", "NumPyro NUTS"): 300, ("topics", "JAGS"): 500}
 FEW = 10
-SWEEPS = 400
+SWEEPS = 4000
+VMP_SWEEPS = 1000
 ROWS, SAMPLES, FACTORS = 226, 251, 15
 
 
@@ -128,12 +129,12 @@ def beside_vmp(case, rounds):
         return count
 
     never = {"method": "vmp", "tolerance": 1e-300}
-    programs = {count: cv.compile(model, observed, max_iterations=count, **never) for count in (20, SWEEPS)}
+    programs = {count: cv.compile(model, observed, max_iterations=count, **never) for count in (20, VMP_SWEEPS)}
 
     def vmp(count):
         return int(programs[count](data).iterations)
 
-    return in_turns({"Gibbs": per_sweep(gibbs, 100, 100 + SWEEPS), "VMP": per_sweep(vmp, 20, SWEEPS)}, rounds)
+    return in_turns({"Gibbs": per_sweep(gibbs, 100, 100 + SWEEPS), "VMP": per_sweep(vmp, 20, VMP_SWEEPS)}, rounds)
 
 
 def nsfa_beside_kernels(share, rounds):
@@ -142,7 +143,7 @@ def nsfa_beside_kernels(share, rounds):
 
     import cavity as cv
 
-    state, observed = speed.problem(ROWS, SAMPLES, FACTORS, share, places=24)
+    state, observed = state, observed = speed.problem(ROWS, SAMPLES, FACTORS, share, places=24)
     values = observed.values.copy()
     values[observed.row, observed.sample] = np.nan
     model = cv.models.nsfa(FACTORS)
