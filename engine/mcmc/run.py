@@ -209,7 +209,7 @@ def _walk(kernel: Kernel, states: list[State], used: Float[np.ndarray, " chains"
         def step(key_of: KeyOf) -> None:
             for chain, own in enumerate(now):
                 clock = time.process_time()
-                now[chain] = kernel.step(key_of(chain), own)
+                now[chain] = jax.block_until_ready(kernel.step(key_of(chain), own))  # the clock is to see its work
                 used[chain] += time.process_time() - clock
 
         return _Walk(step, lambda: list(now))
@@ -218,7 +218,7 @@ def _walk(kernel: Kernel, states: list[State], used: Float[np.ndarray, " chains"
     def step_at_once(key_of: KeyOf) -> None:
         nonlocal batch
         clock = time.process_time()
-        batch = together.step(key_of(...), batch)
+        batch = jax.block_until_ready(together.step(key_of(...), batch))
         used[:] += (time.process_time() - clock) / len(used)
 
     return _Walk(step_at_once, lambda: together.split(batch))
