@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
 
 
+Start: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # start=, as users give it
+
+
 class AnyPosterior(Inferred):
     """What every kind of posterior is asked alike."""
 
