@@ -29,6 +29,7 @@ from .support.asked_arguments import UserData, named
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .checks.importance import Importance
     from .checks.loo import LeaveOneOut
     from .checks.nuts import Check
     from .checks.trust import Trust
@@ -223,6 +224,19 @@ class Posterior(Outcome, AnyPosterior):
         from .checks.trust import trust
 
         return self._keep(trust(self, self, seed=seed))
+
+    def importance(self, *, draws: int = 4000, seed: int = 0) -> Importance:
+        """Importance sampling with these beliefs as the proposal: `print(posterior.importance())`.
+
+        `draws`, at least 25, come from the product of the marginals of the continuous variables, `seed` decides them;
+        each is weighted by the joint density, in which discrete variables are summed out. Returns an `Importance` with
+        the draws, their weights smoothed and as they were, effective number and Pareto k, and the log evidence by their
+        mean. Raises ModelError or DataError for no such number, UnsupportedError for a model without a joint density
+        and for beliefs with mass outside of their variable's bounds. Source: vehtari2024psis.
+        """
+        from .checks.importance import importance
+
+        return importance(self, draws, seed)
 
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.

@@ -158,7 +158,8 @@ def _messages(machine: Machine, start: object) -> tuple[Messages, np.ndarray | N
     found, outputs = {}, start.result.outputs
     for number, block in machine.ep_blocks.items():
         own = start.machine.ep_blocks.get(number)
-        same = own is not None and (type(own), own.name, own.latent) == (type(block), block.name, block.latent)
-        if same and machine.message_names(block) == start.machine.message_names(own):
+        if own is None or (type(own), own.name, own.latent) != (type(block), block.name, block.latent):
+            continue
+        if machine.message_names(block) == start.machine.message_names(own):
             found[number] = jax.tree.map(np.asarray, outputs["messages"][number])
     return found, np.asarray(outputs["key"]) if found else None
