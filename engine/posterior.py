@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .checks.importance import Importance
     from .checks.loo import LeaveOneOut
     from .checks.nuts import Check
+    from .checks.stability import Stability
     from .checks.trust import Trust
     from .tempering.check import EvidenceCheck
 
@@ -237,6 +238,18 @@ class Posterior(Outcome, AnyPosterior):
         from .checks.importance import importance
 
         return importance(self, draws, seed)
+
+    def stability(self, *, count: int = 5) -> Stability:
+        """The largest eigenvalues of an undamped sweep's Jacobian here, with the variables they belong to.
+
+        Within the unit circle plain sweeps come back to this fixed point, by the largest modulus in each; at or below
+        -1 they oscillate, which damping= cures, and beyond 1 they leave it. `count` is how many eigenvalues, at least
+        1. Returns a `Stability`. Raises ModelError for no such number, UnsupportedError for a run that has not
+        converged. Source: paquet2007thesis.
+        """
+        from .checks.stability import stability
+
+        return stability(self, count)
 
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.
