@@ -99,3 +99,16 @@ def test_what_cannot_begin_there_is_refused():
         cv.infer(model, data, start=own, restarts=3)
     with pytest.raises(cv.ModelError, match="integrate= makes"):
         cv.infer(model, data, start=own, integrate="auto")
+
+
+def test_messages_of_padded_rows_keep_their_order():
+    """Rows are shuffled by the key of a run, and padded to a size that many data share: messages go to their own rows."""
+    model, _, _ = probit_rows()
+    random = np.random.default_rng(0)
+    x = random.normal(size=53)
+    data = {"x": x, "y": random.random(53) < 0.5 + 0.4 * np.tanh(x)}
+    own = cv.infer(model, data, method="ep", **TIGHT)
+    assert own.machine.larger is not None
+    again = cv.infer(model, data, method="ep", start=own, seed=5, **TIGHT)
+    assert again.iterations <= 4
+    np.testing.assert_allclose(again.log_evidence, own.log_evidence, rtol=1e-10)
