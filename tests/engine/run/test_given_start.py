@@ -102,7 +102,7 @@ def test_what_cannot_begin_there_is_refused():
 
 
 def test_messages_of_padded_rows_keep_their_order():
-    """Rows are shuffled by the key of a run, and padded to a size that many data share: messages go to their own rows."""
+    """Rows are shuffled by the key of a run, and padded to a size that many data share: each keeps its messages."""
     model, _, _ = probit_rows()
     random = np.random.default_rng(0)
     x = random.normal(size=53)
