@@ -10,13 +10,14 @@ from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
+from ..factors.errors import ModelError
 from .answers.verdict import is_serious
 from .checks.flat_priors import Proper, of_flat_priors
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
 from .options import Asked, Options, checked_effort
-from .posterior import Posterior, Prior
+from .posterior import Posterior, Prior, Start
 from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
 from .support.cache import Recent
@@ -43,6 +44,8 @@ def infer(
     effort: float = 1.0,
     integrate: Sequence[str] | str = (),
     execution: str = "auto",
+    damping: float = 0.0,
+    start: Start | None = None,
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -68,19 +71,31 @@ def infer(
     `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a small problem comes at
     once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is expected to take it
     less time than compiling, until all calls together have taken as long (by count). What was compiled is kept for
-    calls with the same shapes, for the same model declared again, and for the next process (see `cv.cache`).
+    calls with the same shapes, for the same model declared again, and for the next process (see `cv.cache`). `damping`
+    is the share of the old messages and beliefs that every step keeps, from 0 to below 1, under which the controller
+    never goes: fixed points are the same, fewer runs oscillate, and sweeps are more. `start` is where the run begins:
+    a posterior of the same model, also by another method or of other data, or a dictionary of marginals by name. No
+    prior changes by it, and it makes a single inference, without integrating anything; the diagnosis tells of what
+    could not begin there.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
-    options = Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution)
+    options = Options(
+        tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution, damping
+    )
     effort = checked_effort(effort)
     program = _program(model, data, method, sizes, options)
     with of_flat_priors(model, program.observed, prior) as proper:
+        if integrate and start is not None:
+            raise ModelError(
+                "start= gives the beliefs that one run begins with, and integrate= makes a run at every point of a "
+                "grid. Leave one of them out."
+            )
         if integrate:
             return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
-        if prior is not None or not _integrates(accuracy, method):
-            return _warned(proper(program.run(data, seed=seed, prior=prior)))
+        if prior is not None or start is not None or not _integrates(accuracy, method):
+            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start)))
         found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
     return _warned(_right_by_default(found, seed, accuracy, effort))
 
@@ -156,20 +171,23 @@ def compile(
     progress: bool | None = None,
     accuracy: str = "default",
     execution: str = "compile",
+    damping: float = 0.0,
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
     `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
-    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy` and `execution` are those of
-    `infer`, but that the first data are enough to compile it where nothing else is asked for. Returns a `Program`.
-    Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
+    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy`, `execution` and `damping`
+    are those of `infer`, but that the first data are enough to compile it where nothing else is asked for. Returns a
+    `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
     return Program(
         the_model(model),
         observed,
         method,
         sizes,
-        Options(tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution),
+        Options(
+            tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution, damping
+        ),
     )
 
 

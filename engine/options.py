@@ -32,6 +32,7 @@ class Options:
     progress: bool | None = None
     accuracy: str = "default"
     execution: str = "auto"
+    damping: float = 0.0
 
     @property
     def starts(self) -> int:
@@ -64,6 +65,12 @@ class Options:
         for name, allowed in (("trace_evidence", (True, False)), ("progress", (True, False, None))):
             if not isinstance(getattr(self, name), (bool, np.bool_)) and getattr(self, name) is not allowed[-1]:
                 raise ModelError(f"{name}= is one of {', '.join(map(str, allowed))}; found {getattr(self, name)!r}.")
+        kept = isinstance(self.damping, (int, float, np.number)) and not isinstance(self.damping, bool)
+        if not kept or not 0 <= self.damping < 1:
+            raise ModelError(
+                f"damping= is the share of the old messages that every step keeps, at least 0 and below 1; found "
+                f"{self.damping!r}. A run that oscillates may need 0.5; 0 leaves damping to the controller."
+            )
         number = isinstance(self.tolerance, (int, float, np.number)) and not isinstance(self.tolerance, bool)
         if not number or not 0 < self.tolerance < np.inf:
             raise ModelError(

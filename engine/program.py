@@ -17,6 +17,7 @@ from ..compiler.blocks.site import SiteBlock
 from ..compiler.blocks.slots import SlotsBlock
 from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings, bind_many
+from ..compiler.data.keys import STARTS
 from ..compiler.data.same_element import check_apart
 from ..compiler.data.sparse_matrices import is_sparse
 from ..compiler.explain import explain_plan
@@ -27,16 +28,17 @@ from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..compiler.structure import digest
-from ..factors.errors import DataError
+from ..factors.errors import DataError, ModelError
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
+from .answers.start_from import start_from
 from .blocks.site.site_data import all_apart
 from .checks.flat_priors import of_flat_priors
 from .data.centred import Form, check_centred, linear_forms
 from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
-from .posterior import Posterior, Prior
+from .posterior import Posterior, Prior, Start
 from .posteriors import Posteriors
 from .run.bound_plan import Data
 from .run.control.carry import Settings
@@ -132,33 +134,50 @@ class Program:
         return {**{name: size for name, (size, _) in self.model.sizes.items()}, **self.sizes}
 
     @not_too_deep()
-    def __call__(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
+    def __call__(
+        self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None, start: Start | None = None
+    ) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
-        `prior` is what an earlier posterior knows (see `infer`). Returns a `Posterior`, once it is computed. Raises
+        `prior` is what an earlier posterior knows, `start` where the run begins (see `infer`). Returns a `Posterior`,
+        once it is computed. Raises
         DataError, before anything is compiled, for data that do not fit the model, and UnsupportedError for a run
         that met no sound state. Warns (`CavityWarning`) of a run that did not converge. The same seed gives the same
         result.
         """
         with of_flat_priors(self.model, self.observed, prior) as proper:
-            posterior = proper(self.run(data, seed=seed, prior=prior))
+            posterior = proper(self.run(data, seed=seed, prior=prior, start=start))
         if not posterior.converged:
             warn(posterior.diagnosis)
         return posterior
 
-    def run(self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None) -> Posterior:
+    def run(
+        self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None, start: Start | None = None
+    ) -> Posterior:
         """As a call, without the warning: for a caller who looks at `posterior.converged`.
 
-        `data`, `seed` and `prior` are those of a call. Returns a `Posterior`. Errors as of a call.
+        `data`, `seed`, `prior` and `start` are those of a call. Returns a `Posterior`. Errors as of a call.
         """
         binding = self.bind(data)
         beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs))
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
-            result = run(arrays, seed, self.options.progress, self.planned())
+            given, remark = ({}, "") if start is None else self._started(machine, binding, start)
+            result = run({**arrays, **given}, seed, self.options.progress, self.planned())
+            result = dataclasses.replace(result, remark=" ".join(filter(None, (result.remark, remark))))
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
+
+    def _started(self, machine: Machine, binding: Binding, start: Start) -> tuple[Data, str]:
+        """The arrays that say where a run begins, and a sentence on what does not begin there."""
+        if self.options.starts > 1:
+            raise ModelError(
+                f"start= gives the beliefs that one run begins with, and restarts={self.options.starts} asks for "
+                "several random starts. Leave one of them out."
+            )
+        given, remark = start_from(machine, binding, start)
+        return {STARTS: given}, remark
 
     def planned(self) -> float:
         """The seconds that planning took since this was last asked."""

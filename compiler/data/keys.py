@@ -46,6 +46,9 @@ def number_in(plate: str) -> str:
     return f"number in {plate}"
 
 
+STARTS = "(beliefs to start from)"  # the beliefs that a run begins at, where these are given
+
+
 _OF_ONE = (given_values, is_given, is_missing, is_present, learned_process)
 _OF_SEVERAL = (re.compile(r"(.+) prior \d+"), re.compile("joint of (.+)"))
 

@@ -168,13 +168,27 @@ def _split(number: int) -> Call:
 
 
 def belief_draws(
-    density: LogDensity, call: Functions, marginals: Mapping[str, Marginal], seed: int, count: int = DRAWS
+    density: LogDensity,
+    call: Functions,
+    marginals: Mapping[str, Marginal],
+    seed: int,
+    count: int = DRAWS,
+    restricted: bool = True,
 ) -> Draws:
-    """Draws from the product of the marginals of the latent variables."""
+    """Draws from the product of the marginals of the latent variables.
+
+    Those outside of the support are replaced where the beliefs are `restricted` to it; else they are refused, since
+    `log_q` is that of beliefs as they are.
+    """
     keys = np.asarray(_split(max(len(density.names), 1))(key_words(seed)))
     values = {n: marginals[n].sample(key, (count,)) for n, key in zip(density.names, keys, strict=False)}
     z = call.unconstrain(values)
     if not np.isfinite(z).all():
+        if not restricted:
+            raise UnsupportedError(
+                "Some draws of the beliefs lie outside of the support of their variables (bounds that a Gaussian "
+                "belief does not know), where no weight is. posterior.trust() compares within the support."
+            )
         z = _inside(density, z, seed)
         values = call.constrain(z)
     log_q = np.zeros(count)

@@ -70,7 +70,14 @@ class Sweeping:
             x: Float[jax.Array, " size"], rest: Naturals, step: Float[Array, ""], first: Bool[Array, ""]
         ) -> Swept:
             result = self.machine.sweep(
-                self.fixed, self.data, join(x, rest), step, self.settings.with_evidence, self.starts, first
+                self.fixed,
+                self.data,
+                join(x, rest),
+                step,
+                self.settings.with_evidence,
+                self.starts,
+                first,
+                self.settings.longest,
             )
             y, rest, _ = self.split(result.state)
             return Swept(y, rest, result.residual, result.evidence, result.sound, result.proper, result.floored)

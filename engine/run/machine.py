@@ -114,10 +114,12 @@ class Machine(BoundPlan):
         with_evidence: bool,
         starts: Moments,
         first: Bool[Array, ""],
+        longest: float = 1.0,
     ) -> Sweep:
         """EP blocks forward and back, then the moving variables one after the other.
 
-        Residuals are those of the beliefs.
+        Residuals are those of the beliefs. Exact updates go the `longest` step that was asked for; those that are exact
+        functions of other beliefs go all of the way.
         """
         scope = self.scope(data)
         before = self.beliefs(fixed, state)
@@ -136,7 +138,7 @@ class Machine(BoundPlan):
                 run.moments[name] = self._begun(run, name, run.moments[name])
         for name in self.moving:
             if name not in self.transient:
-                self._update(run, name, fixed, scope, step, always, messages)
+                self._update(run, name, fixed, scope, step, always, messages, longest)
         for pair in self.rotations:
             self._rotate(run, pair, fixed)
         evidence: dict[str, Float[Array, ""]] = {}
@@ -159,13 +161,19 @@ class Machine(BoundPlan):
         step: Float[Array, ""],
         always: Bool[Array, ""],
         messages: Messages,
+        longest: float = 1.0,
     ) -> None:
-        """One variable's belief from the gradient of its energies; damped where that is not its exact optimum."""
+        """One variable's belief from the gradient of its energies.
+
+        Damped where that is not its exact optimum, or where that was asked for.
+        """
         mine = tuple(block for block in self.energies if name in block.latent)
         others = self.partner_energies(name, fixed, run.beliefs, messages)
         target = self._target(run, name, mine, fixed, scope, others)
+        rate: Array | float = longest
         if any(block.method.name == "ncvmp" for block in mine):
             rate = step * trust_in(self.graph.latent[name].domain.kind, run.beliefs[name], target, run.moving[name])
+        if not (isinstance(rate, float) and rate == 1.0):
             # A weighted mean, not a step: from a vague start targets are astronomically large, and o + (t - o)
             # is not t.
             target = jax.tree.map(

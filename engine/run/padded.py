@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from ...compiler.data.keys import is_present, number_in
+from ...compiler.data.keys import STARTS, is_present, number_in
 from ...compiler.graph import Plan
 from ...compiler.growing import one_size, open_plates
 from ...compiler.language.model import Model
@@ -26,6 +26,7 @@ from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import rows_of
 from .bound_plan import BoundPlan, Data
 from .control.carry import Settings
+from .given_start import GivenStart, given_start
 from .machine import Machine
 from .progress import Progress
 from .result import Outputs, Result
@@ -104,7 +105,21 @@ class Padding(PaddedRows):
         """The data with padded rows, and how many rows count; `lead` is the number of axes before the plates."""
         stacked = np.shape(jax.tree.leaves(data)[0])[:lead]
         numbers = {number_in(p.name): np.full(stacked, self.sizes[p.name], np.int32) for p in self.plates}
-        return {**self.rows(data, lead), **numbers}
+        found = {**self.rows(data, lead), **numbers}
+        if (given := given_start(data)) is not None:
+            found[STARTS] = self._started(given)
+        return found
+
+    def _started(self, given: GivenStart) -> GivenStart:
+        """The start of a run, with padded rows: they begin where the last row does."""
+        naturals = {}
+        for name, parts in given.naturals.items():
+            for axis, plate in enumerate(self.machine.graph.latent[name].plates):
+                if plate in set(self.plates):
+                    parts = tuple(_longer(part, axis, self.larger_sizes[plate.name]) for part in parts)
+            naturals[name] = parts
+        messages = {number: self.grown(number, own) for number, own in given.messages.items()}
+        return GivenStart(naturals, jax.tree.map(np.asarray, messages), given.key)
 
     def cut(self, outputs: Outputs, lead: int = 0) -> Outputs:
         """The outputs without the messages of padded rows."""

@@ -22,6 +22,7 @@ from .bound_plan import Data
 from .chunks import DONE, Done, blank, in_chunks, strong
 from .control.carry import Carry, Settings
 from .control.result_codes import preferred
+from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
@@ -59,6 +60,7 @@ class Runner:
             machine.climbs,
             options.trace_evidence or machine.climbs,
             options.max_iterations,
+            float(options.damping),
         )
         self.on_trace = on_trace
         self._made: Recent[Made] = Recent(BATCHES)
@@ -122,8 +124,15 @@ class Runner:
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 
-    def _lanes(self, key: KeyWords) -> Lane:
-        """The starts, side by side: as many as asked for, each on both sides where a sign is hard to see."""
+    def _lanes(self, key: KeyWords, data: Data) -> Lane:
+        """The starts, side by side: as many as asked for, each on both sides where a sign is hard to see.
+
+        One, where the data say at which beliefs to begin.
+        """
+        if (given := given_start(data)) is not None:
+            words = key if given.key is None else given.key
+            own = jax.random.wrap_key_data(jnp.asarray(words))
+            return Lane(own[None], None, jnp.ones(1))
         restarts, sides = self.options.starts, 2 if self.machine.mirrored else 1
         index = jnp.arange(restarts * sides)
         keys = jax.random.split(jax.random.wrap_key_data(jnp.asarray(key)), restarts)[index // sides]
@@ -140,7 +149,7 @@ class Runner:
                 return DONE
             return Sweeping(self.machine, self._settings(trace), {**data, **values}, lane, True).begin()
 
-        return self._over_restarts(one, self._lanes(key))
+        return self._over_restarts(one, self._lanes(key, data))
 
     def _chunk(
         self,
@@ -165,8 +174,9 @@ class Runner:
             carry = task.advance(jax.lax.cond(fresh, task.begin, lambda: carry), limit)
             return carry, task.finish(carry)
 
-        carries, outputs = self._over_restarts(one, self._lanes(key), carry)
-        return strong(carries), self._best(outputs, key)
+        lanes = self._lanes(key, data)
+        carries, outputs = self._over_restarts(one, lanes, carry)
+        return strong(carries), self._best(outputs, lanes)
 
     def _over_restarts(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Restarts side by side; a single one without the cost of mapping.
@@ -179,7 +189,7 @@ class Runner:
             return jax.lax.map(lambda arguments: function(*arguments), stacked)
         return jax.vmap(function)(*stacked)
 
-    def _best(self, outputs: Ended, key: KeyWords) -> Outputs:
+    def _best(self, outputs: Ended, lanes: Lane) -> Outputs:
         """The restart with the best evidence among those that ended best; one without a sound state has none."""
         evidence = jnp.where(outputs["found"], outputs["evidence"], -jnp.inf)
         best = preferred(outputs["code"], outputs["found"], evidence, self.settings.monotone)
@@ -189,5 +199,5 @@ class Runner:
             "restart": best,
             "evidence": evidence[best],
             "all_evidence": evidence,
-            "key": jax.random.key_data(self._lanes(key).key[best]),
+            "key": jax.random.key_data(lanes.key[best]),
         }

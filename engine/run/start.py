@@ -33,6 +33,7 @@ from ..values.joint_beliefs import given_places
 from ..values.naturals import Fixed, Naturals, State, add, spread, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Moments
+from .given_start import begin_there, given_start
 from .principal_start import begun, components, undecided
 
 
@@ -124,7 +125,10 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
         number: KINDS[type(block)].initial(block, fixed.prepared[number], scope)
         for number, block in machine.ep_blocks.items()
     }
-    return State(moving, messages), starts
+    state = State(moving, messages)
+    if (given := given_start(data)) is not None:
+        return begin_there(machine, fixed, data, state, starts, given)
+    return state, starts
 
 
 def _sides(machine: BoundPlan, name: str, lane: Lane, key: Key) -> Float[Array, "*plates"]:

@@ -30,7 +30,13 @@ class Settings(NamedTuple):
     climbs: bool = False
     with_evidence: bool = True
     trace: int = 1000  # sweeps recorded; writes beyond are dropped
+    damping: float = 0.0  # the share of the old that every step keeps at least
     seeded: bool = False  # the first sweep sees selectors as they are seeded, and its evidence means nothing
+
+    @property
+    def longest(self) -> float:
+        """The largest step that a sweep makes."""
+        return 1.0 - self.damping
 
 
 class Swept(NamedTuple):
@@ -149,7 +155,7 @@ def begin(
         error=inf,
         good=Good(x, inf, inf, -inf),
         best=Best(inf, zero),
-        pace=Pace(step=jnp.asarray(1.0), ceiling=jnp.asarray(1.0)),
+        pace=Pace(step=jnp.asarray(settings.longest), ceiling=jnp.asarray(settings.longest)),
         history=History(empty, empty, x, jnp.zeros_like(x), jnp.asarray(SMALLEST_RIDGE), zero),
         sound=Sound(x, rest, parts, false),
         tally=Tally(zero, zero, zero, zero, zero, floored),

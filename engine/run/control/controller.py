@@ -36,7 +36,7 @@ def _iterate(sweep: Sweeper, start: Starter, carry: Carry, settings: Settings) -
     """One sweep, what is thought of it, and what follows."""
     swept = sweep(carry.x, carry.sound.rest, carry.pace.step, carry.tally.accepted == 0)
     judged = judge(swept, carry, settings)
-    pace = damped(carry.pace, judged)
+    pace = damped(carry.pace, judged, settings.longest)
     x, accelerated, history = next_start(swept, carry, judged, settings)
     spent = judged.plain_failure & (pace.step < SMALLEST_STEP)
     narrow = start_at_fault(judged, spent, carry)
@@ -51,7 +51,7 @@ def _iterate(sweep: Sweeper, start: Starter, carry: Carry, settings: Settings) -
         error=jnp.where(judged.bad | carry.closing, carry.error, judged.error),
         good=_either(judged.bad, carry.good, Good(swept.y, judged.residual, carry.good.residual, judged.evidence)),
         best=_best(carry, judged, narrow),
-        pace=undamped(pace, judged, narrow, carry.tally.narrowed),
+        pace=undamped(pace, judged, narrow, carry.tally.narrowed, settings.longest),
         history=history,
         sound=_sound(carry, swept, judged),
         tally=_counted(carry, swept, judged, narrow),

@@ -16,18 +16,18 @@ from .judging import Judgement
 SMALLEST_STEP = 1e-4  # a run whose plain sweeps fail below this has diverged
 
 
-def damped(pace: Pace, judged: Judgement) -> Pace:
-    """The step of the next sweep, and what it may grow to."""
+def damped(pace: Pace, judged: Judgement, longest: float) -> Pace:
+    """The step of the next sweep, and what it may grow to, at most the `longest` that was asked for."""
     lowered = jnp.where(judged.plain_failure, 0.8 * pace.step, jnp.where(judged.bad, pace.ceiling, 1.02 * pace.ceiling))
-    ceiling = jnp.minimum(1.0, lowered)
+    ceiling = jnp.minimum(longest, lowered)
     grown = jnp.minimum(ceiling, 1.15 * pace.step)
     step = jnp.where(judged.plain_failure, 0.4 * pace.step, jnp.where(judged.bad, pace.step, grown))
     return Pace(jnp.where(judged.stuck, 0.5 * step, step), ceiling)
 
 
-def undamped(pace: Pace, judged: Judgement, narrow: Bool[Array, ""], narrowed: Int[Array, ""]) -> Pace:
+def undamped(pace: Pace, judged: Judgement, narrow: Bool[Array, ""], narrowed: Int[Array, ""], longest: float) -> Pace:
     """The pace from a narrower start, where `narrow`: a full step, but a smaller one each time that steps failed."""
-    again = jnp.where(judged.first, 1.0, 0.5 ** (narrowed + 1.0))
+    again = jnp.where(judged.first, longest, longest * 0.5 ** (narrowed + 1.0))
     return Pace(jnp.where(narrow, again, pace.step), jnp.where(narrow, again, pace.ceiling))
 
 
