@@ -19,6 +19,8 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
     }
 
+SLOW = frozenset((pathlib.Path(__file__).parent / "slow.txt").read_text(encoding="utf-8").splitlines())
+
 import held_annotations  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -31,6 +33,13 @@ def pytest_addoption(parser):
     parser.addoption("--update-snapshots", action="store_true", help="write the committed plan snapshots anew")
 
     parser.addoption("--factor", metavar="NAME", help="only the laws of one factor, and none where it is not compared")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item):
+    """The mark of what tests/slow.txt names, so that the default suite stays short."""
+    if item.nodeid in SLOW:
+        item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_modifyitems(config, items):
