@@ -19,7 +19,7 @@ from ..blocks.discrete.networks import NEVER
 from ..density.sum_chains import chain_of
 from ..density.terms import is_process, is_whole
 from ..values.first_beliefs import family_of
-from .conditionals import conjugate, discrete, gaussian, spikes
+from .conditionals import arrow, conjugate, discrete, gaussian, spikes
 from .conditionals.counts import count_move
 from .conditionals.elliptical import elliptical_move
 from .conditionals.lanes import all_apart, lanes_of
@@ -27,7 +27,7 @@ from .conditionals.nuts import has_blackjax, nuts_move
 from .conditionals.slices import slice_move
 from .conditionals.smooth import moves_an_end
 from .forward import draw_term
-from .joint import Data, Joint, Values
+from .joint import Data, Joint, Values, set_in_order
 from .move import Move, Stage, stateless
 
 NUMBERS = ("real", "positive", "unit")
@@ -159,18 +159,42 @@ def _check_reachable(joint: Joint, names: Iterable[str], coupled: Collection[str
 def _of_gaussians(joint: Joint, left: Mapping[str, Random], starts: list[Values], key: Key) -> list[Move]:
     """Real variables and vectors: jointly where a matrix of all is small enough, else element by element."""
     alone = [n for n, v in left.items() if v.domain.is_gaussian and gaussian.is_gaussian(joint, (n,), starts, key)]
-    small, size = [], 0
-    holes = joint.density._holes
-    for name in sorted(alone, key=lambda name: gaussian.size_of(joint, name)):
-        fits = size + gaussian.size_of(joint, name) <= gaussian.DENSE and name not in holes
-        if fits and (not small or gaussian.is_gaussian(joint, (*small, name), starts, key)):
-            small.append(name)
-            size += gaussian.size_of(joint, name)
-    moves = [gaussian.jointly(joint, tuple(small), starts[0])] if len(small) > 1 else []
-    for name in alone:
-        if len(small) == 1 or name not in small:
-            moves += _of_one_gaussian(joint, name, starts[0])
+    wide = _rows(joint, alone, starts, key)
+    core = _core(joint, alone, wide, starts, key)
+    if wide and not core:
+        wide, core = (), _core(joint, alone, (), starts, key)
+    joined = (*core, *wide)
+    if core and wide:
+        moves = [arrow.with_core(joint, core, wide, starts[0])]
+    elif len(core) > 1:
+        moves = [gaussian.jointly(joint, core, starts[0])]
+    else:
+        moves, joined = [], ()
+    for name in set_in_order(alone, joined):
+        moves += _of_one_gaussian(joint, name, starts[0])
     return moves
+
+
+def _core(joint: Joint, alone: list[str], wide: tuple[str, ...], starts: list[Values], key: Key) -> tuple[str, ...]:
+    """Variables that are drawn together, and with those whose elements are many: small ones first."""
+    core, size = [], 0
+    for name in sorted(set_in_order(alone, wide), key=lambda name: gaussian.size_of(joint, name)):
+        own = gaussian.size_of(joint, name)
+        fits = size + own <= gaussian.DENSE and name not in joint.density._holes
+        fits = fits and (not wide or arrow.affordable(joint, size + own, wide))
+        if fits and (not (*wide, *core) or gaussian.is_gaussian(joint, (*wide, *core, name), starts, key)):
+            core.append(name)
+            size += own
+    return tuple(core)
+
+
+def _rows(joint: Joint, alone: list[str], starts: list[Values], key: Key) -> tuple[str, ...]:
+    """Variables whose elements are many, and independent given the others: with these they are drawn as an arrow."""
+    whole = tuple(name for name in alone if name not in joint.density._holes)
+    wide = arrow.rows_apart(joint, whole)
+    if len(wide) > 1 and not gaussian.is_gaussian(joint, wide, starts, key):
+        return wide[:1]
+    return wide
 
 
 def _of_one_gaussian(joint: Joint, name: str, values: Values) -> list[Move]:

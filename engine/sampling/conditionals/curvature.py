@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, Literal, jaxprs_in_params
+from jax.flatten_util import ravel_pytree
 from jax.interpreters import partial_eval
 
 from ....factors.arrays import Array
@@ -26,6 +27,7 @@ LINEAR = (
     *("pad", "reshape", "rev", "slice", "split", "squeeze", "transpose", "custom_jvp_call", "jit", "pjit", "scan"),
 )
 
+Function = Callable[[Values, Data], Any]
 Precision = Callable[[Values, Data], Array]
 
 
@@ -38,29 +40,44 @@ class Curvature(NamedTuple):
 
 def curvature_of(joint: Joint, precision: Precision, values: Values) -> Curvature:
     """The precision of a conditional, by the simplest of the ways to compute it; `values` are any of the others."""
+    constant, found = simplest(joint, precision, values)
+    if constant:
+        root = jnp.linalg.cholesky(found({}, {}))
+        return Curvature(found, lambda values, data: root)
+    return Curvature(found, lambda values, data: jnp.linalg.cholesky(found(values, data)))
+
+
+def simplest(joint: Joint, function: Function, values: Values) -> tuple[bool, Function]:
+    """Whether a function of values and data is constant, and the simplest way to compute it.
+
+    The function returns arrays; `values` are any of those that it may read.
+    """
     given = joint.arrays
     inputs = {**values, **{name: given[name] for name in joint.varying}}
 
-    def of(inputs: Mapping[str, Any]) -> Array:
+    def of(inputs: Mapping[str, Any]) -> Any:
         data = {**given, **{name: inputs[name] for name in joint.varying}}
-        return precision({name: array for name, array in inputs.items() if name not in joint.varying}, data)
+        return function({name: array for name, array in inputs.items() if name not in joint.varying}, data)
+
+    def flat(inputs: Mapping[str, Any]) -> Array:
+        return ravel_pytree(of(inputs))[0]
 
     reads = _read(of, inputs)
     if not reads:
         kept = jax.jit(of)(inputs)
-        root = jnp.linalg.cholesky(kept)
-        return Curvature(lambda values, data: kept, lambda values, data: root)
+        return True, lambda values, data: kept
     arrays = all(len(jax.tree.leaves(inputs[name])) == 1 for name in reads)
     few = {name: jnp.asarray(inputs[name]) for name in reads} if arrays else {}
-    if not few or not _is_affine(of, inputs, few):
-        return Curvature(precision, lambda values, data: jnp.linalg.cholesky(precision(values, data)))
-    base, slopes = jax.jit(_affine(of, inputs))(few)
+    if not few or not _is_affine(flat, inputs, few):
+        return False, function
+    base, slopes = jax.jit(_affine(flat, inputs))(few)
+    back = ravel_pytree(jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(of, inputs)))[1]
 
-    def affine(values: Values, data: Data) -> Array:
+    def affine(values: Values, data: Data) -> Any:
         now = {name: data[name] if name in joint.varying else values[name] for name in reads}
-        return base + _times(slopes, now)
+        return back(base + _times(slopes, now))
 
-    return Curvature(affine, lambda values, data: jnp.linalg.cholesky(affine(values, data)))
+    return False, affine
 
 
 def _needed(function: Callable[[Any], Any], inputs: Mapping[str, Any]) -> tuple[Jaxpr, tuple[str, ...]]:
