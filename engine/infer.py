@@ -84,20 +84,37 @@ def infer(
     options = Options(
         tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution, damping
     )
-    effort = checked_effort(effort)
     program = _program(model, data, method, sizes, options)
-    with of_flat_priors(model, program.observed, prior) as proper:
-        if integrate and start is not None:
-            raise ModelError(
-                "start= gives the beliefs that one run begins with, and integrate= makes a run at every point of a "
-                "grid. Leave one of them out."
-            )
+    return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort))
+
+
+def _inferred(
+    program: Program,
+    data: Mapping[str, Any],
+    seed: int,
+    prior: Prior | None,
+    start: Start | None,
+    integrate: Sequence[str] | str,
+    effort: float,
+) -> Posterior:
+    """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
+    options, method = program.request.options, program.request.method
+    with of_flat_priors(program.request.model, program.observed, prior) as proper:
         if integrate:
+            _check_no_start(start)
             return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
-        if prior is not None or start is not None or not _integrates(accuracy, method):
+        if prior is not None or start is not None or not _integrates(options.accuracy, method):
             return _warned(proper(program.run(data, seed=seed, prior=prior, start=start)))
         found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
-    return _warned(_right_by_default(found, seed, accuracy, effort))
+    return _warned(_right_by_default(found, seed, options.accuracy, effort))
+
+
+def _check_no_start(start: Start | None) -> None:
+    if start is not None:
+        raise ModelError(
+            "start= gives the beliefs that one run begins with, and integrate= makes a run at every point of a grid. "
+            "Leave one of them out."
+        )
 
 
 def _warned(posterior: Any) -> Any:

@@ -114,6 +114,31 @@ class AnyPosterior(Inferred):
 
         return check_evidence(self, sweeps=sweeps, seed=seed)
 
+    def importance(self, *, draws: int = 4000, seed: int = 0) -> Importance:
+        """Importance sampling with these beliefs as the proposal: `print(posterior.importance())`.
+
+        `draws`, at least 25, come from the product of the marginals of the continuous variables, `seed` decides them;
+        each is weighted by the joint density, in which discrete variables are summed out. Returns an `Importance` with
+        the draws, their weights smoothed and as they were, effective number and Pareto k, and the log evidence by their
+        mean. Raises ModelError or DataError for no such number, UnsupportedError for a model without a joint density
+        and for beliefs with mass outside of their variable's bounds. Source: vehtari2024psis.
+        """
+        from .checks.importance import importance
+
+        return importance(self, draws, seed)
+
+    def stability(self, *, count: int = 5) -> Stability:
+        """The largest eigenvalues of an undamped sweep's Jacobian here, with the variables they belong to.
+
+        Within the unit circle plain sweeps come back to this fixed point, by the largest modulus in each; at or below
+        -1 they oscillate, which damping= cures, and beyond 1 they leave it. `count` is how many eigenvalues, at least
+        1. Returns a `Stability`. Raises ModelError for no such number, UnsupportedError for a run that has not
+        converged, and for a posterior of several runs. Source: paquet2007thesis.
+        """
+        from .checks.stability import stability
+
+        return stability(self, count)
+
     @property
     @abstractmethod
     def carried(self) -> Beliefs:
@@ -225,31 +250,6 @@ class Posterior(Outcome, AnyPosterior):
         from .checks.trust import trust
 
         return self._keep(trust(self, self, seed=seed))
-
-    def importance(self, *, draws: int = 4000, seed: int = 0) -> Importance:
-        """Importance sampling with these beliefs as the proposal: `print(posterior.importance())`.
-
-        `draws`, at least 25, come from the product of the marginals of the continuous variables, `seed` decides them;
-        each is weighted by the joint density, in which discrete variables are summed out. Returns an `Importance` with
-        the draws, their weights smoothed and as they were, effective number and Pareto k, and the log evidence by their
-        mean. Raises ModelError or DataError for no such number, UnsupportedError for a model without a joint density
-        and for beliefs with mass outside of their variable's bounds. Source: vehtari2024psis.
-        """
-        from .checks.importance import importance
-
-        return importance(self, draws, seed)
-
-    def stability(self, *, count: int = 5) -> Stability:
-        """The largest eigenvalues of an undamped sweep's Jacobian here, with the variables they belong to.
-
-        Within the unit circle plain sweeps come back to this fixed point, by the largest modulus in each; at or below
-        -1 they oscillate, which damping= cures, and beyond 1 they leave it. `count` is how many eigenvalues, at least
-        1. Returns a `Stability`. Raises ModelError for no such number, UnsupportedError for a run that has not
-        converged. Source: paquet2007thesis.
-        """
-        from .checks.stability import stability
-
-        return stability(self, count)
 
     def loo(self) -> LeaveOneOut:
         """log p(y_i | all other observations) by observed variable, from the cavities; see `engine.checks.loo`.

@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigs
 
 from ...compiler.data.keys import STARTS
 from ...factors.errors import UnsupportedError
+from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..answers.start_from import start_from
 from ..run.control.carry import Settings
@@ -80,9 +81,14 @@ class _Map(NamedTuple):
     moved: Callable[[np.ndarray], dict[str, tuple]]  # by belief the change of naturals and of statistics
 
 
-def stability(posterior: Outcome, count: int = 5) -> Stability:
+def stability(posterior: Inferred, count: int = 5) -> Stability:
     """The `count` largest eigenvalues at the fixed point of `posterior`: see `Posterior.stability`."""
     check_counts("posterior.stability", count=count)
+    if not isinstance(posterior, Outcome):
+        raise UnsupportedError(
+            "posterior.stability() is that of the fixed point of one run, and this posterior is made of several runs "
+            "or of weighted draws. Infer with accuracy='fast', or ask that of posterior.plain where there is one."
+        )
     if not posterior.converged:
         raise UnsupportedError(
             f"posterior.stability() is that of a fixed point, and this run is {posterior.code}. Infer with damping= or "

@@ -107,6 +107,8 @@ class Saved(Mapping[str, Marginal]):
     trust = refused("trust()", _NO_MODEL)
     check = refused("check()", _NO_MODEL)
     check_evidence = refused("check_evidence()", _NO_MODEL)
+    importance = refused("importance()", _NO_MODEL)
+    stability = refused("stability()", _NO_MODEL)
     loo = refused("loo()", _NO_MODEL)
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
     to_arviz = refused("to_arviz()", _NO_MODEL)

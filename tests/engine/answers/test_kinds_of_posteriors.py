@@ -72,6 +72,8 @@ CALLS = {
     "trust": lambda p: str(p.trust()),
     "to_arviz": lambda p: p.to_arviz(10),
     "plot": lambda p: p.plot(),
+    "importance": lambda p: str(p.importance(draws=50)),
+    "stability": lambda p: str(p.stability()),
     "loo": lambda p: p.loo().total,
     "evidence_gradient": lambda p: p.evidence_gradient("slope"),
     "prior_naturals": lambda p: p.prior_naturals("mean"),
@@ -111,9 +113,21 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
         except CavityError as problem:
             refused[question] = str(problem)
     assert all(len(sentence) > 40 for sentence in refused.values()), refused
-    needs_model = {"predict", "save", "trust", "loo", "evidence_gradient", "to_arviz", "plot"}
+    needs_model = {
+        "predict",
+        "save",
+        "trust",
+        "loo",
+        "evidence_gradient",
+        "to_arviz",
+        "plot",
+        "importance",
+        "stability",
+    }
     needs_model |= {"naturals_of", "prior_naturals", "model", "graph", "machine", "arrays", "observed"}
-    may = {"draws": {"evidence_gradient"}, "saved": needs_model, "saved mixture": needs_model}
+    several = {"stability"}  # runs or draws, which have no one fixed point
+    may = {"integrated": several, "best": several, "draws": {"evidence_gradient", *several}, "loaded mixture": several}
+    may |= {"carried": {"importance"}, "saved": needs_model, "saved mixture": needs_model}
     assert set(refused) == may.get(kind, set()), refused
 
 
