@@ -32,6 +32,7 @@ from .compiler.language.functions import (
 from .compiler.language.model import Model
 from .compiler.language.tables import table
 from .compiler.methods import ncvmp, power
+from .compiler.schedules import Schedule
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
 from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
@@ -84,23 +85,25 @@ from .factors.vectors.wishart import wishart
 
 # The vocabulary: end
 # isort: split
+from .laplace_of import laplace  # noqa: F811  (the distribution, and the approximation)
 
 __version__ = "0.6.0"
 
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "LaplaceApproximation", "Learned",
-    "LogDensity", "Marginal", "Model", "ModelError", "Posterior", "Program", "Samples", "UnsupportedError", "abs",
-    "all", "any", "bernoulli", "beta", "between", "binomial", "boolean", "cache", "categorical", "category",
-    "cauchy", "censored", "compile", "cos", "count", "covariance", "dirichlet", "dirichlet_multinomial",
-    "discrete_uniform", "dot", "element", "evidence", "evidence_gradient", "exp", "explain", "exponential",
-    "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t",
-    "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn",
-    "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "matrix", "max", "min",
-    "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
-    "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "sample",
-    "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack", "student_t",
-    "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma", "truncated_gaussian", "uniform",
-    "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where", "wishart",
+    "LogDensity", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program", "Samples", "Schedule",
+    "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
+    "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count", "covariance",
+    "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence", "evidence_gradient",
+    "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
+    "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace",
+    "laplace_approximation", "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal",
+    "map", "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered",
+    "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit",
+    "real", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
+    "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
+    "wishart",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
@@ -111,6 +114,7 @@ if TYPE_CHECKING:
     from .engine.evidence.gradient import evidence_gradient
     from .engine.evidence.laplace import LaplaceApproximation, laplace_approximation
     from .engine.evidence.learn import Learned, learn
+    from .engine.evidence.maximum import Maximum, map
     from .engine.infer import compile, explain, infer
     from .engine.load import load
     from .engine.moves.search import Found, search
@@ -118,6 +122,7 @@ if TYPE_CHECKING:
     from .engine.program import Program
     from .engine.sampling.draws import Samples
     from .engine.sampling.sample import sample
+    from .engine.sampling.variational import VariationalKernel
     from .engine.support.on_disk import cache
     from .engine.tempering.evidence import evidence
     from .engine.tempering.found import Evidence
@@ -150,9 +155,11 @@ _LATER = {
     "Learned": ".engine.evidence.learn",
     "LogDensity": ".engine.density.log_density",
     "Marginal": ".engine.answers.marginal",
+    "Maximum": ".engine.evidence.maximum",
     "Posterior": ".engine.posterior",
     "Program": ".engine.program",
     "Samples": ".engine.sampling.draws",
+    "VariationalKernel": ".engine.sampling.variational",
     "cache": ".engine.support.on_disk",
     "compile": ".engine.infer",
     "evidence": ".engine.tempering.evidence",
@@ -163,6 +170,7 @@ _LATER = {
     "learn": ".engine.evidence.learn",
     "load": ".engine.load",
     "log_density": ".engine.density.log_density",
+    "map": ".engine.evidence.maximum",
     "moves": ".engine",
     "sample": ".engine.sampling.sample",
     "search": ".engine.moves.search",

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 
 from .answers import in_words
 from .blocks.base import Block
-from .blocks.energy import EnergyBlock
 from .blocks.site import SiteBlock
 from .discrete.loops import loopy, short_loops
 from .graph import Plan
@@ -49,6 +48,9 @@ def explain_plan(
     for joint in plan.joints:
         members, size = ", ".join(member.name for member in joint.members), joint.variable.domain.size.size
         lines.append(f"one Gaussian belief of {size} dimensions, with all covariances: {members}")
+    for pair in plan.pairs:
+        what = "normal-Gamma" if pair.mean.domain.is_real else "normal-Wishart"
+        lines.append(f"one {what} belief: {pair.mean.name}, {pair.precision.name}")
     if exactness := in_words(plan):
         lines.append(f"{answers}{' at a point of the grid' if gridded else ''}: {exactness}")
     if advice := _on_loops(plan):
@@ -61,7 +63,7 @@ def explain_plan(
     lines += [
         f"each size of {plate.name} is compiled: {why}" for plate in open_plates(plan) if (why := one_size(plan, plate))
     ]
-    lines.append(f"schedule of a sweep: {_schedule(plan)}")
+    lines.append(f"schedule of a sweep: {plan.updates()}")
     return "\n".join(lines)
 
 
@@ -94,13 +96,3 @@ def _head(block: Block) -> str:
 
 def _condition(mask: Expr) -> str:
     return f"not: {mask.args[0]}" if applies(mask, NOT) else str(mask)
-
-
-def _schedule(plan: Plan) -> str:
-    parts = [f"messages of {plan.blocks[i].name}" for i in plan.ep_order]
-    parts += [
-        f"belief of {name}"
-        for name in plan.order
-        if any(name in b.latent and not b.constant for b in plan.blocks if isinstance(b, EnergyBlock))
-    ]
-    return "; ".join(parts) or "nothing moves: one sweep is enough"

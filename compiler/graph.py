@@ -10,6 +10,7 @@ from .blocks.base import Block
 from .blocks.site import Absorbed
 from .language.nodes import Input, Let, Random
 from .methods import Method
+from .schedules import PLAIN, Schedule
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -18,6 +19,20 @@ class Joint:
 
     variable: Random
     members: tuple[Random, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NormalPair:
+    """A mean and a precision that share one belief, that of `variable`: normal-Gamma, or normal-Wishart."""
+
+    variable: Random
+    mean: Random
+    precision: Random
+
+    @property
+    def members(self) -> tuple[Random, Random]:
+        """Both of them."""
+        return self.mean, self.precision
 
 
 class Part(NamedTuple):
@@ -68,6 +83,7 @@ class Facts:
     forward: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
     joints: tuple[Joint, ...] = ()
+    pairs: tuple[NormalPair, ...] = ()
     sums: bool = False
 
 
@@ -92,6 +108,12 @@ class Plan(Facts):
 
     order: tuple[str, ...] = ()
     ep_order: tuple[int, ...] = ()
+    schedule: Schedule = PLAIN
+
+    def updates(self) -> Schedule:
+        """The schedule, with the names of all that it updates."""
+        factors = tuple(self.blocks[i].name for i in self.ep_order)
+        return dataclasses.replace(self.schedule, factors=factors, variables=self.order)
 
     def absorbed(self) -> dict[str, tuple[int, Absorbed]]:
         """Integrated-out variables by name, with the number of their block."""

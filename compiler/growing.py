@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ..factors.factor import Chain
 from .blocks.base import Block
 from .blocks.energy import EnergyBlock
+from .blocks.mixture import MixtureBlock
 from .blocks.site import SiteBlock
 from .blocks.slots import SlotsBlock
 from .blocks.table import TableBlock
@@ -18,7 +19,7 @@ from .discrete.networks import NetworkBlock
 from .graph import Plan
 from .language.nodes import Apply, Expr, Gather, Member, Plate, Position, Random, inside, parents
 
-BY_ROW = (EnergyBlock, SiteBlock, SlotsBlock, TableBlock)  # whose instances may be left out one by one
+BY_ROW = (EnergyBlock, SiteBlock, SlotsBlock, MixtureBlock, TableBlock)  # whose instances may be left out one by one
 
 
 def open_plates(plan: Plan) -> list[Plate]:

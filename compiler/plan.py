@@ -17,7 +17,9 @@ from .passes.given import given as given_priors
 from .passes.intervals import intervals
 from .passes.join import join, sums_apart
 from .passes.roles import roles
-from .passes.schedule import schedule
+from .passes.schedule import schedule as in_order
+from .rules.pairs import with_pairs
+from .schedules import PLAIN, Schedule
 
 
 def check(draft: Draft) -> Draft:
@@ -39,6 +41,7 @@ class Pass(NamedTuple):
 PASSES = (
     Pass("check", check),
     Pass("roles", roles),
+    Pass("pairs", with_pairs),
     Pass("choose", choose),
     Pass("given", given_priors),
     Pass("intervals", intervals),
@@ -56,13 +59,14 @@ def make_plan(
     given: frozenset[Part] = frozenset(),
     sizes: Mapping[str, int] | None = None,
     accuracy: str = "default",
+    schedule: Schedule = PLAIN,
 ) -> Plan:
     """The plan of `model` given the names of what is observed: the draft after all `PASSES`, with an order of updates.
 
     `missing` names observed variables with missing entries; `method` is a name, a `Method`, or a dictionary of these;
     `given` names the variables whose prior is a belief among the data, `Part` by part; `sizes` are those of the plates,
-    where they are known; `accuracy` is "default" or "best". Raises ModelError and UnsupportedError before anything is
-    compiled.
+    where they are known; `accuracy` is "default" or "best"; `schedule` the order of updates asked for. Raises
+    ModelError and UnsupportedError before anything is compiled.
     """
     default, methods = resolve(method, {**model.randoms, **model.lets, **model.constraints})
     draft = Draft(
@@ -78,7 +82,7 @@ def make_plan(
     )
     joint = sizes is not None and (default.name == "auto" or accuracy == "best")
     found = _passed(dataclasses.replace(draft, sums=joint))
-    return schedule(_passed(draft) if sums_apart(found) else found)
+    return in_order(_passed(draft) if sums_apart(found) else found, schedule)
 
 
 def _passed(draft: Draft) -> Draft:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..factors.factor import Chain, Switch, Term
 from .algebra.known import ungathered
+from .algebra.told import untold
 from .blocks.base import Block
 from .graph import Plan
 from .language.nodes import Constant, Expr, Let, Plate, Random, inside, parents
@@ -44,7 +45,7 @@ def choices(plan: Plan) -> tuple[Choice, ...]:
             elif gate.axis is not None and (components := _components(plan, block, gate.axis)):
                 before = found.get(key, Choice(selector, gate.axis, (), True))
                 names = dict.fromkeys((*before.components, *(node.name for node in components)))
-                alike = before.alike and _untold(plan, components, gate.axis)
+                alike = before.alike and untold(plan, components, gate.axis)
                 found[key] = Choice(selector, gate.axis, tuple(names), alike)
     return tuple(found.values())
 
@@ -91,13 +92,6 @@ def _components(plan: Plan, block: Block, axis: Plate) -> list[Random]:
     """The latent variables of a block on the plate `axis`."""
     touched = (plan.latent[name] for name in block.latent)
     return [node for node in touched if isinstance(node, Random) and axis in node.plates]
-
-
-def _untold(plan: Plan, components: list[Random], axis: Plate) -> bool:
-    """Whether neither earlier data nor a fixed argument of their definitions tell components apart."""
-    arguments = [arg for node in components for arg in parents(node)]
-    told = any(axis in arg.plates and not isinstance(ungathered(arg), Random) for arg in arguments)
-    return not told and not any(node.name in plan.given for node in components)
 
 
 def _cases(plan: Plan, selector: Random) -> list[tuple[Term, ...]]:

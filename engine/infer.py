@@ -10,6 +10,7 @@ from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
+from ..compiler.schedules import Schedule
 from ..factors.errors import ModelError
 from .answers.verdict import is_serious
 from .checks.flat_priors import Proper, of_flat_priors
@@ -45,6 +46,7 @@ def infer(
     integrate: Sequence[str] | str = (),
     execution: str = "auto",
     damping: float = 0.0,
+    schedule: str | Schedule = "batches",
     start: Start | None = None,
 ) -> Posterior:
     """The posterior of `model` given `data`.
@@ -72,18 +74,17 @@ def infer(
     once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is expected to take it
     less time than compiling, until all calls together have taken as long (by count). What was compiled is kept for
     calls with the same shapes, for the same model declared again, and for the next process (see `cv.cache`). `damping`
-    is the share of the old messages and beliefs that every step keeps, from 0 to below 1, under which the controller
-    never goes: fixed points are the same, fewer runs oscillate, and sweeps are more. `start` is where the run begins:
-    a posterior of the same model, also by another method or of other data, or a dictionary of marginals by name. No
-    prior changes by it, and it makes a single inference, without integrating anything; the diagnosis tells of what
-    could not begin there.
+    is the share of the old that every step keeps, from 0 to below 1, at least: fixed points are the same, fewer runs
+    oscillate, and sweeps are more. `schedule` is the order of the updates: "batches", "sequential", "in order",
+    "residual", "double loop" (which converges where EP oscillates), or a `cv.Schedule`, such as `posterior.schedule` of
+    another run with changes. `start` is where the run begins: a posterior of the same model, also by another method or
+    of other data, or a dictionary of marginals by name. No prior changes by it. It is one inference.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
-    options = Options(
-        tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution, damping
-    )
+    of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
+    options = Options(*of_sweeps, accuracy, execution, damping, schedule)
     program = _program(model, data, method, sizes, options)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort))
 
@@ -189,13 +190,14 @@ def compile(
     accuracy: str = "default",
     execution: str = "compile",
     damping: float = 0.0,
+    schedule: str | Schedule = "batches",
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
     `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
-    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy`, `execution` and `damping`
-    are those of `infer`, but that the first data are enough to compile it where nothing else is asked for. Returns a
-    `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
+    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy`, `execution`, `damping` and
+    `schedule` are those of `infer`, but that the first data are enough to compile it where nothing else is asked for.
+    Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
     """
     return Program(
         the_model(model),
@@ -203,7 +205,16 @@ def compile(
         method,
         sizes,
         Options(
-            tolerance, max_iterations, restarts, acceleration, trace_evidence, progress, accuracy, execution, damping
+            tolerance,
+            max_iterations,
+            restarts,
+            acceleration,
+            trace_evidence,
+            progress,
+            accuracy,
+            execution,
+            damping,
+            schedule,
         ),
     )
 

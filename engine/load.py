@@ -20,6 +20,7 @@ from ..compiler.language.model import Model
 from ..compiler.language.nodes import Plate, Random
 from ..compiler.methods import Method
 from ..compiler.passes.given import Part
+from ..compiler.schedules import Schedule
 from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
@@ -55,6 +56,7 @@ from .files.saved_posterior import Saved
 from .options import Asked, Options
 from .posterior import Posterior
 from .program import Program
+from .run.fixed_points import Restarts, from_table, single
 from .run.machine import Machine
 from .run.progress import Timing
 from .run.result import Result
@@ -264,7 +266,7 @@ def _saved(reader: _Reader) -> Saved:
         code=meta["code"],
         iterations=meta["iterations"],
         trace=Trace(*map(reader.array, meta["trace"])),
-        restarts=reader.array(meta["restarts"]),
+        restarts=_single(reader) if meta.get("draws") is not None else _restarts(reader),
         floored=meta["floored"],
         diagnosis=meta["diagnosis"],
         explanation=meta["explanation"],
@@ -280,6 +282,27 @@ def _timing(meta: Description) -> Timing | None:
     return None if found is None else Timing(bool(found[0]), *found[1:])
 
 
+def _restarts(reader: _Reader) -> Restarts:
+    """The fixed points that the starts met; files of earlier versions have the evidence of each start alone."""
+    by_start = reader.array(reader.meta["restarts"])
+    if "fixed_points" not in reader.meta:
+        return Restarts(_single(reader).points, by_start)
+    return from_table(reader.array(reader.meta["fixed_points"]), by_start)
+
+
+def _single(reader: _Reader) -> Restarts:
+    """Those of an answer that had one start, which draws are too."""
+    meta = reader.meta
+    return single(float(reader.array(meta["log_evidence"])), meta["code"] == "converged", meta["iterations"])
+
+
+def _position(meta: Description) -> int:
+    found = meta.get("position", 0)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise ValueError(f"its position among fixed points is {found!r}")
+    return found
+
+
 def _verdict(meta: Description) -> Verdict | None:
     """That of the file, whose level must be one that there is; files of earlier versions have none."""
     found = meta.get("verdict")
@@ -293,7 +316,7 @@ def _verdict(meta: Description) -> Verdict | None:
 def _program(reader: _Reader, model: Model) -> Program:
     """The program that ran; nothing is compiled."""
     asked = reader.meta["program"]
-    options = Options(**asked["options"])
+    options = Options(**{**asked["options"], "schedule": Schedule(**asked["options"].get("schedule", {}))})
     return Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
 
 
@@ -306,7 +329,14 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
         machine, run = program.machine_and_runner(binding, binding.inputs, given)
     arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
     outputs = _outputs(reader, where, machine, program.options, arrays)
-    result = Result(outputs, run.settings, _timing(reader.meta), reader.meta.get("remark", ""))
+    result = Result(
+        outputs,
+        run.settings,
+        _timing(reader.meta),
+        reader.meta.get("remark", ""),
+        restarts=_restarts(reader),
+        position=_position(reader.meta),
+    )
     return program.posterior(machine, arrays, binding, result)
 
 

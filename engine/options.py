@@ -12,6 +12,7 @@ from jaxtyping import UInt32
 
 from ..compiler.language.model import Model
 from ..compiler.methods import Method
+from ..compiler.schedules import PLAIN, Schedule, checked_schedule
 from ..factors.errors import ModelError
 
 Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # of the whole model, or by name of the variable
@@ -33,6 +34,7 @@ class Options:
     accuracy: str = "default"
     execution: str = "auto"
     damping: float = 0.0
+    schedule: str | Schedule = PLAIN  # by name, or one; a Schedule once it is checked
 
     @property
     def starts(self) -> int:
@@ -44,7 +46,18 @@ class Options:
         """The accuracy that plans are made for: "best", or "default"."""
         return "best" if self.accuracy == "best" else "default"
 
+    @property
+    def execution_of_sweeps(self) -> str:
+        """Who runs the sweeps: those of a double loop search, so nobody can count what NumPy would take."""
+        return "compile" if self.execution == "auto" and self.updates.loop == "double" else self.execution
+
+    @property
+    def updates(self) -> Schedule:
+        """The order of updates that was asked for."""
+        return checked_schedule(self.schedule)
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "schedule", checked_schedule(self.schedule))
         if not isinstance(self.accuracy, str) or self.accuracy not in ACCURACIES:
             raise ModelError(
                 f"accuracy= is 'fast', 'default' or 'best'; found {self.accuracy!r}. 'fast' is one inference with "

@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
+from ..factors.errors import UnsupportedError
 from ..factors.families import ExponentialFamily
 from .answers import next_prior
 from .answers.arviz import ArvizData, to_arviz
@@ -29,6 +32,8 @@ from .support.asked_arguments import UserData, named
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .checks.corrected_evidence import CorrectedEvidence
+    from .checks.corrected_marginals import CorrectedMarginal
     from .checks.importance import Importance
     from .checks.loo import LeaveOneOut
     from .checks.nuts import Check
@@ -139,6 +144,43 @@ class AnyPosterior(Inferred):
 
         return stability(self, count)
 
+    @cached_property
+    def corrected_evidence(self) -> CorrectedEvidence:
+        """log p(data) by EP, with the correction of second order that pairs of factors make: a number.
+
+        log p(data) is EP's `log_evidence` + log R, R = E_q prod_n (q_n / q), q_n being the tilted distributions; what
+        is added is log R up to the terms of two factors, by cumulants for linear forms of Gaussians, in closed form for
+        mixtures. The orders of alike components are no part of it. Returns a `CorrectedEvidence`, a float with `plain`,
+        `correction`, `trusted` and `warning`; warns (`CavityWarning`) where the series cannot be trusted. Raises
+        UnsupportedError for a run that has not converged, that VMP or power EP has a part in, or whose factors are
+        neither of these. Source: opper2013perturbative, paquet2007thesis.
+        """
+        from .checks.corrected_evidence import corrected_evidence
+
+        return corrected_evidence(self)
+
+    @cached_property
+    def corrected_marginals(self) -> dict[str, CorrectedMarginal]:
+        """Means and sds of EP's Gaussian beliefs with the correction of second order that pairs of factors make.
+
+        The same series as that of `corrected_evidence`, whose `trusted` says whether it can be relied on. Returns by
+        name a `CorrectedMarginal`, the arrays `mean` and `sd`, of every variable of a linear form. Raises
+        UnsupportedError as that does, and for mixtures. Source: opper2013perturbative.
+        """
+        from .checks.corrected_marginals import corrected_marginals
+
+        return corrected_marginals(self)
+
+    def all_modes(self) -> tuple[AnyPosterior, ...]:
+        """The posteriors of all distinct fixed points that the starts met: see `Posterior.all_modes`.
+
+        Raises UnsupportedError: an answer of weighted draws, or of a grid, is of no single fixed point.
+        """
+        raise UnsupportedError(
+            "This posterior is made of weighted draws, or of runs over a grid, and is of no single fixed point. Those "
+            "that its starts met are posterior.plain.all_modes(), and accuracy='fast' has no other."
+        )
+
     @property
     @abstractmethod
     def carried(self) -> Beliefs:
@@ -211,6 +253,25 @@ class Posterior(Outcome, AnyPosterior):
         carried nor dropped.
         """
         return predict(self, named(data), plate_sizes(sizes), new)
+
+    def all_modes(self) -> tuple[Posterior, ...]:
+        """The posteriors of all distinct fixed points that several starts met, best first, as `restarts` lists them.
+
+        Each answers as this one does (marginals, predictions, `start=` of another run); their `log_evidence` is that of
+        their fixed point. States are kept once for each, in memory alone: raises UnsupportedError for a posterior
+        from a file or from a batch that had several starts.
+        """
+        modes = self.result.modes
+        if not modes and len(self.restarts.by_start) > 1:
+            raise UnsupportedError(
+                "Of this posterior, from a file or from a batch, the state of the best start alone is kept. Infer "
+                "again with cv.infer(model, data, restarts=...), and ask that posterior."
+            )
+        results = [replace(self.result, outputs=mode.outputs, position=i) for i, mode in enumerate(modes)]
+        return tuple(
+            Posterior(self.request, self.machine, self.arrays, self.binding, result, self.predictors)
+            for result in results
+        ) or (self,)
 
     def prior_naturals(self, name: str) -> tuple[np.ndarray, ...]:
         """The natural parameters of the prior of the random variable called `name`.

@@ -110,7 +110,8 @@ class Program:
 
         def make() -> Plan:
             began = time.monotonic()
-            plan = make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy)
+            updates = self.options.updates
+            plan = make_plan(self.model, self.observed, missing, self.method, given, sizes, accuracy, updates)
             self._planning += time.monotonic() - began
             return plan
 
@@ -319,7 +320,8 @@ class Program:
     def conditional(self, names: tuple[str, ...]) -> Program:
         """The program that is also given the variables called `names`, as an integration needs it; made once."""
         most = min(self.options.max_iterations, GIVEN_UP)
-        options = dataclasses.replace(self.options, progress=False, restarts=1, max_iterations=most)
+        updates = dataclasses.replace(self.options.updates, factors=(), variables=())  # there are others
+        options = dataclasses.replace(self.options, progress=False, restarts=1, max_iterations=most, schedule=updates)
         return self._conditionals.get(
             names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
         )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 from jaxtyping import PyTree
 
-from .arrays import Array
+from .arrays import Array, Exponent
 
 Known: TypeAlias = Any  # a value, or a belief of the family that was asked for
 
@@ -50,11 +50,13 @@ class Formula(Protocol):
         """A new random number of this belief, for each instance one."""
         ...
 
+    def __add__(self, other: Self) -> Self: ...
+
     def __mul__(self, other: Self) -> Self: ...
 
     def __truediv__(self, other: Self) -> Self: ...
 
-    def __pow__(self, exponent: int) -> Self: ...
+    def __pow__(self, exponent: Exponent) -> Self: ...
 
 
 class Closed(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-_EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2, "matrix": 2}
+_EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2, "matrix": 2, "normal_gamma": 1, "normal_wishart": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Domain:
     """A set of values.
 
     `kind` is one of real, sparse (a real number that may be exactly zero), positive, unit, boolean, count, category,
-    simplex, vector, posdef, matrix, index. `size` is the number of classes (category, simplex) or the dimension
+    simplex, vector, posdef, matrix, index, and, of what shares a belief with its precision, normal_gamma and
+    normal_wishart. `size` is the number of classes (category, simplex) or the dimension
     (vector, posdef): an integer, or a plate whose size is known later; of a matrix the pair of rows and columns.
     `plate` is the plate that an index points into.
     """

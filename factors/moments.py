@@ -79,8 +79,39 @@ class Count(NamedTuple):
     log_factorial: Float[Array, "*plates"]
 
 
+class RealWithPrecision(NamedTuple):
+    """E t x, E t x^2, E t and E log t of a number x and a positive one t that its precision is a multiple of."""
+
+    shift: Float[Array, "*plates"]
+    square: Float[Array, "*plates"]
+    precision: Float[Array, "*plates"]
+    log: Float[Array, "*plates"]
+
+
+class VectorWithPrecision(NamedTuple):
+    """E P x, E x' P x, E P and E log det P of a vector x and a matrix P that its precision is a multiple of."""
+
+    shift: Float[Array, "*plates dim"]
+    square: Float[Array, "*plates"]
+    precision: Float[Array, "*plates dim dim"]
+    log_det: Float[Array, "*plates"]
+
+
 POINT_VARIANCE = 1e-200  # in place of none: its inverse, and that times a mean, are still finite
-Moments: TypeAlias = Real | Sparse | Positive | Unit | Boolean | Category | Simplex | Vector | PosDef | Count
+Moments: TypeAlias = (
+    Real
+    | Sparse
+    | Positive
+    | Unit
+    | Boolean
+    | Category
+    | Simplex
+    | Vector
+    | PosDef
+    | Count
+    | RealWithPrecision
+    | VectorWithPrecision
+)
 BY_KIND: dict[str, type[Moments]] = {
     "real": Real,
     "sparse": Sparse,
@@ -92,4 +123,6 @@ BY_KIND: dict[str, type[Moments]] = {
     "vector": Vector,
     "posdef": PosDef,
     "count": Count,
+    "normal_gamma": RealWithPrecision,
+    "normal_wishart": VectorWithPrecision,
 }

@@ -1,12 +1,14 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
-`DiffusionTree` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`) when they are first asked for.
+`DiffusionTree`, `GaussianMixture` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`) when they are first
+asked for.
 """
 
 from typing import TYPE_CHECKING
 
 from .diffusion_tree import diffusion_tree
 from .gamma_estimation import gamma_estimation
+from .gaussian_mixture import gaussian_mixture
 from .heteroskedastic_gp import heteroskedastic_gp
 from .heteroskedastic_regression import heteroskedastic_regression
 from .indian_buffet import indian_buffet
@@ -21,12 +23,14 @@ from .skills import skills
 from .softmax_regression import softmax_regression
 
 if TYPE_CHECKING:
+    from .mixtures.estimator import GaussianMixture as GaussianMixture
     from .sparse.estimator import NSFA as NSFA
     from .trees.estimator import DiffusionTree as DiffusionTree
 
 __all__ = [
     "diffusion_tree",
     "gamma_estimation",
+    "gaussian_mixture",
     "heteroskedastic_gp",
     "heteroskedastic_regression",
     "indian_buffet",
@@ -47,6 +51,10 @@ def __getattr__(name: str) -> type:
         from .trees.estimator import DiffusionTree
 
         return DiffusionTree
+    if name == "GaussianMixture":
+        from .mixtures.estimator import GaussianMixture
+
+        return GaussianMixture
     if name == "NSFA":
         from .sparse.estimator import NSFA
 

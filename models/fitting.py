@@ -23,10 +23,13 @@ TIGHT = 1e-8  # tolerance of inferences whose evidence is followed uphill
 
 
 @functools.lru_cache(maxsize=32)
-def program(definition: Definition, observed: str, tolerance: float, max_iter: int) -> cv.Program:
+def program(
+    definition: Definition, observed: tuple[str, ...], tolerance: float, max_iter: int, method: Any = "auto"
+) -> cv.Program:
     """One program for all fits with equal settings; small data are run by NumPy, as those of `cv.infer`."""
     build, arguments = definition
-    return cv.compile(build(*arguments), [observed], tolerance=tolerance, max_iterations=max_iter, execution="auto")
+    options = {"tolerance": tolerance, "max_iterations": max_iter, "execution": "auto"}
+    return cv.compile(build(*arguments), observed, method=method, **options)
 
 
 # The engine pads the rows of dense data where they meet in sums alone (`engine/run/padded.py`). The two functions below
@@ -63,7 +66,30 @@ def location_and_scale(array: Features) -> tuple[np.ndarray | float, np.ndarray]
     return array.mean(axis=0), np.where(sd > 1e-12 * np.abs(array).max(axis=0), sd, 1.0)
 
 
-class Estimator(BaseEstimator):
+class KeepsPosterior(BaseEstimator):
+    """An estimator whose `posterior_` was inferred by the model that the definition `_made_by` makes."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """The posterior as the bytes of its file: compiled programs do not travel."""
+        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
+        if "posterior_" in state:
+            with tempfile.TemporaryDirectory() as folder:
+                state["posterior_"].save(path := os.path.join(folder, "posterior"))
+                with open(path, "rb") as file:
+                    state["posterior_"] = file.read()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state.get("posterior_"), bytes):
+            build, arguments = state["_made_by"]
+            with tempfile.TemporaryDirectory() as folder:
+                with open(path := os.path.join(folder, "posterior"), "wb") as file:
+                    file.write(state["posterior_"])
+                state = {**state, "posterior_": cv.load(path, build(*arguments))}
+        super().__setstate__(state)
+
+
+class Estimator(KeepsPosterior):
     """What all estimators share. A subclass tells its model, how outcomes are coded, and which inputs are learned."""
 
     _accepts: str | bool = "csr"  # what `validate_data` makes of sparse features; False refuses them
@@ -126,7 +152,7 @@ class Estimator(BaseEstimator):
         start: dict[str, Numeric],
     ) -> None:
         tolerance = min(self.tolerance, TIGHT) if start else self.tolerance
-        compiled = program(definition, observed, tolerance, self.max_iter)
+        compiled = program(definition, (observed,), tolerance, self.max_iter)
         self._made_by = definition
         self.posterior_, self.hyperparameters_ = compiled.run({**data, **start}), start
         if start and self.posterior_.converged:  # elsewhere the evidence has no gradient
@@ -152,22 +178,3 @@ class Estimator(BaseEstimator):
         X = validate_data(self, X, accept_sparse=self._accepts, dtype=np.float64, reset=False)
         found = self.posterior_.predict({"x": self._inputs(X)})
         return lambda name, moment="mean": getattr(found[name], moment)[: X.shape[0]]
-
-    def __getstate__(self) -> dict[str, object]:
-        """The posterior as the bytes of its file: compiled programs do not travel."""
-        state: dict[str, Any] = {**super().__getstate__()}  # type: ignore[dict-item]
-        if "posterior_" in state:
-            with tempfile.TemporaryDirectory() as folder:
-                state["posterior_"].save(path := os.path.join(folder, "posterior"))
-                with open(path, "rb") as file:
-                    state["posterior_"] = file.read()
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state.get("posterior_"), bytes):
-            build, arguments = state["_made_by"]
-            with tempfile.TemporaryDirectory() as folder:
-                with open(path := os.path.join(folder, "posterior"), "wb") as file:
-                    file.write(state["posterior_"])
-                state = {**state, "posterior_": cv.load(path, build(*arguments))}
-        super().__setstate__(state)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-KEYS = set(re.findall(r"^@\w+\{([^,]+),", (ROOT / "docs" / "references.bib").read_text(), re.MULTILINE))
+ENTRIES = re.split(r"^(?=@)", (ROOT / "docs" / "references.bib").read_text(), flags=re.MULTILINE)[1:]
+KEYS = {key for entry in ENTRIES for key in re.findall(r"^@\w+\{([^,]+),", entry)}
 FILES = [path for room in ("factors", "compiler", "engine", "models", "docs") for path in (ROOT / room).rglob("*.*")]
 FILES = [path for path in FILES if path.suffix in {".py", ".md"} and "_build" not in path.parts]
 CITATION = re.compile(r"(?:Source|source|cite)\W{1,4}([^\n]*)")
@@ -24,3 +25,9 @@ def test_sources_are_known(path):
 
 def test_sources_are_cited_at_all():
     assert any(cited(path) for path in FILES)
+
+
+def test_entries_are_closed_and_each_is_there_once():
+    """One that is not closed, as a merge may leave it, stops the documentation."""
+    assert [entry.splitlines()[0] for entry in ENTRIES if entry.count("{") != entry.count("}")] == []
+    assert len(KEYS) == len(ENTRIES)

@@ -32,6 +32,10 @@ class InverseCovariance(Average):
     """The inverse of a covariance matrix of independent scales and partial correlations, which are the parts."""
 
 
+class ScaledMatrix(Average):
+    """A positive definite matrix times an independent positive number: the parts, in this order."""
+
+
 class Linked(Average):
     """A link of a Gaussian number, or of all those along a plate."""
 

@@ -66,7 +66,7 @@ def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None
     if kind == "vector":
         return VECTORS.get(expr.operation, _no_vector)(expr, known)
     if kind == "posdef":
-        return _inverse_covariance(expr)
+        return MATRICES.get(expr.operation, _no_matrix)(expr, known)
     return _polynomial(expr, known, rewrite)
 
 
@@ -228,17 +228,33 @@ VECTORS: dict[Operation, Callable[[Apply, IsData], Average]] = {
 }
 
 
-def _inverse_covariance(expr: Apply) -> Average:
+def _scaled_matrix(expr: Apply, known: IsData) -> Average:
+    _check_apart(expr, known)
+    matrix, number = expr.args if expr.args[0].domain.is_posdef else expr.args[::-1]
+    return rules.ScaledMatrix(expr, "posdef", ((matrix, "posdef"), (number, "positive")))
+
+
+def _inverse_covariance(expr: Apply, known: IsData) -> Average:
     covariance = unnamed(expr.args[0])
     if applies(expr, op.INVERSE) and applies(covariance, op.COVARIANCE):
         scales, correlations = map(unnamed, covariance.args)
         if all(isinstance(v, Constant) or (applies(v, op.STACK) and v.over is None) for v in (scales, correlations)):
             parts = [(part, kind) for v, kind in ((scales, "positive"), (correlations, "real")) for part in _parts(v)]
             return rules.InverseCovariance(expr, "posdef", tuple(parts))
+    return _no_matrix(expr, known)
+
+
+def _no_matrix(expr: Apply, known: IsData) -> NoReturn:
     raise UnsupportedError(
-        f"The matrix '{expr}' ({expr.op}) has no rule; the inverse of cv.covariance(scales, correlations) of lists of "
-        "numbers and variables does."
+        f"The matrix '{expr}' ({expr.op}) has no rule; a number times a matrix, and the inverse of "
+        "cv.covariance(scales, correlations) of lists of numbers and variables, have."
     )
+
+
+MATRICES: dict[Operation, Callable[[Apply, IsData], Average]] = {
+    op.MULTIPLY: _scaled_matrix,
+    op.INVERSE: _inverse_covariance,
+}
 
 
 def _parts(vector: Expr) -> tuple[Expr, ...]:

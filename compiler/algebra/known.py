@@ -62,4 +62,5 @@ def latent_names(facts: Facts, roots: list[Expr]) -> tuple[str, ...]:
             found.add(node.name)
         else:
             stack.extend(parents(node))
-    return tuple(name for name in facts.model.randoms if name in found)
+    joined = (name for name in facts.latent if name not in facts.model.randoms)  # beliefs that several share
+    return tuple(name for name in (*facts.model.randoms, *joined) if name in found)

@@ -409,6 +409,15 @@ def gathers_of(expr: Expr) -> list[Gather]:
     return found
 
 
+def moved(element: Expr, variable: Random) -> Expr:
+    """The same element of another variable."""
+    if isinstance(element, Let):
+        return moved(element.expression, variable)
+    if isinstance(element, Gather):
+        return dataclasses.replace(element, source=moved(element.source, variable), domain=variable.domain)
+    return variable
+
+
 def source_of(expr: Expr) -> Expr:
     """What an element is chosen from, through names."""
     gathers = gathers_of(expr)

@@ -161,6 +161,10 @@ def _multiply(operands: Sequence[Domain], refuse: Refuse) -> Domain:
         return first
     if second.is_vector and first.is_numeric:
         return second
+    if first.is_posdef and second.is_bounded:
+        return first
+    if second.is_posdef and first.is_bounded:
+        return second
     _scalars(operands, refuse)
     if first == second and (first.is_unit or first.is_count):
         return first

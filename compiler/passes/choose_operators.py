@@ -56,6 +56,8 @@ from ..rules.coupled_site import coupled_site
 from ..rules.gaussian_process import process_block
 from ..rules.logic import constraint_blocks, ep_or_power, let_block
 from ..rules.maximum import noisy_maximum
+from ..rules.mixture import mixtures
+from ..rules.pairs import paired
 from ..rules.slot_finder import beside, is_integrable
 from .missing_entries import split, split_expression
 
@@ -66,9 +68,13 @@ OPEN = Choice(VMP, "", "", "")  # of a term whose rule has not been found yet
 
 def choose(draft: Draft) -> Draft:
     """Makes the blocks of all needed factors."""
+    summed = {block.selector.name: block for block in mixtures(draft)}
+    gated = {term.name for block in summed.values() for term in block.terms}
     blocks: list[Block] = []
     for name, node in draft.model.randoms.items():
-        if name in draft.needed:
+        if name in summed:
+            blocks.append(summed[name])
+        elif name in draft.needed and name not in gated:
             blocks.extend(split(draft, node, _random_blocks))
     for name, expression in draft.model.constraints.items():
         blocks.extend(split_expression(draft, name, expression, partial(constraint_blocks, draft, name)))
@@ -77,7 +83,8 @@ def choose(draft: Draft) -> Draft:
             blocks.extend(split_expression(draft, name, node.expression, partial(_let_blocks, draft, node)))
     lets = _with_their_lets(draft, blocks)
     check_bound(draft, blocks)
-    return dataclasses.replace(draft, blocks=tuple(blocks), latent={**draft.latent, **lets})
+    latent = {name: node for name, node in {**draft.latent, **lets}.items() if name not in summed}
+    return dataclasses.replace(draft, blocks=tuple(blocks), latent=latent)
 
 
 def _let_blocks(draft: Draft, node: Let, expression: Expr) -> list[Block]:
@@ -162,17 +169,18 @@ def _switch_by_ep(draft: Draft, node: Random, method: Method, lacking: str) -> S
         raise beside(refusal, lacking) from None
 
 
-def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
+def _term_block(draft: Draft, variable: Random, term: Term, gates: tuple[Gate, ...]) -> Block:
     known = known_in(draft)
-    method = draft.method_of(node.name)
+    method = draft.method_of(variable.name)
+    node, term = paired(draft, variable, term)
     exprs = {"out": node, **term.args}
     for edge, reason in term.factor.unsupported.items():
         if not known(exprs[edge]) and not is_increasing(exprs[edge]) and method.name in ("vmp", "ncvmp"):
             what = "the outcome" if edge == "out" else f"the argument {edge}='{exprs[edge]}'"
-            raise UnsupportedError(f"'{node.name}': {what} of {term.factor.name} is random, and {reason}.")
+            raise UnsupportedError(f"'{variable.name}': {what} of {term.factor.name} is random, and {reason}.")
     random = [edge for edge, expr in exprs.items() if not known(expr)]
     if isinstance(term.factor.role, Process):
-        return process_block(draft, node, random)
+        return process_block(draft, variable, random)
     factor = completed(term.factor, random, node.domain.kind)
     # A selector may itself be an element that a random index chooses.
     gates = gates + tuple(index_gates([*term.args.values(), *(gate.selector for gate in gates)], known))
@@ -180,9 +188,9 @@ def _term_block(draft: Draft, node: Random, term: Term, gates: tuple[Gate, ...])
     compared = {root.name: root for e in selectors if isinstance(root := ungathered(e), Let) and compares(e, known)}
     mean_field = [selector for selector in selectors if not compares(selector, known)]
     latent = (*latent_names(draft, [node, *term.args.values(), *mean_field]), *compared)
-    plates = union_plates(node.plates, *((gate.axis,) for gate in gates if gate.axis))
+    plates = union_plates(variable.plates, *((gate.axis,) for gate in gates if gate.axis))
     base = EnergyBlock(
-        name=node.name,
+        name=variable.name,
         plates=plates,
         latent=latent,
         choice=OPEN,

@@ -26,7 +26,20 @@ from ..blocks.site import LinearTerm, SiteBlock
 from ..data.keys import joint_belief
 from ..graph import Draft, Joint
 from ..language.atoms import Monomial, atom_key
-from ..language.nodes import Apply, Expr, Gather, IsData, Let, Plate, Random, applies, gathers_of, parents, union_plates
+from ..language.nodes import (
+    Apply,
+    Expr,
+    Gather,
+    IsData,
+    Let,
+    Plate,
+    Random,
+    applies,
+    gathers_of,
+    moved,
+    parents,
+    union_plates,
+)
 from ..language.operations import DOT, SUM, TOGETHER
 from ..methods import EXACT
 from ..rules.exact_observation import exact_observation, known_scales
@@ -49,7 +62,7 @@ class Direction(Expr):
 
 def joint_term(joint: Joint, terms: tuple[LinearTerm, ...]) -> LinearTerm:
     """A sum of terms in members of `joint` as one inner product with (an element of) the joint belief."""
-    element = _moved(terms[0].element, joint.variable) if joint.variable.plates else joint.variable
+    element = moved(terms[0].element, joint.variable) if joint.variable.plates else joint.variable
     nodes = [
         node for term in terms for node in (*term.coefficients, *(() if term.direction is None else (term.direction,)))
     ]
@@ -57,15 +70,6 @@ def joint_term(joint: Joint, terms: tuple[LinearTerm, ...]) -> LinearTerm:
     over = {term.over for term in terms}
     plates = tuple(p for p in union_plates(*(node.plates for node in nodes), *places) if p not in over)
     return LinearTerm(joint.variable, element, (), Direction(joint, terms, plates, joint.variable.domain))
-
-
-def _moved(element: Expr, variable: Random) -> Expr:
-    """The same element of another variable."""
-    if isinstance(element, Let):
-        return _moved(element.expression, variable)
-    if isinstance(element, Gather):
-        return dataclasses.replace(element, source=_moved(element.source, variable), domain=variable.domain)
-    return variable
 
 
 def merged(terms: Iterable[LinearTerm], joints: tuple[Joint, ...]) -> tuple[LinearTerm, ...]:

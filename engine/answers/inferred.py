@@ -15,11 +15,13 @@ import numpy as np
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
 from ...compiler.language.model import Model
+from ...compiler.schedules import Schedule
 from ...factors.families import ExponentialFamily
 from ..data.missing_and_sparse import Arrays
 from ..distributions.partly_observed import Completed
 from ..distributions.shown import Shown
 from ..options import Request
+from ..run.fixed_points import Restarts
 from ..run.machine import Machine
 from ..run.progress import Timing
 from ..run.trace import Trace
@@ -100,8 +102,8 @@ class Inferred(Mapping[str, Marginal]):
 
     @property
     @abstractmethod
-    def restarts(self) -> np.ndarray:
-        """The log evidence of every restart; the posterior is that of the best."""
+    def restarts(self) -> Restarts:
+        """The distinct fixed points that the starts met, best first; as an array the log evidence of every start."""
 
     @property
     @abstractmethod
@@ -116,6 +118,11 @@ class Inferred(Mapping[str, Marginal]):
     @abstractmethod
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why, and how inference went."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """The order of the updates in a sweep, with all names: `infer(..., schedule=)` takes it, also changed."""
+        return self.graph.updates()
 
     # what it was made of ----------------------------------------------------------------------------------------------
 

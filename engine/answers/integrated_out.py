@@ -8,11 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ...compiler.blocks.mixture import MixtureBlock
 from ...compiler.blocks.site import Absorbed, LinearTerm, SiteBlock
 from ...compiler.passes.join import Direction, merged
 from ...factors.arrays import Array
 from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
 from ...factors.moments import Real
+from ..blocks import mixture
 from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
@@ -39,13 +41,17 @@ def recover(machine: Machine, outputs: Outputs, arrays: Arrays, number: str) -> 
 
 def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: Arrays) -> dict[str, ExponentialFamily]:
     block = machine.ep_blocks[number]
-    assert isinstance(block, SiteBlock)
     scope = machine.scope(arrays)
     key = jax.random.wrap_key_data(jnp.asarray(outputs["key"]))
     prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
     naturals = {name: tuple(map(jnp.asarray, n)) for name, n in outputs["beliefs"].items()}
     messages = jax.tree.map(jnp.asarray, outputs["messages"])
     beliefs = machine.flat(block, naturals)
+    if isinstance(block, MixtureBlock):
+        return {
+            block.selector.name: _selector(machine, block, mixture.states(block, prepared, beliefs, messages), prepared)
+        }
+    assert isinstance(block, SiteBlock)
     _, cavities, site = sites.read(block, prepared, beliefs, messages, scope)
     shape = [machine.sizes[plate.name] for plate in block.plates]
 
@@ -82,6 +88,16 @@ def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: A
             order=record.variable.plates,
         ).value
     return families
+
+
+def _selector(machine: Machine, block: MixtureBlock, states: Array, prepared: mixture.Prepared) -> ExponentialFamily:
+    """The belief about the selector, from the log probabilities of its states by row in schedule order."""
+    shape = [machine.sizes[plate.name] for plate in block.plates]
+    width = 1 if prepared.plan is None else len(prepared.plan.order)
+    logs = restored(states.reshape((width, -1, states.shape[-1])), prepared.plan, count(block, machine.sizes))
+    logs = logs.reshape((*shape, -1))
+    family = FOR_DOMAIN[block.selector.domain.kind]
+    return family.from_naturals((logs[..., 1] - logs[..., 0] if block.selector.domain.is_boolean else logs,))
 
 
 def _split(record: Absorbed, machine: Machine) -> tuple[list[LinearTerm], Direction | None]:

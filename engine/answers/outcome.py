@@ -17,6 +17,7 @@ from ...compiler.language.nodes import Let, Random
 from ...factors.families import ExponentialFamily, Family, Point
 from ..data.missing_and_sparse import Arrays
 from ..distributions.cases import Projected
+from ..distributions.of_pairs import pair_members
 from ..distributions.partly_observed import Completed
 from ..expressions.after import Run
 from ..expressions.cavities import Cavities
@@ -24,6 +25,7 @@ from ..expressions.marginal_of import ExpressionMarginal, Shape, check_finite, m
 from ..expressions.own_noise import standard, written_out
 from ..options import Request
 from ..run.diagnosis import diagnosis
+from ..run.fixed_points import SAME, Restart, Restarts
 from ..run.machine import Machine
 from ..run.progress import Timing
 from ..run.result import Result
@@ -93,9 +95,19 @@ class Outcome(Inferred):
         return Trace(evidence[:count], residual[:count])
 
     @property
-    def restarts(self) -> np.ndarray:
-        """The log evidence of every restart; the posterior is that of the best."""
-        return np.asarray(self.result.outputs["all_evidence"])
+    def restarts(self) -> Restarts:
+        """The distinct fixed points that the starts met, best first; as an array the log evidence of every start.
+
+        Each is a `Restart`: `log_evidence`, `converged`, `sweeps`, and how many `starts` met it, where evidence agrees
+        and the natural parameters do but for the order of elements. Of a member of a batch the best alone is known.
+        """
+        if self.result.restarts is not None:
+            return self.result.restarts
+        evidence = np.asarray(self.result.outputs["all_evidence"])
+        if modes := self.result.modes:
+            return Restarts(tuple(mode.record for mode in modes), evidence)
+        met = int(np.sum(np.abs(evidence - self.log_evidence) <= SAME)) if self.converged else 1
+        return Restarts((Restart(self.log_evidence, self.converged, self.iterations, max(met, 1)),), evidence)
 
     @property
     def floored(self) -> dict[str, int]:
@@ -230,6 +242,10 @@ class Outcome(Inferred):
                 own = partial(member_families, joint, sizes=sizes)
                 members = self._machine.function("members", (joint,), own, (joint, sizes))(found[joint.variable.name])
                 found |= as_numpy(members)
+            for pair in graph.pairs:
+                own = partial(pair_members, pair)
+                members = self._machine.function("pair members", (pair,), own)(found[pair.variable.name])
+                found |= as_numpy(members)
         return found
 
     @cached_property
@@ -244,7 +260,7 @@ class Outcome(Inferred):
     @property
     def _scope(self) -> Scope:
         moments = {name: asked.moments(family) for name, family in self.families.items()}
-        return Scope(self._machine.sizes, self._arrays, moments, joints=self.graph.joints)
+        return Scope(self._machine.sizes, self._arrays, moments, joints=self.graph.joints, pairs=self.graph.pairs)
 
     def _observed(self, node: Random | Let) -> Family:
         """A point, with the predictive marginal in the place of missing entries."""

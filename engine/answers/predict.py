@@ -101,6 +101,8 @@ def _marginals(
             naturals = posterior.naturals_of(joint.variable.name)
             families[joint.variable.name] = next_prior.marginal_of(joint, members, naturals, machine.sizes)
     families |= {name: family for name, family in posterior.families.items() if name in named and stays(named[name])}
+    whole = (pair for pair in machine.graph.pairs if stays(pair.mean))
+    families |= {pair.variable.name: posterior.families[pair.variable.name] for pair in whole}
     changed = changed_variables(model, named, fresh, given, families)
     outside = {*machine.graph.partly, *changed}
     observed = {name: array for name, array in posterior.observed.items() if name not in outside}

@@ -17,6 +17,7 @@ from ...compiler.blocks.base import Gate
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, parents
 from ...compiler.passes.choose_operators import index_gates
+from ...compiler.rules.pairs import about_pair
 from ...factors import LINKS
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain, Switch, Term
@@ -63,7 +64,7 @@ def marginals(
     named = {**graph.model.randoms, **graph.model.lets}
     found = dict(families)
     moments = {name: family.moments() for name, family in families.items()}
-    scope = Scope(sizes, data, moments, joints=graph.joints)
+    scope = Scope(sizes, data, moments, joints=graph.joints, pairs=graph.pairs)
 
     def visit(node: Random | Let) -> Any:
         for name in latent_names(graph, list(parents(node))):
@@ -149,7 +150,9 @@ def _switched(*cases: Any) -> Any:
 def _mixed(term: Term, scope: Scope, families: Families) -> Placed:
     """The predictive family of a term, mixed over the random variables that index its arguments."""
     term = term.uncensored
-    placed = outcome(term, _term(term, scope, families), scope, families)
+    known_pairs = [pair for pair in scope.pairs if pair.variable.name in families]
+    whole = about_pair(term, known_pairs, lambda expr: known(expr, scope))
+    placed = outcome(whole, _term(term, scope, families), scope, families)
     return _chosen(placed, term.args.values(), scope)
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...compiler.data.bind import Binding
-from ...compiler.graph import Joint
+from ...compiler.graph import Joint, NormalPair
 from ...compiler.language.nodes import Let, Random
 from ...factors.errors import DataError
 from ...factors.families import ExponentialFamily
@@ -72,9 +72,12 @@ def _beliefs(machine: Machine, start: Mapping[str, Any]) -> tuple[dict[str, tupl
     """The naturals of all that can begin at what is given, and by name why others cannot."""
     graph, naturals, reasons = machine.graph, {}, {}
     joints = {joint.variable.name: joint for joint in graph.joints}
+    pairs = {pair.variable.name: pair for pair in graph.pairs}
     for name, variable in graph.latent.items():
         if name in joints:
             _of_joint(machine, joints[name], start, naturals, reasons)
+        elif name in pairs:
+            _of_pair(pairs[name], start, naturals, reasons)
         elif name in machine.partly:
             reasons[name] = "its data are given in part"
         else:
@@ -110,6 +113,17 @@ def _of_joint(machine: Machine, joint: Joint, start: Mapping[str, Any], naturals
             return tuple(family_of(joint.variable).from_moments(found).naturals())
 
         naturals[name] = tuple(map(np.asarray, machine.function("joint start", (joint,), joined)(families)))
+
+
+def _of_pair(pair: NormalPair, start: Mapping[str, Any], naturals: dict, reasons: dict) -> None:
+    """The same for a mean and a precision: from a posterior in which they shared one too."""
+    names = [member.name for member in pair.members]
+    if isinstance(start, Outcome):
+        for own in start.graph.pairs:
+            if [member.name for member in own.members] == names and own.variable.domain == pair.variable.domain:
+                naturals[pair.variable.name] = start.naturals_of(own.variable.name)
+                return
+    reasons.update(dict.fromkeys(names, "they share a belief, which only a posterior can give in which they did too"))
 
 
 def _same_joint(start: Outcome, joint: Joint) -> Joint | None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.whole import ProcessBlock, ProcessTerm
@@ -15,6 +15,7 @@ from ...compiler.data.keys import is_present, learned_process
 from ...compiler.language.nodes import Plate, Random
 from ...compiler.rules.gaussian_process import check_size, process_of
 from ...factors.arrays import Array, Key
+from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily
 from ...factors.kernels import covariance, variance
 from ...factors.moments import Real
@@ -257,6 +258,31 @@ def _solved(
     naturals = (precision * (mean + posterior.mean), -0.5 * precision)
     log_z = jnp.sum(posterior.log_z) + jnp.sum(h * mean - 0.5 * p * mean**2)
     return log_z, tuple(_placed(n, node, process, scope).value.ravel() for n in naturals)
+
+
+def joint_covariance(
+    block: ProcessBlock, beliefs: Naturals, messages: Naturals, scope: Scope
+) -> tuple[Int[Array, "functions points"], Float[Array, "functions points points"]]:
+    """The places of elements among all, and their covariance under the beliefs: exact, of all points of a function.
+
+    Raises UnsupportedError for a sparse prior, whose points are known through few others.
+    """
+    node, process = block.out, block.process
+    prior, _, axes = _prior_of(node, process, scope)
+    if not isinstance(prior, Dense):
+        raise UnsupportedError(
+            f"The covariance of all points of '{node.name}' is asked for, and with inducing= it is not known. Leave "
+            "inducing= out."
+        )
+    (_, half), (_, own) = beliefs[node.name], messages[node.name]
+    p = _from_flat(-2.0 * (half - own), node, process, scope)
+
+    def of(covariance: Array, p: Array) -> Array:
+        return jnp.linalg.solve(jnp.eye(len(p)) + covariance * p, covariance)
+
+    found = jax.vmap(of, (0 if _differ(axes) else None, 0))(prior.covariance, p)
+    places = _from_flat(jnp.arange(p.size), node, process, scope)
+    return places, 0.5 * (found + jnp.swapaxes(found, -1, -2))
 
 
 def family(block: ProcessBlock, name: str) -> type[ExponentialFamily]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from ...compiler.blocks.base import Block
+from ...compiler.blocks.mixture import MixtureBlock
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.slots import SlotsBlock
 from ...compiler.blocks.table import ConditionalTableBlock, TruthTableBlock
@@ -32,7 +33,7 @@ from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
-from . import gaussian_process, observed_maximum, observed_product
+from . import gaussian_process, mixture, observed_maximum, observed_product
 from .chain import chains, curved, gated
 from .discrete import networks, tables
 from .site import site_data, sites
@@ -52,11 +53,15 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     where the block does not know better; `update(block, prepared, naturals, messages, step, scope)` returns the
     naturals, the messages and how many cavities were floored; `accumulate(block, prepared, messages, naturals)` adds
     the messages to the naturals;
-    `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence; and
-    `energy(block, prepared, naturals, messages, scope)`, for kinds with parameters, a scalar whose gradient in their
-    moments is the message to them. Kinds that treat their variables jointly and exactly have `solve` too (see
-    `exact_kind`), and where it searches for its solution `watched`, which also tells how far in standard deviations it
-    stopped from it, zero where it found it.
+    `evidence(block, prepared, naturals, messages, scope)` is the block's part of the log evidence;
+    `naturals_of(block, stats)` are the natural parameters, in the form of messages, of the members with these expected
+    statistics, which are gradients in the messages; and `energy(block, prepared, naturals, messages, scope)`, for kinds
+    with parameters, a scalar whose gradient in their moments is the message to them. Kinds that treat their variables
+    jointly and exactly have `solve` too (see `exact_kind`), and where it searches for its solution `watched`, which
+    also tells how far in standard deviations it stopped from it, zero where it found it. `improper(block, prepared,
+    naturals, messages, scope)` counts the instances of which a cavity is no distribution, for kinds whose fixed points
+    have none. `begin(block, prepared, naturals, scope)` gives better first messages where it knows the beliefs without
+    any, and `towards(block, prepared, naturals, scope)` those that lead to about these beliefs.
     """
 
     prepare: Callable[[OfBlock, Scope, Key, bool], Prepared]
@@ -64,18 +69,54 @@ class Kind(NamedTuple, Generic[OfBlock, Prepared, Messages]):
     update: Callable[[OfBlock, Prepared, Naturals, Messages, Numeric, Scope], tuple[Naturals, Messages, Int[Array, ""]]]
     accumulate: Callable[[OfBlock, Prepared, Messages, Naturals], Naturals]
     evidence: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]]
+    naturals_of: Callable[[OfBlock, Messages], Messages]
     energy: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Float[Array, ""]] | None = None
     solve: Callable[[OfBlock, Prepared, Naturals, Scope], tuple[Float[Array, ""], Naturals]] | None = None
     watched: Callable[[OfBlock, Prepared, Naturals, Scope], Watched] | None = None
+    improper: Callable[[OfBlock, Prepared, Naturals, Messages, Scope], Int[Array, ""]] | None = None
+    begin: Callable[[OfBlock, Prepared, Naturals, Scope], Messages] | None = None
+    towards: Callable[[OfBlock, Prepared, Naturals, Scope], Messages] | None = None
 
 
 KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, data and messages for each
-    SiteBlock: Kind(site_data.prepare, sites.initial, sites.update, sites.accumulate, sites.evidence),
+    SiteBlock: Kind(
+        site_data.prepare,
+        sites.initial,
+        sites.update,
+        sites.accumulate,
+        sites.evidence,
+        sites.naturals_of,
+    ),
     **dict.fromkeys(
         (TruthTableBlock, ConditionalTableBlock),
-        Kind(tables.prepare, tables.initial, tables.update, tables.accumulate, tables.read),
+        Kind(
+            tables.prepare,
+            tables.initial,
+            tables.update,
+            tables.accumulate,
+            tables.read,
+            tables.naturals_of,
+        ),
     ),
-    SlotsBlock: Kind(slot_data.prepare, slots.initial, slots.update, slots.accumulate, slots.evidence),
+    SlotsBlock: Kind(
+        slot_data.prepare,
+        slots.initial,
+        slots.update,
+        slots.accumulate,
+        slots.evidence,
+        slots.naturals_of,
+    ),
+    MixtureBlock: Kind(
+        mixture.prepare,
+        mixture.initial,
+        mixture.update,
+        mixture.accumulate,
+        mixture.evidence,
+        mixture.naturals_of,
+        improper=mixture.improper,
+        begin=mixture.begin,
+        towards=mixture.towards,
+    ),
 }
 
 
@@ -138,7 +179,10 @@ def exact_kind(
         outside = jax.lax.stop_gradient(cavities(naturals, messages))
         return solve(block, prepared, outside, scope)[0]
 
-    return Kind(prepare, initial, update, accumulate, evidence, energy, solve, watched)
+    def naturals_of(block: OfBlock, stats: Naturals) -> Naturals:
+        return {name: family_of(block, name).from_stats(own).naturals() for name, own in stats.items()}
+
+    return Kind(prepare, initial, update, accumulate, evidence, naturals_of, energy, solve, watched)
 
 
 def partitions(families: Mapping[str, ExponentialFamily]) -> Numeric:

@@ -24,6 +24,7 @@ from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
 from ..run.bound_plan import BoundPlan, Data, Moments
 from ..run.diagnosis import fixed_points
+from ..run.fixed_points import SAME
 from ..values.naturals import Naturals
 
 WEIGHTY = 3.0  # nats: a mode with that much less evidence has a twentieth of the mass
@@ -36,7 +37,15 @@ MOST = 6  # classes that are exchanged in pairs
 
 def other_modes(posterior: Inferred) -> Iterator[tuple[str, str]]:
     """Remarks, and how bad each is."""
-    found = fixed_points(posterior.restarts, posterior.log_evidence)
+    # The evidence of draws is not that of the beliefs that they begin at.
+    gap = posterior.restarts[0].log_evidence - posterior.log_evidence if isinstance(posterior, Outcome) else 0.0
+    if gap > SAME:
+        yield (
+            "poor",
+            f"Another start of this run ended at a fixed point with {gap:.2g} nats more evidence, which is "
+            "posterior.all_modes()[0].",
+        )
+    found = fixed_points(np.asarray(posterior.restarts), posterior.log_evidence)
     if len(found) > 1 and (loss := found[0][0] - found[1][0]) < WEIGHTY:
         yield (
             "doubtful",

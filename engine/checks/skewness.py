@@ -7,13 +7,15 @@ distribution in m / v; from the third on they are kappa_n = v^n d^n log Z / dm^n
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
 
+from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.rules.logic import TRUE
 from ...factors.arrays import Array
@@ -22,6 +24,7 @@ from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
 from ..values.evaluate import value
+from ..values.naturals import Naturals
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 
@@ -49,20 +52,35 @@ def tilted_shapes(posterior: Outcome) -> dict[str, Shape]:
 def _block_shape(posterior: Outcome, number: str, block: SiteBlock) -> Shape:
     power = block.method.alpha
 
-    def cumulants(out, m, v):
-        def curvature(m):
-            return sites.site_function(block)(out, m, v, power).curvature
-
-        third, fourth = -(v**3) * jax.grad(curvature)(m), -(v**4) * jax.grad(jax.grad(curvature))(m)
-        tilted = v * sites.site_function(block)(out, m, v, power).ratio
-        return third / tilted**1.5, fourth / tilted**2
-
     def of_all(end, arrays):
-        return jax.vmap(cumulants)(*cavity_of_form(posterior.machine, end, arrays, number, block))
+        out, m, v = cavity_of_form(posterior.machine, end, arrays, number, block)
+        _, third, fourth = log_evidence_derivatives(block, out, m, v, power, 4)
+        tilted = v * sites.site_function(block)(out, m, v, power).ratio
+        return v**3 * third / tilted**1.5, v**4 * fourth / tilted**2
 
     found = posterior.machine.function("cumulants", (number,), of_all)
     skewness, kurtosis = found(end_of(posterior, number), posterior.arrays)
     return Shape(float(np.max(np.abs(skewness), initial=0.0)), float(np.max(np.abs(kurtosis), initial=0.0)))
+
+
+def log_evidence_derivatives(
+    block: SiteBlock, out: Array | None, mean: Array, variance: Array, power: float, highest: int
+) -> list[Array]:
+    """The derivatives of log Z in the cavity mean, from the second to the `highest`, of all instances."""
+
+    def second(mean: Array) -> Array:
+        return -sites.site_function(block)(out, mean, variance, power).curvature + jnp.zeros_like(mean)
+
+    found, function = [], second
+    for _ in range(2, highest + 1):
+        found.append(function(mean))
+        function = _slope(function)
+    return found
+
+
+def _slope(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The derivative of a function that is applied to each element."""
+    return lambda x: jax.jvp(function, (x,), (jnp.ones_like(x),))[1]
 
 
 def end_of(posterior: Outcome, number: str) -> End:
@@ -75,14 +93,28 @@ def site_messages(
     machine: Machine, end: End, arrays: Arrays, number: str, block: SiteBlock
 ) -> tuple[Array, list[tuple[Array, Array]], sites.Site]:
     """What `sites.read` says of one EP block at the fixed point: evidence, cavities by term, and the site."""
+    ready = ready_at_end(machine, end, arrays, number, block)
+    return sites.read(block, ready.prepared, ready.naturals, ready.messages, ready.scope)
+
+
+class Ready(NamedTuple):
+    """A block at the end of a run, as the functions of its kind take it."""
+
+    prepared: PyTree
+    naturals: Naturals
+    messages: PyTree
+    scope: Scope
+
+
+def ready_at_end(machine: Machine, end: End, arrays: Arrays, number: str, block: Block) -> Ready:
+    """A block, in the place of the one of that number, with the data in the order of its messages."""
     scope, stored = machine.scope(arrays), machine.graph.blocks[int(number)]
     if block is not stored and stored in scope.rows:  # rows are cut as they were for the stored messages
         scope = dataclasses.replace(scope, rows={**scope.rows, block: scope.rows[stored]})
     key = jax.random.wrap_key_data(jnp.asarray(end["key"]))
     prepared = machine.prepare_block(block, scope, jax.random.fold_in(key, int(number)))
-    naturals = {name: tuple(map(jnp.asarray, n)) for name, n in end["beliefs"].items()}
-    messages = jax.tree.map(jnp.asarray, end["messages"])
-    return sites.read(block, prepared, machine.flat(block, naturals), messages, scope)
+    beliefs = {name: tuple(map(jnp.asarray, n)) for name, n in end["beliefs"].items()}
+    return Ready(prepared, machine.flat(block, beliefs), jax.tree.map(jnp.asarray, end["messages"]), scope)
 
 
 def cavity_of_form(

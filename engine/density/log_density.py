@@ -38,7 +38,7 @@ from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
 from .sum_out import eliminate
-from .tables import Factor, InstanceDensity, Read, Summed, states, sum_of, summed
+from .tables import Between, Factor, InstanceDensity, Read, Summed, states, sum_of, summed, taken
 from .terms import is_process, is_whole, term_density
 
 FUNCTIONS = 16  # that a density keeps
@@ -81,6 +81,7 @@ class LogDensity:
     Gaussian noise and the chains of `integrate` that were integrated out, `hard` the constraints that make the density
     jump to zero, which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without
     `sum_out` the discrete variables are among the values, with `everything` also what nothing observed depends on.
+    The terms of variables in `flat` are left out, so that these have flat priors.
     Raises UnsupportedError for a model without a joint density.
     """
 
@@ -91,8 +92,9 @@ class LogDensity:
         sum_out: bool = True,
         everything: bool = False,
         integrate: Sequence[str] = (),
+        flat: Collection[str] = (),
     ) -> None:
-        self.model, self._sizes = model, binding.sizes
+        self.model, self.binding, self._sizes, self.flat = model, binding, binding.sizes, tuple(sorted(flat))
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
         holes = self._read_by_others(binding.missing)
         self._missing = {name: ~mask for name, mask in binding.missing.items() if name not in holes}
@@ -222,20 +224,40 @@ class LogDensity:
             total = total + self._summed_group(group, own, scope)
         return jnp.where(total < 1e-5 * NEVER, -jnp.inf, total)
 
-    def _summed_group(self, group: Group, tilts: Mapping[str, Array], scope: Scope) -> Array:
+    def sum_of_states(
+        self, values: Mapping[str, Array], data: Mapping[str, Array], between: Between | None = None
+    ) -> Array:
+        """log of the sum over all discrete variables of all factors that read them, at values of the others.
+
+        Args:
+            values: of all other variables, by name, shaped plates + event.
+            data: what was observed, by name, in the shapes of the model.
+            between: two points between which the factors are mixed; see `Between`.
+        """
+        scope = Scope(self._sizes, {**data, **values}, {})
+        parts = [self._summed_group(group, {}, scope, between) for group in self._groups]
+        return sum(parts, jnp.zeros(()))
+
+    def _summed_group(
+        self, group: Group, tilts: Mapping[str, Array], scope: Scope, between: Between | None = None
+    ) -> Array:
         """log of the sum of the factors of a group over all states of its variables."""
+
+        def table(name: str, scope: Scope) -> Placed:
+            return taken(lambda at: [self._table(name, at)], scope, between)[0]
+
         tilts = self._against_others(group, tilts, scope)
         if group.network is not None:
             zeros = {name: jnp.zeros(self._states_shape(one.variable)) for name, one in group.summed.items()}
-            return sum_network(group.network, self._table, {**zeros, **tilts}, scope)
+            return sum_network(group.network, table, {**zeros, **tilts}, scope)
         scope = scope.with_data({name: states(one, scope) for name, one in group.summed.items()})
         tables: list[Placed | None] = []
         for name in group.factors:
             one = group.summed.get(name)
             if one is not None and (chain := chain_of(one.variable)) is not None:
-                tables += chain_densities(one, chain, scope)
+                tables += taken(functools.partial(chain_densities, one, chain), scope, between)
             else:
-                tables.append(self._table(name, scope))
+                tables.append(table(name, scope))
         for name, one in group.summed.items():
             tables.append(Placed(tilts[name], (*one.variable.plates, one.axis)) if name in tilts else None)
         pieces = [t if t is None else InstanceDensity(read, t) for read, t in zip(group.reads, tables, strict=True)]
@@ -255,6 +277,8 @@ class LogDensity:
 
     def _table(self, name: str, scope: Scope) -> Placed:
         """The log density of a factor, a variable's term or an event, at the values in `scope`, by instance."""
+        if name in self.flat:
+            return Placed(jnp.zeros(()), ())
         if name in self._comparisons:
             return comparison_density(self._comparisons[name], scope)
         if name in self._events:
@@ -531,7 +555,7 @@ class LogDensity:
 
         Data are arguments of it, and part of its structure too: which discrete variables hang together depends on them.
         """
-        structure = self.model, self._sizes, self._missing, self._holes, self._data, self.collapsed, *of
+        structure = self.model, self._sizes, self._missing, self._holes, self._data, self.collapsed, self.flat, *of
         return self._functions.get((what, *of), lambda: compiled(what, structure, own))
 
     @functools.cached_property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
 from ...compiler.language.nodes import Expr, Gather, Plate, Random
+from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
 from ..values.plated import Placed, mapped
@@ -61,6 +62,33 @@ def states(one: Summed, scope: Scope) -> Placed:
     if one.variable.domain.is_boolean:
         return Placed(jnp.asarray([False, True]), (one.axis,))
     return Placed(jnp.arange(scope.size(one.variable.domain.size)), (one.axis,))
+
+
+class Between(NamedTuple):
+    """Log densities at one point, and a share of those at another: tables(before) + share * tables(after).
+
+    The derivative in the share, where it is zero, of the logarithm of a sum over states (or of an integral) of the
+    exponential is the mean of the log density at `after` under the conditional of the states given `before`: what is
+    summed needs no form of its own for it. `before` and `after` are values by name that a scope is given.
+    """
+
+    before: Mapping[str, Array]
+    after: Mapping[str, Array]
+    share: Array
+
+    def of(self, tables: Callable[[Scope], Sequence[Placed]], scope: Scope) -> list[Placed]:
+        """The tables of a scope."""
+        here, there = (tables(scope.with_data(dict(values))) for values in (self.before, self.after))
+        return [mapped(self._mixed, one, other) for one, other in zip(here, there, strict=True)]
+
+    def _mixed(self, one: Array, other: Array) -> Array:
+        possible = jnp.isfinite(one) & jnp.isfinite(other)
+        return jnp.where(possible, one + self.share * jnp.where(possible, other, 0.0), one)
+
+
+def taken(tables: Callable[[Scope], Sequence[Placed]], scope: Scope, between: Between | None) -> list[Placed]:
+    """The tables of a scope, or those between two points of it."""
+    return list(tables(scope)) if between is None else between.of(tables, scope)
 
 
 def sum_of(tables: Sequence[Placed], order: tuple[Plate, ...] = ()) -> Placed:

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from ...compiler.language.atoms import atom_key
 from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random
 from ...factors import LINKS
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Exponent
 from ...factors.conditional import Conditional
 from ...factors.conditionals import conditional_named, conditional_of
 from ...factors.factor import Term
@@ -181,13 +181,12 @@ def outcome(term: Term, projection: Placed, scope: Scope, families: Mapping[str,
         return projection
     if not found.exact:
         return Placed(Projected(projection.value), projection.plates)
-    conditional = conditional_of(term.factor, kind)
     rule = term.factor.closed
     closed = None if rule is None else rule({edge: ArgumentFormula(tree, found) for edge, tree in trees.items()})
-    if closed is not None:
-        conditional = conditional_named(closed.conditional)
-        trees = {edge: formula.tree for edge, formula in closed.arguments.items()}
-    return _compounded(projection, conditional, trees, found, lambda compound: compound)
+    if closed is None:
+        return _compounded(projection, conditional_of(term.factor, kind), trees, found, lambda compound: compound)
+    trees = {edge: formula.tree for edge, formula in closed.arguments.items()}
+    return _compounded(projection, conditional_named(closed.conditional), trees, found, lambda compound: compound)
 
 
 def _compounded(
@@ -305,13 +304,16 @@ class ArgumentFormula:
     def draw(self, belief: Family) -> ArgumentFormula:
         return self._with(self.found.random(Placed(belief, ())))
 
+    def __add__(self, other: ArgumentFormula) -> ArgumentFormula:
+        return self._with(("add", None, self.tree, other.tree))
+
     def __mul__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("multiply", None, self.tree, other.tree))
 
     def __truediv__(self, other: ArgumentFormula) -> ArgumentFormula:
         return self._with(("divide", None, self.tree, other.tree))
 
-    def __pow__(self, exponent: int) -> ArgumentFormula:
+    def __pow__(self, exponent: Exponent) -> ArgumentFormula:
         return self._with(("power", exponent, self.tree))
 
     def _placed(self) -> Placed:

@@ -21,6 +21,7 @@ from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..distributions.partly_observed import Completed
 from ..posterior import AnyPosterior, Posterior
+from ..run.fixed_points import Restarts, single
 from ..run.progress import Timing
 from ..run.trace import Trace
 from ..values.first_beliefs import family_of
@@ -171,9 +172,9 @@ class Integrated(AnyPosterior):
         return Trace(np.zeros(0), np.zeros(0))
 
     @property
-    def restarts(self) -> np.ndarray:
-        """The log evidence: a grid has no restarts."""
-        return np.array([self.log_evidence])
+    def restarts(self) -> Restarts:
+        """One: a grid has no restarts. Those of the beliefs are in `plain.restarts`."""
+        return single(self.log_evidence, self.converged, self.iterations)
 
     @property
     def floored(self) -> dict[str, int]:

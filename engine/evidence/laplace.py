@@ -19,21 +19,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize
 
 from ...compiler.language.model import Model
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
 from ..answers.marginal import Marginal
 from ..checks.psis import Smoothed
-from ..checks.reference import DRAWS, ROUNDS, Reference, adapted, entries, spread_of, student
+from ..checks.reference import DRAWS, ROUNDS, Reference, adapted, entries, student
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, log_density
 from ..distributions.weighted_draws import WeightedDraws
+from .mode import climbed, first_place, slopes_of
 
-CLIMBS, NEWTON = 2000, 60  # steps of the first climb, and of Newton's method after it
-AT_ONCE = 16  # rows of a Hessian
-ARRIVED, NEARLY = 1e-8, 1e-4  # nats that another step of Newton's would gain; where rounding lets none gain
+NEARLY = 1e-4  # nats that another step of Newton's may gain at a mode, where rounding lets it gain none
 MOST_WORK = 2e9  # numbers that draws may be weighted with
 NO_PEAK = (
     "The climb came to where the log density is not curved like a mode: the posterior may be improper, or have its "
@@ -90,6 +88,8 @@ def laplace_approximation(
 ) -> LaplaceApproximation:
     """The posterior of the continuous variables of a model: Gaussian about its mode, or weighted draws around it.
 
+    `cv.laplace(model, data, ...)` is the same; of a mean and a scale that is the Laplace distribution.
+
     Args:
         model: with at most some hundred numbers that are neither data nor integrated out.
         data, sizes, integrate: as of `log_density`: chains and trees of `integrate` are integrated out by messages.
@@ -114,7 +114,7 @@ def laplace_approximation(
         )
     with jax.enable_x64(True):
         own = _functions(density)
-        peak = _climbed(own, _start(density, start))
+        peak = _peak(own, first_place(density, start))
         found, is_weighted = _drawn(own, peak, seed)
         values = own.values(found.z)
         draws = {**values, **values_of_expressions(density, values)}
@@ -151,15 +151,8 @@ def _functions(density: LogDensity) -> _Functions:
         inside = jnp.all(jnp.where(roots, c > 0.0, True))
         return jnp.where(inside & jnp.isfinite(found), found, -jnp.inf)
 
-    def hessian(z: Array, data: Any) -> Array:
-        slope = jax.grad(density._unconstrained)
-        return jax.lax.map(
-            lambda v: jax.jvp(lambda x: slope(x, data), (z,), (v,))[1], jnp.eye(len(z)), batch_size=AT_ONCE
-        )
-
     batch = int(np.clip(1e7 // size, 1, DRAWS))
-    slope = density.function("laplace slope", (), jax.value_and_grad(density._unconstrained))
-    curved = density.function("laplace hessian", (), hessian)
+    slope, curved = slopes_of(density, "laplace's", density._unconstrained)
     many = density.function(
         "laplace heights", (batch,), lambda c, d: jax.lax.map(lambda a: height(a, d), c, batch_size=batch)
     )
@@ -170,8 +163,8 @@ def _functions(density: LogDensity) -> _Functions:
         return {name: np.asarray(array) for name, array in constrain(z, data).items()}
 
     return _Functions(
-        lambda z: slope(z, data),
-        lambda z: np.asarray(curved(z, data)),
+        slope,
+        curved,
         roots,
         lambda c: np.asarray(many(c, data)),
         values,
@@ -187,18 +180,8 @@ def _are_roots(density: LogDensity) -> np.ndarray:
     return found
 
 
-def _start(density: LogDensity, start: Mapping[str, Any] | None) -> Vector:
-    z = np.zeros(density.dimension)
-    if not start:
-        return z
-    if unknown := [name for name in start if name not in density.names]:
-        raise DataError(f"start= names '{unknown[0]}', which is none of {', '.join(density.names)}.")
-    values = {**density.constrain(z), **{name: np.asarray(array, float) for name, array in start.items()}}
-    return np.asarray(density.unconstrain(values))
-
-
 class _Peak(NamedTuple):
-    """Where the climb ended, in unconstrained coordinates: the height, the spread, and whether it is the mode."""
+    """The mode, or where the climb ended on the way, in unconstrained coordinates: the height and the spread."""
 
     mode: Vector
     height: float
@@ -218,41 +201,12 @@ class _Peak(NamedTuple):
         return mean, self.covariance * np.outer(scale, scale)
 
 
-def _climbed(own: _Functions, start: Vector) -> _Peak:
-    """The mode: by quasi-Newton steps, then by Newton's method with steps that are halved until they gain."""
-    if not np.isfinite(own.slope(start)[0]):
-        raise UnsupportedError("The log density is not finite where the climb begins. Give start= values that fit.")
-
-    def down(z: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = own.slope(z)
-        if not (np.isfinite(value) and np.isfinite(slope).all()):
-            return 1e300, np.zeros(len(z))
-        return -float(value), -np.asarray(slope)
-
-    z = minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": CLIMBS}).x
-    for left in reversed(range(NEWTON)):
-        height, slope = (np.asarray(part) for part in own.slope(z))
-        covariance, proper = _spread(own, z)
-        step = covariance @ slope
-        gain = float(slope @ step)
-        if proper and gain < ARRIVED:
-            return _Peak(z, float(height), covariance, True)
-        tried = (z + size * step for size in 0.5 ** np.arange(20))
-        higher = next((there for there in tried if own.slope(there)[0] > height), None)
-        if higher is None or not left:
-            break
-        z = higher
-    if not proper:
+def _peak(own: _Functions, start: Vector) -> _Peak:
+    """Where the climb ends; UnsupportedError where nothing there is curved like a mode."""
+    end = climbed(own.slope, own.hessian, start)
+    if not end.proper:
         raise UnsupportedError(NO_PEAK)
-    return _Peak(z, float(height), covariance, gain < NEARLY)
-
-
-def _spread(own: _Functions, z: Vector) -> tuple[np.ndarray, bool]:
-    """The inverse of minus the Hessian, and whether that was positive definite."""
-    hessian = own.hessian(z)
-    if not np.isfinite(hessian).all() or not hessian.any():
-        raise UnsupportedError(NO_PEAK)
-    return spread_of(-hessian)
+    return _Peak(end.place, end.height, end.covariance, end.gain < NEARLY)
 
 
 def _drawn(own: _Functions, peak: _Peak, seed: int) -> tuple[Reference, bool]:

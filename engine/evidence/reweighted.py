@@ -41,6 +41,7 @@ from ..distributions.mixed_over_grid import GridMixture
 from ..distributions.partly_observed import Completed
 from ..distributions.weighted_draws import WeightedDraws
 from ..posterior import AnyPosterior, Posterior
+from ..run.fixed_points import Restarts, single
 from ..run.progress import Timing
 from ..run.trace import Trace
 from ..support.asked_arguments import named
@@ -247,9 +248,9 @@ class Reweighted(AnyPosterior):
         return self.plain.trace
 
     @property
-    def restarts(self) -> np.ndarray:
-        """The log evidence: draws have no restarts."""
-        return np.array([self.log_evidence])
+    def restarts(self) -> Restarts:
+        """One: draws have no restarts. Those of the beliefs are in `plain.restarts`."""
+        return single(self.log_evidence, self.converged, self.iterations)
 
     @property
     def floored(self) -> dict[str, int]:
@@ -315,7 +316,8 @@ class Reweighted(AnyPosterior):
         worth = weighted.k, weighted.effective, found.error, found.annealed
         own = Drawn(found.z, weighted.weights, *worth, plain.log_evidence)
         priors = {"carried": self.carried, "baseline": lambda: self.baseline}
-        write(self, path, dataclasses.replace(contents, **priors, verdict=self.verdict, draws=own))
+        told = {"verdict": self.verdict, "restarts": plain.restarts}
+        write(self, path, dataclasses.replace(contents, **priors, **told, draws=own))
 
     # what later data start from ---------------------------------------------------------------------------------------
 

@@ -169,7 +169,9 @@ class Description(TypedDict):
     code: str
     iterations: int
     trace: list[int]
-    restarts: int
+    restarts: int  # the log evidence by start
+    fixed_points: NotRequired[int]  # by row: log evidence, whether converged, sweeps, starts
+    position: NotRequired[int]  # of `Result`
     floored: dict[str, int]
     diagnosis: str
     explanation: str

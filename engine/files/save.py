@@ -33,6 +33,7 @@ from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
 from ..answers.verdict import Verdict
 from ..options import Asked, Request
+from ..run.fixed_points import Restarts
 from ..run.result import Outputs
 from .archive import write_archive
 from .description import (
@@ -127,7 +128,8 @@ class Contents:
     """What a file holds that is not read of every posterior alike.
 
     `outputs` are those of the run, stacked where there is an `integration`; `carried` is what later data start from,
-    and `baseline` gives its priors or raises UnsupportedError. `verdict` is None where none was asked for.
+    and `baseline` gives its priors or raises UnsupportedError. `verdict` is None where none was asked for. `restarts`
+    are the fixed points of what `draws` correct, where there are any.
     """
 
     outputs: Outputs
@@ -137,6 +139,7 @@ class Contents:
     integration: Integration | None = None
     verdict: Verdict | None = None
     draws: Drawn | None = None
+    restarts: Restarts | None = None
 
 
 def save(posterior: Outcome, path: str | os.PathLike[str], verdict: Verdict | None = None) -> None:
@@ -167,19 +170,8 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
     beliefs, parts, integration = contents.carried, posterior.graph.given_parts, contents.integration
     given = [key for part in parts for key in given_names(model, part)]
     leaves = jax.tree_util.tree_flatten_with_path(contents.outputs)[0]
-    families, without = {}, {}
-    for name in posterior:
-        try:
-            families[name] = writer.family(posterior[name].family)
-        except UnsupportedError as problem:
-            without[name] = str(problem)
-    try:
-        priors: list[PriorEntry] | str = [
-            {"part": part, "naturals": [writer.put(n) for n in naturals]}
-            for part, naturals in contents.baseline().items()
-        ]
-    except UnsupportedError as problem:
-        priors = str(problem)
+    families, without = _families(posterior, writer)
+    restarts = contents.restarts or posterior.restarts
     return {
         "format": FORMAT,
         "version": VERSION if contents.draws else 3 if integration else 2,
@@ -204,13 +196,15 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
             }
             for part, family in beliefs.parts.items()
         ],
-        "baseline": priors,
+        "baseline": _priors(contents, writer),
         "log_evidence": writer.put(posterior.log_evidence),
         "evidence": writer.named(posterior.evidence),
         "code": posterior.code,
         "iterations": posterior.iterations,
         "trace": [writer.put(part) for part in posterior.trace],
-        "restarts": writer.put(posterior.restarts),
+        "restarts": writer.put(restarts.by_start),
+        "fixed_points": writer.put(restarts.table()),
+        "position": posterior.result.position if isinstance(posterior, Outcome) else 0,
         "floored": posterior.floored,
         "diagnosis": posterior.diagnosis,
         "explanation": posterior.explain(),
@@ -220,6 +214,26 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "integration": None if integration is None else _integration(integration, writer),
         "draws": None if contents.draws is None else _drawn(contents.draws, writer),
     }
+
+
+def _families(posterior: Inferred, writer: _Writer) -> tuple[dict[str, FamilyEntry], dict[str, str]]:
+    """The family of each random variable, and why another has none."""
+    families, without = {}, {}
+    for name in posterior:
+        try:
+            families[name] = writer.family(posterior[name].family)
+        except UnsupportedError as problem:
+            without[name] = str(problem)
+    return families, without
+
+
+def _priors(contents: Contents, writer: _Writer) -> list[PriorEntry] | str:
+    """What the prior alone says of each part, or why that is not known."""
+    try:
+        known = contents.baseline().items()
+        return [{"part": part, "naturals": [writer.put(n) for n in naturals]} for part, naturals in known]
+    except UnsupportedError as problem:
+        return str(problem)
 
 
 def _integration(found: Integration, writer: _Writer) -> IntegrationEntry:

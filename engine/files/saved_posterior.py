@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from ...compiler.passes.given import Part
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
@@ -15,6 +13,7 @@ from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
 from ..answers.verdict import Verdict
+from ..run.fixed_points import Restarts
 from ..run.progress import Timing
 from ..run.trace import Trace
 
@@ -45,7 +44,7 @@ class Saved(Mapping[str, Marginal]):
     code: str
     iterations: int
     trace: Trace
-    restarts: np.ndarray
+    restarts: Restarts
     floored: dict[str, int]
     diagnosis: str
     explanation: str
@@ -109,6 +108,7 @@ class Saved(Mapping[str, Marginal]):
     check_evidence = refused("check_evidence()", _NO_MODEL)
     importance = refused("importance()", _NO_MODEL)
     stability = refused("stability()", _NO_MODEL)
+    all_modes = refused("all_modes()", _NO_MODEL)
     loo = refused("loo()", _NO_MODEL)
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
     to_arviz = refused("to_arviz()", _NO_MODEL)
@@ -118,6 +118,9 @@ class Saved(Mapping[str, Marginal]):
     model = refused_property("model", _NO_MODEL)
     graph = refused_property("graph", _NO_MODEL)
     machine = refused_property("machine", _NO_MODEL)
+    schedule = refused_property("schedule", _NO_MODEL)
+    corrected_evidence = refused_property("corrected_evidence", _NO_MODEL)
+    corrected_marginals = refused_property("corrected_marginals", _NO_MODEL)
     arrays = refused_property("arrays", _NO_MODEL)
     observed = refused_property("observed", _NO_MODEL)
 

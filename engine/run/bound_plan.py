@@ -59,7 +59,15 @@ class BoundPlan:
 
     def _scope(self, data: Data, moments: Moments | None = None) -> Scope:
         sizes = {**self.sizes, **joint_sizes(self.graph)}
-        return Scope(sizes, data, moments or {}, joints=self.graph.joints, rows=self.rows, padded=self.padded)
+        return Scope(
+            sizes,
+            data,
+            moments or {},
+            joints=self.graph.joints,
+            rows=self.rows,
+            padded=self.padded,
+            turns=self.graph.schedule.rows,
+        )
 
     @cached_property
     def rows(self) -> dict[Block, Rows]:
@@ -97,6 +105,8 @@ class BoundPlan:
         """Variables that these touch, those with most elements first: the first ones need no place in the state."""
         touched = {name for block in self.energies for name in block.latent} | set(self.partners)
         order = [name for name in self.graph.order if name in touched]
+        if self.graph.schedule.variables:
+            return tuple(order)
         # Elements that take turns read each other, so they always have a place there.
         return tuple(sorted(order, key=lambda name: (name in self.turns, -math.prod(self.plates_shape(name)))))
 

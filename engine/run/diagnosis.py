@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from .fixed_points import SAME
 from .result import Result
 
 SHOWN = 4  # fixed points that are listed
-SAME = 0.01  # nats by which the evidence of one fixed point may differ between runs that ended there
 
 
 def diagnosis(result: Result, code: str) -> str:
     """How a run with this result code ended and what to do, and where others of its starts ended."""
     several = on_starts(np.asarray(result.outputs["all_evidence"]), float(result.number("evidence")))
+    if result.position:
+        several = f"Of the fixed points that several starts met this is number {result.position + 1}, from the best."
     return how_it_ended(result, code) + (f" {several}" if several else "")
 
 
@@ -78,6 +80,13 @@ def how_it_ended(result: Result, code: str) -> str:
         return (
             f"Oscillating after {sweeps} sweeps ({care}): strong loops pull in turns. "
             "Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
+        )
+    if improper := int(result.number("improper")):
+        return (
+            f"Stopped after {sweeps} sweeps in a state that is no fixed point ({care}): without the message of "
+            f"{improper} instance{'s' if improper > 1 else ''} a belief would be no distribution, so less of it was "
+            "taken out. The log evidence means little here. Give restarts= or another seed=, stronger priors, fewer "
+            "components, or method=cv.power(0.5) or 'vmp', whose messages keep beliefs proper more often."
         )
     return (
         f"Stopped after {sweeps} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). "

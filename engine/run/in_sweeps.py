@@ -104,6 +104,7 @@ class Sweeping:
                 self.machine, self.fixed, self.machine.scope(self.data), beliefs, moments, state.messages
             )
         left = self.machine.left(self.fixed, self.data, beliefs, state.messages)
+        improper = self.machine.improper(self.fixed, self.data, beliefs, state.messages)
         parts = with_contradictions(parts)
         evidence = sum(parts.values(), jnp.zeros(()))
         return {
@@ -114,7 +115,7 @@ class Sweeping:
             "code": jnp.where(
                 sound.found & jnp.isneginf(evidence),
                 CONTRADICTION,
-                jnp.where((carry.code == CONVERGED) & (left > 0.0), SLOW, carry.code),
+                jnp.where((carry.code == CONVERGED) & ((left > 0.0) | (improper > 0)), SLOW, carry.code),
             ),
             "error": jnp.maximum(carry.error, left),
             "residuals": carry.residuals,
@@ -122,6 +123,7 @@ class Sweeping:
             "rejected": tally.rejected,
             "damped": tally.damped,
             "floored": tally.floored,
+            "improper": improper,
             "step": carry.pace.step,
             "evidence": evidence,
             "found": sound.found & (evidence < jnp.inf),

@@ -26,6 +26,7 @@ from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, sp
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
 from .control.damping import trust_in
+from .ep_passes import PASSES
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
@@ -131,7 +132,8 @@ class Machine(BoundPlan):
         seen_beliefs, seen = dict(run.beliefs), dict(run.moments)
         run.energies.clear()  # those noted so far hold at moments that have moved since
         sound = self.all_proper(seen_beliefs, seen_beliefs) & all_finite(seen)
-        run.beliefs, messages, floored = self._ep_pass(fixed, scope, run.beliefs, run.moments, state.messages, step)
+        passed = PASSES[self.graph.schedule.loop](self, fixed, scope, run.beliefs, run.moments, state.messages, step)
+        run.beliefs, messages, floored = passed.beliefs, passed.messages, passed.floored
         for name in self.with_ep:
             run.moments[name] = self.moments_of(name, run.beliefs[name])
             if name in self.gating_chains:
@@ -150,6 +152,7 @@ class Machine(BoundPlan):
         residual = distance(
             self.graph, before, run.beliefs, moments if watched == list(self.transient) else seen, run.moments, watched
         )
+        residual = jnp.maximum(residual, passed.left)
         return Sweep(State(run.moving, messages), residual, evidence, sound, proper, floored)
 
     def _update(
@@ -236,31 +239,6 @@ class Machine(BoundPlan):
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
             run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
 
-    def _ep_pass(
-        self,
-        fixed: Fixed,
-        scope: Scope,
-        beliefs: Naturals,
-        moments: Moments,
-        messages: Messages,
-        step: Float[Array, ""],
-    ) -> tuple[Naturals, Messages, dict[str, Int[Array, ""]]]:
-        """The blocks with messages, forward and back: beliefs, messages, and how many cavities were floored."""
-        messages, floored = dict(messages), {}
-        beliefs = dict(beliefs)
-        for number in map(str, self.graph.ep_order):
-            block, prepared = self.ep_blocks[number], fixed.prepared[number]
-            flat = self.flat(block, beliefs)
-            # Parameters with messages are seen as earlier blocks left them: before the first they have no moments.
-            seen = {name: self.moments_of(name, beliefs[name]) for name in block.parameters if name in self.with_ep}
-            flat, messages[number], count = KINDS[type(block)].update(
-                block, prepared, flat, messages[number], step, scope.with_moments({**moments, **seen})
-            )
-            for name, naturals in flat.items():
-                beliefs[name] = self.shaped(name, naturals)
-            floored[number] = floored.get(number, 0) + count
-        return beliefs, messages, floored
-
     def left(self, fixed: Fixed, data: Data, beliefs: Naturals, messages: Messages) -> Float[Array, ""]:
         """How far blocks that search for their solution are from it, in standard deviations; zero of all others."""
         moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}
@@ -271,6 +249,15 @@ class Machine(BoundPlan):
                 outside = {name: subtract(flat[name], own) for name, own in messages[number].items()}
                 left = jnp.maximum(left, watched(block, fixed.prepared[number], outside, scope)[2])
         return left
+
+    def improper(self, fixed: Fixed, data: Data, beliefs: Naturals, messages: Messages) -> Int[Array, ""]:
+        """Of how many instances a cavity is no distribution, where a fixed point has none such."""
+        moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}
+        scope, found = self.scope(data, moments), jnp.zeros((), int)
+        for number, block in self.ep_blocks.items():
+            if (count := KINDS[type(block)].improper) is not None:
+                found = found + count(block, fixed.prepared[number], self.flat(block, beliefs), messages[number], scope)
+        return found
 
     @cached_property
     def rotations(self) -> tuple[Pair, ...]:

@@ -54,6 +54,7 @@ def direct(machine: Machine, settings: Settings, data: Data, key: Key) -> Ended:
         "rejected": zero,
         "damped": zero,
         "floored": {number: jnp.zeros((), int) for number in machine.ep_blocks},
+        "improper": jnp.zeros((), int),
         "step": jnp.ones(()),
         "evidence": evidence,
         "found": sound,

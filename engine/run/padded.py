@@ -21,7 +21,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array
 from ..values.few_sizes import padded_sizes
-from ..values.instances import count, padded_room, room
+from ..values.instances import BATCHES, count, padded_room, room
 from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import rows_of
 from .bound_plan import BoundPlan, Data
@@ -47,6 +47,8 @@ def padded_plates(
     """
     if not jax.config.jax_threefry_partitionable:  # pyright: ignore
         return ()  # random orders depend on the number of rows
+    if plan.schedule.rows != BATCHES:
+        return ()  # each row is a batch, of which a program has a fixed number
     plates = tuple(p for p in open_plates(plan) if p.name not in fixed and not one_size(plan, p))
     paged = {plate for name in sparse for plate in plan.model.inputs[name].plates}
     plates = tuple(plate for plate in plates if plate not in paged)
@@ -178,7 +180,8 @@ class PaddedRunner:
     def __call__(self, data: Data, seed: object, progress: bool | None, planning: float = 0.0) -> Result:
         """One inference, the plan of which took so many seconds."""
         result = self.runner(self.padding.data(data), seed, progress, planning)
-        return dataclasses.replace(result, outputs=self.padding.cut(result.outputs))
+        modes = tuple(mode._replace(outputs=self.padding.cut(mode.outputs)) for mode in result.modes)
+        return dataclasses.replace(result, outputs=self.padding.cut(result.outputs), modes=modes)
 
     def many(self, data: Data, seed: object) -> Outputs:
         """Inferences with stacked data: the outputs, stacked."""

@@ -13,6 +13,7 @@ from ...factors.errors import UnsupportedError
 from ..values.naturals import Naturals
 from .bound_plan import Messages
 from .control.carry import Counts, Parts, Settings
+from .fixed_points import Mode, Restarts
 from .progress import Timing
 
 
@@ -35,6 +36,7 @@ class Ended(TypedDict):
     rejected: Int[Array, ""]
     damped: Int[Array, ""]
     floored: Counts
+    improper: Int[Array, ""]  # of how many instances a cavity is no distribution, where a fixed point has none such
     residuals: Float[Array, " trace"]
     evidences: Float[Array, " trace"]  # NaN where not recorded, or where the sweep was dropped
 
@@ -55,6 +57,9 @@ class Result:
     settings: Settings
     timing: Timing | None = None  # of an inference on its own
     remark: str = ""  # on what was not done, for the diagnosis
+    modes: tuple[Mode, ...] = ()  # of a run with several starts: its distinct fixed points, best first
+    restarts: Restarts | None = None  # of a posterior that was read from a file, which has no states
+    position: int = 0  # among the fixed points
 
     def number(self, name: str) -> float | int | bool:
         """A scalar output, by its name in `Outputs`."""

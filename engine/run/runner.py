@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from .bound_plan import Data
 from .chunks import DONE, Done, blank, in_chunks, strong
 from .control.carry import Carry, Settings
 from .control.result_codes import preferred
+from .fixed_points import OTHERS, modes_of, without_others
 from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
@@ -55,7 +56,7 @@ class Runner:
         self.settings = Settings(
             options.tolerance,
             options.max_iterations,
-            options.acceleration,
+            0 if options.updates.loop == "double" else options.acceleration,  # it has conjugate gradients of its own
             monotone,
             machine.climbs,
             options.trace_evidence or machine.climbs,
@@ -69,7 +70,9 @@ class Runner:
         """One inference, the plan of which took so many seconds. Raises ModelError for a seed out of range."""
         with Progress(progress) as watcher:
             outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False)
-        return Result(outputs, self.settings, watcher.timing(interpreted, planning))
+        outputs, others = without_others(outputs)
+        modes = () if others is None else modes_of(outputs, others, self.settings.monotone)
+        return Result(outputs, self.settings, watcher.timing(interpreted, planning), modes=modes)
 
     def many(self, data: Data, seed: object) -> Outputs:
         """Inferences with stacked data: the outputs, stacked."""
@@ -91,7 +94,7 @@ class Runner:
     def form(self, data: Data) -> PyTree[jax.ShapeDtypeStruct]:
         """Shapes and types of the outputs of one inference."""
         given = {}, data, key_of(0)
-        return jax.eval_shape(self._chunk, *given, jax.eval_shape(self._begin, *given), True, 0)[1]
+        return without_others(jax.eval_shape(self._chunk, *given, jax.eval_shape(self._begin, *given), True, 0)[1])[0]
 
     def _run(self, given: Given, watcher: Progress, many: bool, calls: int = 1) -> tuple[Outputs, bool]:
         """The outputs, stacked where there are many, and whether NumPy computed them."""
@@ -108,7 +111,7 @@ class Runner:
     def _make(self, given: Given, watcher: Progress, many: bool, calls: int) -> Made:
         """The chunk for arguments of these shapes."""
         structure = self.machine, self.settings, self.options.starts, many
-        trace, execution = partial(self._traced, given, many), self.options.execution
+        trace, execution = partial(self._traced, given, many), self.options.execution_of_sweeps
         made = function("run", structure, given, trace, execution, watcher.stage, calls)
         numbers = sum(np.size(array) for array in jax.tree.leaves(given))
         return Made(made, blank(made.form), numbers)
@@ -176,7 +179,7 @@ class Runner:
 
         lanes = self._lanes(key, data)
         carries, outputs = self._over_restarts(one, lanes, carry)
-        return strong(carries), self._best(outputs, lanes)
+        return strong(carries), self._best(outputs, lanes, keep=trace is None and len(lanes.side) > 1)
 
     def _over_restarts(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Restarts side by side; a single one without the cost of mapping.
@@ -189,15 +192,21 @@ class Runner:
             return jax.lax.map(lambda arguments: function(*arguments), stacked)
         return jax.vmap(function)(*stacked)
 
-    def _best(self, outputs: Ended, lanes: Lane) -> Outputs:
-        """The restart with the best evidence among those that ended best; one without a sound state has none."""
+    def _best(self, outputs: Ended, lanes: Lane, keep: bool) -> Outputs:
+        """The restart with the best evidence among those that ended best; one without a sound state has none.
+
+        With those of all starts beside it, where they are to be kept.
+        """
         evidence = jnp.where(outputs["found"], outputs["evidence"], -jnp.inf)
         best = preferred(outputs["code"], outputs["found"], evidence, self.settings.monotone)
         chosen: Ended = jax.tree.map(lambda a: a[best], outputs)
-        return {
+        keys = jax.random.key_data(lanes.key)
+        found = {
             **chosen,
+            **({OTHERS: {**outputs, "evidence": evidence, "key": keys}} if keep else {}),
             "restart": best,
             "evidence": evidence[best],
             "all_evidence": evidence,
-            "key": jax.random.key_data(lanes.key[best]),
+            "key": keys[best],
         }
+        return cast(Outputs, found)

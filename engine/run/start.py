@@ -122,13 +122,20 @@ def start(machine: BoundPlan, fixed: Fixed, data: Data, lane: Lane) -> tuple[Sta
         starts[selector.name] = seeds(selector, scope, jax.random.fold_in(key, 2000 + i), data_of)
     moving = {name: subtract(beliefs[name], fixed.constant[name]) for name in machine.moving}
     messages = {
-        number: KINDS[type(block)].initial(block, fixed.prepared[number], scope)
+        number: _first_messages(machine, block, fixed.prepared[number], beliefs, scope)
         for number, block in machine.ep_blocks.items()
     }
     state = State(moving, messages)
     if (given := given_start(data)) is not None:
         return begin_there(machine, fixed, data, state, starts, given)
     return state, starts
+
+
+def _first_messages(machine: BoundPlan, block: Block, prepared: PyTree, beliefs: Naturals, scope: Scope) -> PyTree:
+    kind = KINDS[type(block)]
+    if kind.begin is None:
+        return kind.initial(block, prepared, scope)
+    return kind.begin(block, prepared, machine.flat(block, beliefs), scope)
 
 
 def _sides(machine: BoundPlan, name: str, lane: Lane, key: Key) -> Float[Array, "*plates"]:

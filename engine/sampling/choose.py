@@ -51,12 +51,12 @@ def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:
         summed |= {name for name, v in joint.variables.items() if v.domain.is_discrete}  # as constraints may tie them
     early = {name: v for name, v in joint.variables.items() if name in summed}
     rest = {name: v for name, v in joint.variables.items() if name not in summed}
-    moves = _moves_among(joint.unaugmented(), early, starts, key) if early else ()
+    moves = moves_among(joint.unaugmented(), early, starts, key) if early else ()
     auxiliary = (_auxiliary(joint, factor) for factor in joint.augmented)
-    return (*moves, *auxiliary, *_moves_among(joint, rest, starts, key))
+    return (*moves, *auxiliary, *moves_among(joint, rest, starts, key))
 
 
-def _moves_among(joint: Joint, chosen: Mapping[str, Random], starts: list[Values], key: Key) -> tuple[Move, ...]:
+def moves_among(joint: Joint, chosen: Mapping[str, Random], starts: list[Values], key: Key) -> tuple[Move, ...]:
     """The moves of some variables given all others, discrete ones first."""
     moves = _of_discrete(joint, tuple(name for name, variable in chosen.items() if variable.domain.is_discrete))
     moves += [spikes.spike_move(joint, name, starts, key) for name, v in chosen.items() if v.domain.is_sparse]

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError, UnsupportedError
-from ..density.tables import Factor
+from ..density.tables import Between, Factor
 from .conditionals import gaussian
 from .conditionals.conjugate import Fit, conjugate, fitting, slope_of
 from .joint import Data, Gathers, Integral, Joint, Values
@@ -72,11 +72,11 @@ def _refused(names: Sequence[str], which: Sequence[str]) -> str:
     )
 
 
-def without(joint: Joint, names: Sequence[str], integral: Integral) -> Joint:
+def without(joint: Joint, names: Sequence[str], integral: Integral, called: str = "") -> Joint:
     """The joint density with the factors that read these variables replaced by the logarithm of their integral."""
     gone, out = set(joint.touching(names)), {id(joint.variables[name]) for name in names}
     roots = [root for factor in gone for root in joint.factors[factor].roots if id(root) not in out]
-    own = f"{', '.join(names)} integrated out"
+    own = called or f"{', '.join(names)} integrated out"
     factors = {name: factor for name, factor in joint.factors.items() if name not in gone}
     return joint.replaced(
         {**factors, own: Factor(tuple(roots), ())},
@@ -92,9 +92,11 @@ def _of_quadratic(joint: Joint, names: Sequence[str]) -> Integral:
     start, back = ravel_pytree(shapes)
     solve = jax.scipy.linalg.solve_triangular
 
-    def integral(values: Mapping[str, Array], data: Data) -> Array:
+    def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
+        own = joint.between(points)
+
         def log_density(x: jax.Array) -> Array:
-            return joint.total(factors, {**values, **back(x)}, data)
+            return own.total(factors, {**values, **back(x)}, data)
 
         root = jnp.linalg.cholesky(-jax.hessian(log_density)(start))
         peak = solve(root.T, solve(root, jax.grad(log_density)(start), lower=True), lower=False)
@@ -112,10 +114,11 @@ def _of_fit(joint: Joint, name: str, gathers: Gathers, fit: Fit) -> Integral:
     """The log density less that of the conditional, at a point in the middle of the domain."""
     factors, variable = tuple(gathers), joint.variables[name]
 
-    def integral(values: Mapping[str, Array], data: Data) -> Array:
+    def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
+        own = joint.between(points)
         at = fit.middle(joint.density._shape(variable))
-        slope = slope_of(joint, name, dict(values), data, factors)
-        own = jnp.sum(fit.log_density(fit.read(slope, at), at))
-        return joint.total(factors, {**values, name: at}, data) - own
+        slope = slope_of(own, name, dict(values), data, factors)
+        log_density = jnp.sum(fit.log_density(fit.read(slope, at), at))
+        return own.total(factors, {**values, name: at}, data) - log_density
 
     return integral

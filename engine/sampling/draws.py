@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ...factors.errors import UnsupportedError
 from ..answers.arviz import as_arviz
+from ..checks.psis import smoothed
 from .move import Move
 
 
@@ -27,6 +28,8 @@ class Samples(Mapping[str, np.ndarray]):
         acceptance: by structure and move of `moves=`, the share of proposals of something new that were taken after
             the warm-up; NaN where there were none.
         asked: draws of each chain; `max_seconds` may have ended them before.
+        log_weights: of draws that are weighted instead of accepted, (chains, draws), see `VariationalKernel`; None of
+            others.
     """
 
     draws: dict[str, np.ndarray]
@@ -36,6 +39,7 @@ class Samples(Mapping[str, np.ndarray]):
     dims: dict[str, list[str]]
     acceptance: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     asked: int | None = None
+    log_weights: np.ndarray | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.draws:
@@ -50,11 +54,26 @@ class Samples(Mapping[str, np.ndarray]):
 
     def mean(self, name: str) -> np.ndarray:
         """The mean of all draws of `name`, shaped plates + event; of a boolean the share that is true."""
-        return self[name].mean((0, 1))
+        return self._averaged(np.asarray(self[name], float))
 
     def sd(self, name: str) -> np.ndarray:
         """The standard deviation of all draws of `name`, shaped plates + event."""
-        return self[name].std((0, 1))
+        return np.sqrt(self._averaged((self[name] - self.mean(name)) ** 2))
+
+    @property
+    def pareto_k(self) -> float:
+        """Of weighted draws the shape of the tail of their weights: above .7 no average is to be trusted.
+
+        Above .5 their variance is infinite. NaN of draws without weights. Source: vehtari2024psis.
+        """
+        return float("nan") if self.log_weights is None else smoothed(self.log_weights.ravel())[1]
+
+    def _averaged(self, array: np.ndarray) -> np.ndarray:
+        """Over chains and draws, by their weights where they have some."""
+        if self.log_weights is None:
+            return array.mean((0, 1))
+        weight = np.exp(self.log_weights - self.log_weights.max())
+        return np.tensordot(weight / weight.sum(), array, axes=2)
 
     def explain(self) -> str:
         """How each variable is drawn, in the order of a sweep."""
@@ -67,6 +86,8 @@ class Samples(Mapping[str, np.ndarray]):
 
     def _taken(self, move: Move) -> str:
         shares = self.acceptance.get(", ".join(move.names), {})
+        if move.proposes:
+            return f"; taken {shares[move.proposes]:.1%}"
         told = ", ".join(f"{kind} {share:.1%}" for kind, share in shares.items() if share == share)
         return f"; taken of what was new: {told}" if told else ""
 

@@ -21,7 +21,7 @@ from ...factors.factor import Chain
 from ..density.log_density import LogDensity
 from ..density.order import gathers_of
 from ..density.sum_out import eliminate, everything, owned
-from ..density.tables import Factor, InstanceDensity, Read, sum_of
+from ..density.tables import Between, Factor, InstanceDensity, Read, sum_of, taken
 from ..density.terms import is_process
 from ..mcmc.structure import Structured
 from ..values.plated import Placed
@@ -31,7 +31,8 @@ from .augmented import Augmented, auxiliaries_of
 Values = dict[str, Array]  # of all latent variables and auxiliary ones, by name
 Data = Mapping[str, Array]
 Gathers = Mapping[str, Gather | None]  # how each factor reads the elements of a variable
-Integral = Callable[[Mapping[str, Array], Data], Array]  # the logarithm of one over variables that are not drawn
+# The logarithm of an integral (or a sum) over variables that are not drawn, perhaps between two points of the others.
+Integral = Callable[[Mapping[str, Array], Data, Between | None], Array]
 
 
 class Joint:
@@ -56,6 +57,7 @@ class Joint:
         self.integrals: dict[str, Integral] = {}
         self.structures = tuple(structures)
         self.varying: tuple[str, ...] = ()  # data that change from step to step
+        self.points: Between | None = None  # where densities are taken between two points
 
     def _factor(self, name: str) -> Factor:
         """What a factor reads: an outcome that is latent among it, and what stands behind noise that is integrated."""
@@ -76,6 +78,18 @@ class Joint:
         """The joint density of fewer variables, with other factors."""
         found = copy.copy(self)
         found.factors, found.variables, found.integrals = factors, variables, integrals
+        return found
+
+    def between(self, points: Between | None) -> Joint:
+        """The joint density between two points of some variables."""
+        found = copy.copy(self)
+        found.points = points
+        return found
+
+    def bare(self) -> Joint:
+        """The joint density without any auxiliary variable."""
+        found = copy.copy(self)
+        found.augmented = {}
         return found
 
     def unaugmented(self) -> Joint:
@@ -128,7 +142,10 @@ class Joint:
         """The log density of a factor by instance, given its auxiliary variable where it has one."""
         if factor in self.integrals:
             values = {name: array for name, array in scope.data.items() if name not in self.data}
-            return Placed(self.integrals[factor](values, self.data_in(scope)), ())
+            return Placed(self.integrals[factor](values, self.data_in(scope), self.points), ())
+        return taken(lambda at: [self._own_table(factor, at)], scope, self.points)[0]
+
+    def _own_table(self, factor: str, scope: Scope) -> Placed:
         if factor in self.augmented:
             found = self.augmented[factor]
             return self.density._where_given(factor, found.table(scope), found.out.plates)

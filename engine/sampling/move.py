@@ -33,6 +33,8 @@ class Move(NamedTuple):
         init: `init(values, data) -> state`.
         searches: whether it finds its way out of where the density is zero.
         step: `step(key, values, state, data, stage) -> (values, state)`.
+        records: names of numbers that it leaves among the values, which are kept beside the draws.
+        proposes: of what kind its proposals are, where `records` begins with whether one was taken.
     """
 
     names: tuple[str, ...]
@@ -41,6 +43,8 @@ class Move(NamedTuple):
     init: Callable[[Values, Data], State]
     step: Callable[[Key, Values, State, Data, Stage], tuple[Values, State]]
     searches: bool = False
+    records: tuple[str, ...] = ()
+    proposes: str = ""
 
 
 def swept(

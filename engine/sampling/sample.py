@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 from ...compiler.language.model import Model
 from ...compiler.structure import digest
 from ...factors.arrays import Key
-from ...factors.errors import ModelError
+from ...factors.errors import ModelError, UnsupportedError
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
@@ -30,6 +30,7 @@ from .forward import predicted
 from .joint import Joint, Values
 from .move import Move, Stage, swept
 from .restructure import acceptance, structure_move
+from .variational import LOG_WEIGHT, VariationalKernel, shares_taken, variational_moves
 from .windows import windows
 
 TRIED = 3  # points at which conditionals are tried
@@ -46,6 +47,7 @@ def sample(
     seed: int = 0,
     *,
     warmup: int | None = None,
+    kernel: str | VariationalKernel = "gibbs",
     collapse: Sequence[str] = (),
     moves: Asked | None = None,
     sizes: Mapping[str, int] | None = None,
@@ -63,13 +65,13 @@ def sample(
         model: the model; `data` and `sizes` as of `infer`.
         draws: kept of each of so many `chains`, after `warmup` transitions (half as many, at least 200, by default).
         seed: decides all random choices.
+        kernel: "gibbs", or "variational": proposals by steps of variational message passing (`VariationalKernel`).
         collapse: names of variables with a conditional of their own family, which are integrated out of all other
             conditionals and drawn last: chains mix better, each sweep takes longer.
         moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
             them, whose first has its prior. Under several names, as a tuple, what changes together.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
-        checkpoint: a file that a run with the same arguments goes on from. It is written each minute, in the end, and
-            when the run is interrupted, as by Ctrl-C.
+        checkpoint: a file from which the same call goes on; written each minute, in the end, and at Ctrl-C.
         max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
             the first draws of a run without it that has the same `seed` and `warmup`.
 
@@ -85,31 +87,36 @@ def sample(
     begin = time.monotonic()
     check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
     check_seconds("sample", max_seconds)
+    variational = kernel_of(kernel, moves)
     joint = joint_of(model, data, sizes, moves or {}, seed)
+    joint = joint.bare() if variational else joint
     warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
         found = _Found({}, {}, (), 0.0)
         if joint.variables or joint.structures:
-            ready = _kept(joint, seed, warmup, collapse)
+            ready = _kept(joint, seed, warmup, collapse, variational)
             left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready, left)
-        made = min((array.shape[1] for array in found.draws.values()), default=warmup + draws)
-        _check_warm(made, warmup, max_seconds, checkpoint)
-        key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
-        flat = found.draws | predicted(joint, found.draws, (chains, made), key)
-    return _samples(joint, found, flat, warmup, draws)
+            _check_warm(found, warmup, max_seconds, checkpoint)
+        return _samples(joint, found, (chains, draws), seed, warmup)
 
 
-def _samples(joint: Joint, found: _Found, flat: dict[str, np.ndarray], warmup: int, draws: int) -> Samples:
-    """The draws with the warm-up apart."""
+def _samples(joint: Joint, found: _Found, asked: tuple[int, int], seed: int, warmup: int) -> Samples:
+    """The draws with what the model itself predicts, the warm-up apart; `asked` for so many chains and draws."""
+    chains, draws = asked
+    shape = chains, min((array.shape[1] for array in found.draws.values()), default=warmup + draws)
+    key = jax.random.fold_in(jax.random.key(seed), PREDICTED)
+    flat = found.draws | predicted(joint, found.draws, shape, key)
     kept = {name: array[:, warmup:] for name, array in flat.items()}
     before = {name: array[:, :warmup] for name, array in flat.items()}
-    taken = acceptance(joint, {name: array[:, warmup:] for name, array in found.told.items()})
-    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken, draws)
+    told = {name: array[:, warmup:] for name, array in found.told.items()}
+    taken = acceptance(joint, told) | shares_taken(found.moves, told)
+    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken, draws, told.get(LOG_WEIGHT))
 
 
-def _check_warm(made: int, warmup: int, max_seconds: float | None, checkpoint: object) -> None:
+def _check_warm(found: _Found, warmup: int, max_seconds: float | None, checkpoint: object) -> None:
     """ModelError where time was over before the first draw that counts."""
+    made = min(array.shape[1] for array in found.draws.values())
     if made <= warmup:
         further = "" if checkpoint is None else " The checkpoint has what was made: the same call goes on from there."
         raise ModelError(
@@ -161,7 +168,8 @@ def chains_of(
         max_seconds=max_seconds,
     )
     flat = {n: a.reshape(chains, -1, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
-    told = {one.told: flat.pop(one.told) for one in joint.structures}
+    records = [one.told for one in joint.structures] + [name for move in moves for name in move.records]
+    told = {name: flat.pop(name) for name in dict.fromkeys(records)}
     return _Found(flat, told, moves, float(found.seconds[:, -1].sum()))
 
 
@@ -177,27 +185,54 @@ PLANS: Recent[tuple[Move, ...]] = Recent(8)  # those used last
 KEPT: Recent[tuple[Kernel, int]] = Recent(8)
 
 
-def _kept(joint: Joint, seed: int, warmup: int, collapse: Sequence[str]) -> _Ready:
+def kernel_of(asked: str | VariationalKernel, moves: Asked | None) -> VariationalKernel | None:
+    """The kernel that `kernel=` asks for, None for Gibbs sampling; ModelError for what is none."""
+    if asked == "gibbs":
+        return None
+    found = VariationalKernel() if asked == "variational" else asked
+    if not isinstance(found, VariationalKernel):
+        raise ModelError(f"sample(kernel={asked!r}): it is 'gibbs', 'variational' or a cv.VariationalKernel.")
+    if moves:
+        raise UnsupportedError(
+            f"sample(kernel={asked!r}, moves=...): structures are moved beside Gibbs sampling alone. Leave kernel= out."
+        )
+    return found
+
+
+def _kept(
+    joint: Joint, seed: int, warmup: int, collapse: Sequence[str], variational: VariationalKernel | None
+) -> _Ready:
     """What is ready, kept between calls with the same model and the same data.
 
     Values of data decide which moves there are, and are constants in some: a chain never serves other data. Structures
     bring functions of their users, which cannot be compared.
     """
-    identity = "" if joint.structures else identity_of(joint, "sample", warmup, list(collapse))
+    identity = "" if joint.structures else _identity(joint, warmup, collapse, variational)
     if not identity:
-        return _ready(joint, seed, warmup, collapse)
-    moves = PLANS.get((identity, seed, has_blackjax()), lambda: plan(joint, seed, collapse))
+        return _ready(joint, seed, warmup, collapse, variational)
+    moves = PLANS.get((identity, seed, has_blackjax()), lambda: plan(joint, seed, collapse, variational))
     told = tuple((move.names, move.how, move.exact) for move in moves)
-    return _Ready(moves, *KEPT.get((identity, told), lambda: _kernel(joint, moves, warmup, collapse)))
+    return _Ready(moves, *KEPT.get((identity, told), lambda: _kernel(joint, moves, warmup, identity)))
 
 
-def _ready(joint: Joint, seed: int, warmup: int, collapse: Sequence[str]) -> _Ready:
-    moves = plan(joint, seed, collapse)
-    return _Ready(moves, *_kernel(joint, moves, warmup, collapse))
+def _ready(
+    joint: Joint, seed: int, warmup: int, collapse: Sequence[str], variational: VariationalKernel | None = None
+) -> _Ready:
+    moves = plan(joint, seed, collapse, variational)
+    return _Ready(moves, *_kernel(joint, moves, warmup, _identity(joint, warmup, collapse, variational)))
 
 
-def plan(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Move, ...]:
+def _identity(joint: Joint, warmup: int, collapse: Sequence[str], variational: VariationalKernel | None) -> str:
+    kernel = () if variational is None else (variational.identity,)
+    return identity_of(joint, "sample", warmup, list(collapse), *kernel)
+
+
+def plan(
+    joint: Joint, seed: int = 0, collapse: Sequence[str] = (), variational: VariationalKernel | None = None
+) -> tuple[Move, ...]:
     """The moves of a sweep."""
+    if variational is not None:
+        return variational_moves(joint, variational, seed, collapse)
     left, others = plan_around(joint, seed, collapse)
     return (*(structure_move(left, one) for one in joint.structures), *others)
 
@@ -222,10 +257,16 @@ class _Chain(NamedTuple):
     kept: Values
 
 
-def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequence[str]) -> tuple[Kernel, int]:
+def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, identity: str) -> tuple[Kernel, int]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
     places = [place for one in joint.structures for place in one.places]
-    kept_names = (*joint.variables, *(place.name for place in places), *(one.told for one in joint.structures))
+    records = dict.fromkeys(name for move in moves for name in move.records)
+    kept_names = (
+        *joint.variables,
+        *(place.name for place in places),
+        *(one.told for one in joint.structures),
+        *records,
+    )
     total = sum(int(np.prod(joint.density._shape(variable))) for variable in joint.variables.values())
     total += sum(int(np.prod(place.shape)) for place in places)
     block = max(1, min(BLOCK, MOST // max(total, 1)))
@@ -251,7 +292,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
     single = jax.jit(one)
 
     def init(key: Key) -> _Chain:
-        values = start_of(key)
+        values = {**start_of(key), **{name: jnp.zeros(()) for name in records}}
         learned = tuple(move.init(values, given) for move in moves)
         kept: Values = {name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in kept_names}
         return _Chain(values, learned, jnp.zeros((), int), kept)
@@ -269,7 +310,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, collapse: Sequen
             lambda keys, batch: together(keys, batch, given),
             split,
         ),
-        identity=identity_of(joint, "sample", warmup, list(collapse)),
+        identity=identity,
     )
     return kernel, block
 

@@ -19,6 +19,7 @@ from ..answers.marginal import Marginal
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.bar import progress_bar
 from ..sampling.joint import Joint
+from ..sampling.references import beliefs_of
 from ..sampling.sample import plan
 from ..support.asked_arguments import check_counts, check_seconds, the_model
 from .annealing import log_weights, weighed
@@ -26,7 +27,6 @@ from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
 from .path import Path
-from .references import beliefs_of
 from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, begun, program, resized, round_trips, run
 
 METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")

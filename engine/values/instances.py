@@ -18,6 +18,7 @@ from jaxtyping import PyTree
 from ...compiler.blocks.base import Block
 from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key
+from ...factors.errors import UnsupportedError
 from .evaluate import value
 from .few_sizes import fewest
 from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
@@ -25,6 +26,7 @@ from .plated import Placed, spread
 from .row_blocks import Rows
 from .scope import Scope
 
+BATCHES, IN_ORDER = "batches", "in order"  # how rows take turns, beside one by one in a random order
 _EACH, _FEWEST, _MOST = 400, 8, 32  # instances of a batch, and batches
 
 
@@ -102,16 +104,23 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> Sch
     """
     instances = count(block, scope.sizes)
     if (rows := scope.rows.get(block)) is not None:
+        if scope.turns != BATCHES:
+            raise UnsupportedError(
+                f"Asked for rows that take turns {scope.turns!r} in {block.name}, which has {rows.total} of them: "
+                "beyond some hundred thousand numbers they go in batches, since one by one takes hours. Leave "
+                "schedule= out."
+            )
         return layout_of_rows(rows, instances // rows.total, key)
     coupled, groups = _coupled(block, scope.sizes)
     apart = one_to_one(block, edges)
     if padded_plates(block, scope) and not apart:
         return _padded_layout(block, scope, key)
-    number = batches(groups, not apart)
+    number = batches(groups, not apart) if scope.turns == BATCHES or apart else groups
     if number == 1:
         return None
     width = -(-groups // number)
-    order = jnp.concatenate([jax.random.permutation(key, groups), jnp.full(number * width - groups, groups)])
+    turns = jnp.arange(groups) if scope.turns == IN_ORDER else jax.random.permutation(key, groups)
+    order = jnp.concatenate([turns, jnp.full(number * width - groups, groups)])
     order = (order[:, None] * coupled + jnp.arange(coupled)).reshape(number, width * coupled)
     return ScheduleLayout(jnp.minimum(order, instances - 1).astype(jnp.int32), order < instances)
 

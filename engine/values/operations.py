@@ -196,6 +196,7 @@ EACH: dict[type[rules.Average], Callable[..., PyTree]] = {
     rules.MatrixProduct: lambda rule, a, v: Vector(a @ v.mean, a @ v.covariance @ a.T),
     rules.Scaled: _scaled,
     rules.InverseCovariance: _inverse_covariance,
+    rules.ScaledMatrix: lambda rule, p, s: PosDef(s.mean * p.mean, p.log_det + p.mean.shape[-1] * s.log),
     rules.Stacked: _stacked,
     rules.Polynomial: polynomial,
     rules.Number: lambda rule, x: number_of(x),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
-from ...compiler.graph import Joint
+from ...compiler.graph import Joint, NormalPair
 from ...compiler.language.nodes import Expr, Plate
 from .plated import Placed
 from .row_blocks import Rows, Window
@@ -20,7 +20,8 @@ class Scope:
     """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links.
 
     `rows` says how large factors are cut into blocks of rows, `window` which of these is seen (`row_blocks.py`);
-    `padded` are the plates of which not all rows count (`padding.py`).
+    `padded` are the plates of which not all rows count (`padding.py`), and `turns` says how the rows of a factor take
+    them (`compiler/schedules.py`).
     """
 
     sizes: dict[str, int]
@@ -28,9 +29,11 @@ class Scope:
     moments: dict[str, PyTree]
     bound: str | None = None
     joints: tuple[Joint, ...] = ()
+    pairs: tuple[NormalPair, ...] = ()
     rows: Mapping[Block, Rows] = dataclasses.field(default_factory=dict)
     window: Window | None = None
     padded: tuple[Plate, ...] = ()
+    turns: str = "batches"
 
     def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""

@@ -46,7 +46,8 @@ REALS.add(  # a Gaussian whose mean is Gaussian itself, with variance `extra`
 )
 
 
-def _student_below(x: Array, dof: Array, mean: Array, scale: Array) -> Array:
+def student_below(x: Array, dof: Array, mean: Array, scale: Array) -> Array:
+    """P(X <= x) under Student's t."""
     z = (x - mean) / scale
     tail = 0.5 * betainc(0.5 * dof, 0.5, dof / (dof + z**2))
     return jnp.where(z > 0, 1.0 - tail, tail)
@@ -59,7 +60,7 @@ REALS.add(
     variance=lambda dof, mean, scale: jnp.where(
         dof > 2.0, scale**2 * dof / jnp.where(dof > 2.0, dof - 2.0, 1.0), jnp.where(dof > 1.0, jnp.inf, jnp.nan)
     ),
-    below=_student_below,
+    below=student_below,
     draw=lambda key, dof, mean, scale: mean + scale * jax.random.t(key, dof),
 )
 

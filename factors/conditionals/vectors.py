@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betainc
+from jax.scipy.special import betainc, gammaln
 
-from ..arrays import Array
+from ..arrays import Array, Key
 from ..conditional import Table
 from ..discrete.binomial import binomial_below
 from ..families import Dirichlet, Wishart
 from ..quadrature import HALF_LOG_2PI
 from ..special import ndtr
+from .reals import student_below
 
 VECTORS = Table()
 
@@ -58,6 +59,36 @@ VECTORS.add(  # a vector whose mean is Gaussian itself, with covariance `extra`
         mean + jnp.linalg.cholesky(extra + covariance) @ jax.random.normal(key, mean.shape)
     ),
     covariance=lambda mean, extra, covariance: extra + covariance,
+)
+
+
+def _log_density_of_student(out: Array, dof: Array, mean: Array, square: Array) -> Array:
+    root, size = jnp.linalg.cholesky(square), out.shape[-1]
+    scaled = jax.scipy.linalg.solve_triangular(root, out - mean, lower=True)
+    end = gammaln(0.5 * (dof + size)) - gammaln(0.5 * dof) - 0.5 * size * jnp.log(dof * jnp.pi)
+    return end - jnp.log(jnp.diagonal(root)).sum() - 0.5 * (dof + size) * jnp.log1p(scaled @ scaled / dof)
+
+
+def _draw_of_student(key: Key, dof: Array, mean: Array, square: Array) -> Array:
+    of_mixing, of_vector = jax.random.split(key)
+    mixing = jax.random.gamma(of_mixing, 0.5 * dof) / (0.5 * dof)
+    return mean + jnp.linalg.cholesky(square) @ jax.random.normal(of_vector, mean.shape) / jnp.sqrt(mixing)
+
+
+def _covariance_of_student(dof: Array, mean: Array, square: Array) -> Array:
+    finite = square * dof / jnp.where(dof > 2.0, dof - 2.0, 1.0)
+    return jnp.where(dof > 2.0, finite, jnp.where(dof > 1.0, jnp.inf, jnp.nan))
+
+
+VECTORS.add(  # Student's t: a Gaussian of covariance `square`, divided by a Gamma variable of mean 1
+    "vector_student_t",
+    "vector",
+    log_density=_log_density_of_student,
+    mean=lambda dof, mean, square: jnp.where(dof > 1.0, mean, jnp.nan),
+    variance=lambda dof, mean, square: jnp.diagonal(_covariance_of_student(dof, mean, square)),
+    below=lambda x, dof, mean, square: student_below(x, dof, mean, jnp.sqrt(jnp.diagonal(square))),
+    draw=_draw_of_student,
+    covariance=_covariance_of_student,
 )
 VECTORS.add(
     "multinomial",

@@ -14,6 +14,8 @@ from .categorical import Categorical
 from .dirichlet import Dirichlet
 from .gamma import Gamma
 from .gaussian import Gaussian
+from .normal_gamma import NormalGamma
+from .normal_wishart import NormalWishart
 from .point import Point
 from .poisson import Poisson
 from .spike_and_slab import SpikeAndSlab
@@ -48,6 +50,8 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "GaussianFamily",
+    "NormalGamma",
+    "NormalWishart",
     "Point",
     "Poisson",
     "SpikeAndSlab",

@@ -13,7 +13,20 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from ..arrays import Array, Key, Numeric
-from ..moments import Boolean, Category, Count, PosDef, Positive, Real, Simplex, Sparse, Unit, Vector
+from ..moments import (
+    Boolean,
+    Category,
+    Count,
+    PosDef,
+    Positive,
+    Real,
+    RealWithPrecision,
+    Simplex,
+    Sparse,
+    Unit,
+    Vector,
+    VectorWithPrecision,
+)
 from ..records import Record
 from .bijections import Bijection
 
@@ -24,7 +37,20 @@ Vectors: TypeAlias = Float[Array, "*#plates dim"]
 Matrices: TypeAlias = Float[Array, "*#plates dim dim"]
 Naturals: TypeAlias = tuple[Number, ...]
 Arrays: TypeAlias = tuple[Array, ...]  # naturals or statistics with event axes
-Moments: TypeAlias = Real | Sparse | Positive | Unit | Boolean | Category | Simplex | Vector | PosDef | Count
+Moments: TypeAlias = (
+    Real
+    | Sparse
+    | Positive
+    | Unit
+    | Boolean
+    | Category
+    | Simplex
+    | Vector
+    | PosDef
+    | Count
+    | RealWithPrecision
+    | VectorWithPrecision
+)
 Levels: TypeAlias = Numeric | Sequence[float]
 
 

@@ -114,3 +114,19 @@ def cholesky_factor(dimension: int) -> Bijection:
         return dimension * math.log(2.0) + jnp.sum(powers * z[:dimension])
 
     return Bijection(dimension * (dimension + 1) // 2, forward, backward, log_jacobian)
+
+
+def beside(
+    first: Bijection,
+    second: Bijection,
+    together: Callable[[Array, Array], Array],
+    apart: Callable[[Array], tuple[Array, Array]],
+) -> Bijection:
+    """Two values side by side, put `together` and taken `apart`."""
+    size = first.size
+    return Bijection(
+        size + second.size,
+        lambda z: together(first.forward(z[:size]), second.forward(z[size:])),
+        lambda x: jnp.concatenate([part.backward(own) for part, own in zip((first, second), apart(x), strict=True)]),
+        lambda z: first.log_jacobian(z[:size]) + second.log_jacobian(z[size:]),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import jax.numpy as jnp
 
@@ -51,6 +51,32 @@ class GaussianFamily(ExponentialFamily):
     @abc.abstractmethod
     def jittered(self, key: Key) -> Self:
         """Moved to a random draw of itself; one that is improper, as EP has yet to inform it, to zero."""
+
+
+class MarginalOfMean(NamedTuple):
+    """A distribution as predictions know it: the `conditional` of this name at expressions of its arguments.
+
+    `formulas` gives them by name, as expressions of independent random `sources` and of `known` values; `stand_in` is
+    the Gaussian that messages read.
+    """
+
+    conditional: str
+    sources: tuple[ExponentialFamily, ...]
+    known: tuple[Array, ...]
+    formulas: tuple[tuple[str, tuple[Any, ...]], ...]
+    stand_in: ExponentialFamily
+
+
+class PairFamily(ExponentialFamily):
+    """Of a mean and of what its precision is a multiple of."""
+
+    @abc.abstractmethod
+    def precision(self) -> ExponentialFamily:
+        """The marginal of the precision."""
+
+    @abc.abstractmethod
+    def of_mean(self) -> MarginalOfMean:
+        """The marginal of the mean."""
 
 
 def finite(draw: Array) -> Array:

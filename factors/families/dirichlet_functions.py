@@ -8,7 +8,7 @@ from jax.scipy.special import logsumexp
 
 from ..arrays import Array
 from ..special import digamma, trigamma
-from .gamma_functions import gamma_entropy, trigamma_minus_reciprocal
+from .gamma_functions import gamma_entropy, newton, trigamma_minus_reciprocal
 
 _NEWTON_STEPS = 28
 
@@ -30,22 +30,29 @@ def dirichlet_fisher_solve(concentration: Array, tangent: Array) -> Array:
     return solved + weight * jnp.sum(solved, axis=-1, keepdims=True) / gap
 
 
+@jax.custom_jvp
 @jax.jit
 def solve_concentration(log: Array) -> Array:
     """The concentration with E log x = `log`, that is digamma(c_k) - digamma(sum c) = log_k, for c_k from 1e-6 to 1e6.
 
     Newton's iteration; source minka2000dirichlet. The guess is good for large concentrations; a small one is reached
-    from it by dividing by ten, as a step may not go further down: hence the number of steps.
+    from it by dividing by ten, as a step may not go further down: hence the number of steps that it may take.
     """
 
-    def step(_: Array, concentration: Array) -> Array:
+    def step(concentration: Array) -> Array:
         found = digamma(concentration) - digamma(jnp.sum(concentration, axis=-1, keepdims=True))
         newton = concentration + dirichlet_fisher_solve(concentration, log - found)
         return jnp.maximum(newton, 0.1 * concentration)
 
     spread = -jnp.expm1(logsumexp(log, axis=-1, keepdims=True))
     total = 0.5 * (log.shape[-1] - 1) / spread
-    return jax.lax.fori_loop(0, _NEWTON_STEPS, step, jnp.exp(log) * total + 0.5)
+    return newton(step, jnp.exp(log) * total + 0.5, _NEWTON_STEPS)
+
+
+@solve_concentration.defjvp
+def _(primals, tangents):
+    found = solve_concentration(*primals)
+    return found, dirichlet_fisher_solve(found, *tangents)
 
 
 def _excess(a: Array) -> Array:

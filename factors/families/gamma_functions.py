@@ -7,13 +7,15 @@ relative error about 1e-14 for arguments from 1e-6 to 1e12. Source abramowitz196
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import jax
 import jax.numpy as jnp
 
 from ..arrays import Array, Numeric
 from ..special import lgamma
 
+NEAR = 1e-9  # of an element: a step of Newton after which the next is rounding
 _SHIFT = 8
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Bernoulli numbers B_2n / (2n), B_2n and B_2n / (2n (2n - 1)).
@@ -46,6 +48,24 @@ def gamma_entropy(a: Numeric) -> Array:
         lgamma(small) - (small - 0.5) * jnp.log(small) + small - _HALF_LOG_TWO_PI,
     )
     return 0.5 * jnp.log(a) + _HALF_LOG_TWO_PI + remainder + (a - 1.0) * log_minus_digamma(a)
+
+
+def newton(step: Callable[[Array], Array], start: Array, most: int) -> Array:
+    """`step` again and again until no element moves any more, up to `most` times.
+
+    Steps square the error, so that one shorter than `NEAR` of its element is the last that counts. There is no
+    derivative: that of the solution is known where this is used.
+    """
+
+    def moves(carry: tuple[Array, Array, Array]) -> Array:
+        old, new, count = carry
+        return (count < most) & jnp.any(jnp.abs(new - old) > NEAR * jnp.abs(new))
+
+    def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        _, now, count = carry
+        return now, step(now), count + 1
+
+    return jax.lax.while_loop(moves, again, (start, step(start), jnp.ones((), int)))[1]
 
 
 def _series(coefficients: Sequence[float], z: Numeric) -> Numeric:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from ..arrays import Array
 
-WRITTEN_OUT = 4  # rows
+WRITTEN_OUT = 6  # rows
 BY_COLUMN = 16  # rows up to which a loop over columns serves; every step of it is one operation on all matrices
 
 

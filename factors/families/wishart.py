@@ -17,7 +17,7 @@ from ..moments import PosDef
 from ..special import digamma, lgamma
 from .base import Arrays, ExponentialFamily, Levels, Matrices, Scalars, floating
 from .bijections import Bijection, cholesky_factor
-from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
+from .gamma_functions import gamma_entropy, log_minus_digamma, newton, trigamma_minus_reciprocal
 from .matrices import diagonal, inverse, is_positive_definite, log_det, outer, symmetric, trace_product
 
 _LOG_TWO, _LOG_PI = math.log(2.0), math.log(math.pi)
@@ -162,7 +162,14 @@ class Wishart(ExponentialFamily):
         )
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
-        """Bartlett: X = R A A' R', R R' = scale, A lower triangular: chi variables on the diagonal, Gaussian below."""
+        factor = self.sample_root(key, shape)
+        return factor @ jnp.swapaxes(factor, -1, -2)
+
+    def sample_root(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
+        """Draws of F, lower triangular, with X = F F', shaped shape + plates + (D, D).
+
+        Bartlett: F = R A, R R' = scale, A lower triangular: chi variables on the diagonal, Gaussian below.
+        """
         dimension = self._dimension
         root = jnp.linalg.cholesky(self.scale)
         normal_key, gamma_key = jax.random.split(key)
@@ -171,8 +178,7 @@ class Wishart(ExponentialFamily):
         halves = _shapes(jnp.broadcast_to(0.5 * self.dof, self.plates), dimension)
         drawn = draws.log_gamma(gamma_key, jnp.broadcast_to(halves, (*batch, dimension)))
         squares = 2.0 * jnp.exp(drawn).astype(root.dtype)
-        factor = root @ (below + jnp.sqrt(squares)[..., None] * jnp.eye(dimension, dtype=root.dtype))
-        return factor @ jnp.swapaxes(factor, -1, -2)
+        return root @ (below + jnp.sqrt(squares)[..., None] * jnp.eye(dimension, dtype=root.dtype))
 
     @property
     def _dimension(self) -> int:
@@ -217,12 +223,25 @@ def _gap_slope(half_dof: Array, dimension: int) -> Array:
     return jnp.sum(trigamma_minus_reciprocal(shapes) + deficits / shapes, axis=-1)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
 @partial(jax.jit, static_argnums=1)
 def _solve_half_dof(gap: Array, dimension: int) -> Array:
-    """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots."""
+    """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots.
 
-    def step(_: Array, half: Array) -> Array:
-        found = _gap(half, dimension)
-        return half + found * (found / gap - 1.0) / _gap_slope(half, dimension)
+    It begins at a lower bound, or where dof are many at what the first two terms of `_gap` in 1 / dof say.
+    """
+    least, i = 0.5 * (dimension - 1), np.arange(dimension)
+    first, second = float(np.sum(i + 1) / 2.0), float(np.sum(i**2 / 8.0 + i / 4.0 + 1.0 / 12.0))
 
-    return jax.lax.fori_loop(0, _NEWTON_STEPS, step, 0.5 * (dimension - 1) + 1.0 / gap)
+    def step(above: Array) -> Array:
+        found = _gap(least + above, dimension)
+        return above + found * (found / gap - 1.0) / _gap_slope(least + above, dimension)
+
+    large = first / gap + second / first
+    return least + newton(step, jnp.where(large > 2.0 * dimension, large - least, 1.0 / gap), _NEWTON_STEPS)
+
+
+@_solve_half_dof.defjvp
+def _(dimension, primals, tangents):
+    found = _solve_half_dof(*primals, dimension)
+    return found, -tangents[0] / _gap_slope(found, dimension)

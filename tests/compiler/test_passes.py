@@ -110,7 +110,7 @@ def test_a_pass_leaves_its_draft_as_it_is_and_makes_the_same_again(name):
 
 def test_passes_have_names_of_their_own():
     assert len({each.name for each in PASSES}) == len(PASSES)
-    assert " ".join(map(str, PASSES)).split()[:3] == ["check", "roles", "choose"]
+    assert " ".join(map(str, PASSES)).split()[:4] == ["check", "roles", "pairs", "choose"]
 
 
 def concrete(base):

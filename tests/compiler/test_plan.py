@@ -223,13 +223,21 @@ def test_vector_gate_with_random_precision_under_ep():
 
 
 @pytest.mark.parametrize(
-    ("model", "observed"), [(clutter, "x"), (mean_and_precision, "x"), (product, "x")], ids=["gate", "scale", "product"]
+    ("model", "observed", "method"),
+    [(clutter, "x", {"x": "ep"}), (mean_and_precision, "x", "ep"), (product, "x", "ep")],
+    ids=["gate", "scale", "product"],
 )
-def test_what_ep_serves_over_slots(model, observed):
-    text = cv.compile(model(), observed=[observed], method="ep", sizes={"n": 3}).explain()
+def test_what_ep_serves_over_slots(model, observed, method):
+    text = cv.compile(model(), observed=[observed], method=method, sizes={"n": 3}).explain()
     assert "  x[n]: EP" in text or "  x: EP" in text
     assert "Gaussian arguments in closed form" in text
     assert "because asked for" in text
+
+
+def test_ep_sums_the_states_of_a_gate_over_conjugate_terms():
+    text = cv.compile(clutter(), observed=["x"], method="ep", sizes={"n": 3}).explain()
+    assert "mixture of conjugate posteriors" in text
+    assert "integrated out inside a factor, recovered afterwards: clean" in text
 
 
 def with_random_argument(term):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.special
 import scipy.stats
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -53,6 +54,64 @@ class SpikeSlab:
         return scipy.optimize.brentq(lambda x: self.cdf(x) - level, -reach, reach, xtol=1e-14, rtol=1e-14)
 
 
+class WithPrecision:
+    """SciPy's methods for x ~ N(mean, 1 / (multiple t)) and t: one array, of x and t along the last axis."""
+
+    def __init__(self, mean, multiple, precision):
+        self.centre, self.multiple, self.precision = np.atleast_1d(mean), multiple, precision
+        self.size = len(self.centre)
+
+    def logpdf(self, value):
+        def one(own):
+            x, t = (own[:1], own[1:, None]) if own.ndim == 1 else (own[:, 0], own[:, 1:])
+            normal = scipy.stats.multivariate_normal(self.centre, np.linalg.inv(self.multiple * t))
+            return normal.logpdf(x) + self.precision.logpdf(t[0, 0] if own.ndim == 1 else t)
+
+        return np.array([one(np.asarray(own)) for own in value])
+
+    def entropy(self):
+        return self.precision.entropy() + self.expected_normal_entropy()
+
+    def expected_normal_entropy(self):
+        log = self.expected_log_det()
+        return 0.5 * self.size * (1.0 + np.log(2.0 * np.pi) - np.log(self.multiple)) - 0.5 * log
+
+
+class NormalGammaPair(WithPrecision):
+    def __init__(self, mean, multiple, shape, rate):
+        super().__init__(mean, multiple, scipy.stats.gamma(shape, scale=1.0 / rate))
+        self.shape, self.rate = shape, rate
+
+    def expected_log_det(self):
+        return scipy.special.digamma(self.shape) - np.log(self.rate)
+
+    def mean(self):
+        return np.array([self.centre[0], self.precision.mean()])
+
+    def var(self):
+        spread = scipy.stats.t(2.0 * self.shape, scale=np.sqrt(self.rate / (self.shape * self.multiple))).var()
+        return np.array([spread if self.shape > 1.0 else np.inf, self.precision.var()])
+
+
+class NormalWishartPair(WithPrecision):
+    def __init__(self, mean, multiple, dof, scale):
+        super().__init__(mean, multiple, scipy.stats.wishart(dof, scale))
+        self.dof, self.scale = dof, scale
+
+    def expected_log_det(self):
+        halves = scipy.special.digamma(0.5 * (self.dof - np.arange(self.size))).sum()
+        return halves + self.size * np.log(2.0) + np.linalg.slogdet(self.scale)[1]
+
+    def mean(self):
+        return np.concatenate([self.centre[:, None], self.precision.mean()], axis=1)
+
+    def var(self):
+        excess = self.dof - self.size - 1.0
+        spread = np.diagonal(np.linalg.inv(self.scale)) / (self.multiple * excess) if excess > 0 else np.inf
+        own = np.broadcast_to(spread, self.size)
+        return np.concatenate([own[:, None], self.precision.var()], axis=1)
+
+
 # Random instances ----------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +149,18 @@ STRATEGIES = {
     "Categorical": lambda p, k, w: {"probability": probabilities((*p, k), w)},
     "Wishart": lambda p, k, w: {"dof": positives(p, w).map(lambda x: x + k - 1.0), "scale": matrices(p, k, w)},
     "Poisson": lambda p, k, w: {"rate": positives(p, w)},
+    "NormalGamma": lambda p, k, w: {
+        "mean": reals(p),
+        "multiple": positives(p, w),
+        "shape": positives(p, w),
+        "rate": positives(p, w),
+    },
+    "NormalWishart": lambda p, k, w: {
+        "mean": reals((*p, k)),
+        "multiple": positives(p, w),
+        "dof": positives(p, w).map(lambda x: x + k + 1.0),
+        "scale": matrices(p, k, w),
+    },
     "SpikeAndSlab": lambda p, k, w: {
         "probability": positives(p, w).map(lambda odds: odds / (1.0 + odds)),
         "slab_mean": reals(p),
@@ -108,6 +179,8 @@ SCIPY = {
     "Categorical": lambda probability: scipy.stats.multinomial(1, probability),
     "Wishart": lambda dof, scale: scipy.stats.wishart(dof, scale),
     "Poisson": lambda rate: scipy.stats.poisson(rate),
+    "NormalGamma": NormalGammaPair,
+    "NormalWishart": NormalWishartPair,
     "SpikeAndSlab": lambda probability, slab_mean, slab_variance: SpikeSlab(probability, slab_mean, slab_variance),
 }
 
@@ -127,7 +200,7 @@ def ordinary(family):
     wide = ramp[:, None] * np.linspace(0.5, 1.5, SIZE)
     matrix = ramp[:, None, None] * (np.eye(SIZE) + 0.3)
     usual = {
-        "mean": wide if family.kind == "vector" else ramp,
+        "mean": wide if family.kind in {"vector", "normal_wishart"} else ramp,
         "probability": wide / wide.sum(-1, keepdims=True) if family.kind == "category" else 0.4 * ramp,
         "concentration": wide,
         "dof": SIZE + 1.5 * ramp,
@@ -210,6 +283,6 @@ def scipy_log_density(q, distribution, value):
 
 def well_posed(q, value):
     """Where two programs can agree to 1e-8: rounding a matrix alone moves its log determinant by condition x 1e-16."""
-    if type(q).__name__ != "Wishart":
+    if type(q).__name__ not in {"Wishart", "NormalWishart"}:
         return True
-    return np.linalg.cond(np.asarray(value)) < 1e8
+    return np.linalg.cond(np.asarray(value)[..., -SIZE:]) < 1e8

@@ -29,7 +29,7 @@ def can(capability):
 
 def event_of(family):
     """The number of classes or the dimension, None where values have none."""
-    return SIZE if family.kind in {"category", "simplex", "vector", "posdef"} else None
+    return SIZE if family.kind in {"category", "simplex", "vector", "posdef", "normal_wishart"} else None
 
 
 def finite(tree):
@@ -80,7 +80,8 @@ def test_first_moments_are_those_of_a_distribution(family):
 @each_family
 def test_legal_values_are_in_the_support(family):
     value = family.legal_value(event_of(family))
-    assert np.shape(value) == (SIZE,) * Domain(family.kind).event_ndim
+    assert np.ndim(value) == Domain(family.kind).event_ndim
+    assert np.shape(value) == np.shape(family.anchor(event_of(family)).sample(jax.random.key(0)))
     assert np.isfinite(ordinary(family).log_density(value)).all()
 
 
@@ -227,6 +228,8 @@ DISCRETE = {"Bernoulli", "Categorical", "Poisson", "SpikeAndSlab"}  # values tha
 
 def free(name, value):
     """The numbers of a value that determine the rest: all but the last probability, the lower triangle of a matrix."""
+    if name == "NormalWishart":
+        return jnp.concatenate([value[:, 0], free("Wishart", value[:, 1:])])
     if name == "Dirichlet":
         return value[:-1]
     return value[jnp.tril_indices(SIZE)] if name == "Wishart" else jnp.ravel(value)

@@ -132,7 +132,7 @@ def test_similar_sizes_share_one_program():
         found.fit(x[:rows], y[:rows])
     assert found.coef_.shape == (1, 2)
     assert found.intercept_.shape == (1,)
-    program = fitting.program(found._made_by, "y", found.tolerance, found.max_iter)
+    program = fitting.program(found._made_by, ("y",), found.tolerance, found.max_iter)
     assert fitting.program.cache_info().misses == 1
     assert program.traces == 1
     found.fit(x[:33], y[:33])

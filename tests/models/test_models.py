@@ -12,6 +12,7 @@ from cavity import models
 ARGUMENTS = {
     "diffusion_tree": (2,),
     "gamma_estimation": (),
+    "gaussian_mixture": (3, 2),
     "heteroskedastic_gp": (),
     "heteroskedastic_regression": (2,),
     "indian_buffet": (3,),

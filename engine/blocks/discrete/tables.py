@@ -249,6 +249,12 @@ def update(
     return naturals, new, jnp.zeros((), int)
 
 
+def naturals_of(block: TableBlock, stats: Messages) -> Messages:
+    """The log odds of these probabilities, or of each class the log of its own."""
+    each = zip(block.atoms, stats, strict=True)
+    return tuple(jnp.log(own) - jnp.log1p(-own) if atom.domain.is_boolean else jnp.log(own) for atom, own in each)
+
+
 def _flattened(block: TableBlock, prepared: PreparedTable, messages: Messages) -> tuple[PreparedTable, Messages]:
     """The data and the messages with all batches in one axis."""
     data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned_parts(block, prepared), messages))

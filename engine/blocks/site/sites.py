@@ -344,6 +344,14 @@ def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, natural
     return _loop(batch, naturals, parts)[0]
 
 
+def naturals_of(block: SiteBlock, stats: Messages) -> Messages:
+    """Shift and precision of the Gaussians with these E s and -E s^2 / 2; the log odds of a probability."""
+    mean = stats.terms[..., 0]
+    precision = 1.0 / (-2.0 * stats.terms[..., 1] - mean**2)
+    odds = None if stats.out is None else jnp.log(stats.out) - jnp.log1p(-stats.out)
+    return Messages(jnp.stack([precision * mean, precision], axis=-1), odds)
+
+
 def evidence(
     block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
 ) -> Float[Array, ""]:
@@ -351,7 +359,7 @@ def evidence(
 
     Per instance: (log evidence of f^power under the cavities + sum of A(cavity) - A(belief)) / power.
     """
-    found = _by_batch(_evidence, block, prepared, naturals, messages, scope)
+    found = by_batch(_evidence, block, prepared, naturals, messages, scope)
     return jnp.sum(found) / block.method.alpha
 
 
@@ -359,7 +367,7 @@ def read(
     block: SiteBlock, prepared: Prepared, naturals: Flat, messages: Messages, scope: Scope
 ) -> tuple[Float[Array, ""], list[tuple[Array, Array]], Site]:
     """The block's evidence, and by instance the cavity of each term and the site of s."""
-    evidence, cavities, site = _by_batch(_read, block, prepared, naturals, messages, scope)
+    evidence, cavities, site = by_batch(_read, block, prepared, naturals, messages, scope)
     instances = count(block, scope.sizes)
     shape = (1, -1) if prepared.plan is None else prepared.plan.order.shape
 
@@ -369,7 +377,7 @@ def read(
     return jnp.sum(evidence) / block.method.alpha, *jax.tree.map(by_instance, (cavities, site))
 
 
-def _by_batch(
+def by_batch(
     function: Callable[[SiteBlock, Prepared, Messages, Batch], Any],
     block: SiteBlock,
     prepared: Prepared,

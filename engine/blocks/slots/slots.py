@@ -230,6 +230,28 @@ def update(
     return naturals, jax.tree.map(lambda a: a[None], new), floored
 
 
+def naturals_of(block: SlotsBlock, stats: Messages) -> Messages:
+    """The naturals of the members with these statistics, in the form of messages."""
+    edges = tuple(_naturals(edge, own) for edge, own in zip(block.edges, stats.edges, strict=True))
+    states = tuple(
+        jnp.log(own) - jnp.log1p(-own) if atom.domain.is_boolean else jnp.log(own)
+        for atom, own in zip(block.atoms, stats.states, strict=True)
+    )
+    return Messages(edges, states)
+
+
+def _naturals(edge: Edge, stats: tuple[Array, ...]) -> tuple[Array, ...]:
+    if entire(edge):
+        mean, square = stats
+        precision = regular_inverse(-2.0 * square - mean[..., :, None] * mean[..., None, :])
+        return jnp.einsum("...ij,...j->...i", precision, mean), precision
+    if gaussian(edge):
+        mean, square = stats
+        precision = 1.0 / (-2.0 * square - mean**2)
+        return precision * mean, precision
+    return tuple(jnp.asarray(own) for own in family_of(edge.variable).from_stats(stats).naturals())
+
+
 def _flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
     data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (prepared.scanned, messages))
     return {**prepared.fixed, **data}, flat

@@ -112,3 +112,21 @@ def test_messages_of_padded_rows_keep_their_order():
     again = cv.infer(model, data, method="ep", start=own, seed=5, **TIGHT)
     assert again.iterations <= 4
     np.testing.assert_allclose(again.log_evidence, own.log_evidence, rtol=1e-10)
+
+
+def test_what_is_given_is_read_before_it_is_updated():
+    """One datum and two components: the components have more elements and come first in a sweep.
+
+    With a prior of precision .01 the responsibility of the first is 0, .3764, 1/2, .6236 or 1; the second and the
+    fourth are unstable, and decide where a run ends. Source: paquet2007thesis.
+    """
+    m = cv.Model("one datum")
+    n, k = m.plate("n"), m.plate("k", 2)
+    mean = m.random("mean", cv.gaussian(0.0, precision=0.01), plates=k)
+    z = m.random("z", cv.categorical([0.5, 0.5]), plates=n)
+    m.random("x", cv.gaussian(mean[z], precision=1.0))
+    own = cv.infer(m, {"x": np.zeros(1)}, method="vmp")["mean"]
+    for share, wanted in ((0.05, 0.0), (0.35, 0.0), (0.4, 0.5), (0.5, 0.5), (0.6, 0.5), (0.65, 1.0)):
+        first = type(own.family).from_naturals((np.zeros(2), -0.5 * (0.01 + np.array([share, 1.0 - share]))))
+        found = cv.infer(m, {"x": np.zeros(1)}, method="vmp", start={"mean": first}, acceleration=0, **TIGHT)
+        np.testing.assert_allclose(np.asarray(found["z"])[0, 0], wanted, atol=1e-6)

@@ -131,7 +131,12 @@ def test_results_are_numpy_float64_outside_the_x64_context(regression_posterior)
         w.sample(0),
         w.log_density(np.zeros(2)),
     ]
-    arrays += [*w.parameters.values(), *regression_posterior.trace, regression_posterior.restarts, np.asarray(w)]
+    arrays += [
+        *w.parameters.values(),
+        *regression_posterior.trace,
+        regression_posterior.restarts.by_start,
+        np.asarray(w),
+    ]
     for array in arrays:
         assert type(array) is np.ndarray or isinstance(array, np.float64)
         assert array.dtype == np.float64
@@ -320,7 +325,7 @@ def test_posterior_tells_how_it_went(regression_posterior):
     assert np.nanmax(posterior.trace.evidence) <= posterior.log_evidence + 1e-9
     close(posterior.trace.evidence[-1], posterior.log_evidence, rtol=1e-9)
     close(sum(posterior.evidence.values()), posterior.log_evidence, rtol=1e-12)
-    assert posterior.restarts.shape == (1,)
+    assert posterior.restarts.by_start.shape == (1,)
     assert list(posterior) == ["w", "precision", "y"]
     assert np.array_equal(posterior["y"].mean, Y)
     for text in ("w", "VectorGaussian", "precision", "Gamma", "log evidence", "Converged"):
@@ -339,10 +344,11 @@ def test_restarts_keep_the_best_evidence():
     m.random("x", cv.gaussian(mean[z], variance=0.25))
     data = np.array([-3.1, -2.9, -3.3, 2.8, 3.2, 3.0])
     posterior = cv.infer(m, {"x": data}, restarts=3, seed=1)
-    assert posterior.restarts.shape == (3,)
-    close(posterior.log_evidence, posterior.restarts.max(), rtol=1e-12)
+    evidence = posterior.restarts.by_start
+    assert evidence.shape == (3,)
+    close(posterior.log_evidence, evidence.max(), rtol=1e-12)
     close(np.sort(posterior["mean"].mean), [-3.1, 3.0], atol=0.1)
-    assert len(np.unique(posterior.restarts)) > 1 or np.ptp(posterior.restarts) < 1e-6
+    assert len(np.unique(evidence)) > 1 or np.ptp(evidence) < 1e-6
     z = posterior["z"].mean
     assert np.all((z[:3] > 0.99) == (z[0] > 0.99))
     assert np.all((z[3:] > 0.99) == (z[3] > 0.99))

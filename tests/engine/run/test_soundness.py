@@ -209,7 +209,7 @@ def test_a_square_has_two_signs(left):
     assert sign * mean > 2.9
     assert abs(posterior["x"].mean - mean) < 0.02
     assert -0.5 < posterior.log_evidence - np.log(total) < 0.0  # VMP: a bound
-    assert len(posterior.restarts) == 2
+    assert len(posterior.restarts.by_start) == 2
 
 
 def test_restarts_leave_the_start_of_a_single_run():
@@ -218,9 +218,9 @@ def test_restarts_leave_the_start_of_a_single_run():
     y = np.concatenate([rng.normal(-4.0, 1.0, 8), rng.normal(0.0, 1.0, 6), rng.normal(5.0, 1.0, 6)])
     data, m = {"centre": [-0.02, 0.0, 0.01], "y": y}, separate_means(3)
     one, many = (cv.infer(m, data, restarts=restarts, accuracy="fast") for restarts in (1, 6))
-    np.testing.assert_allclose(many.restarts[0], one.log_evidence, rtol=1e-12)
-    assert many.log_evidence == many.restarts.max() >= one.log_evidence
-    assert np.ptp(many.restarts) > 1e-3
+    np.testing.assert_allclose(many.restarts.by_start[0], one.log_evidence, rtol=1e-12)
+    assert many.log_evidence == many.restarts.by_start.max() >= one.log_evidence
+    assert np.ptp(many.restarts.by_start) > 1e-3
     np.testing.assert_allclose(np.sort(many["mean"].mean), [-4.0, 0.0, 5.0], atol=1.0)
 
 

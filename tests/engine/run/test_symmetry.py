@@ -111,9 +111,9 @@ def test_starts_by_default_never_lose_evidence(build):
     model, data = build()
     one = cv.infer(model, data, accuracy="fast")
     several = cv.infer(model, data, restarts=5, accuracy="fast")
-    assert len(one.restarts) == 1
+    assert len(one.restarts.by_start) == 1
     assert several.log_evidence >= one.log_evidence - 1e-9
-    assert several.log_evidence == several.restarts.max()
+    assert several.log_evidence == several.restarts.by_start.max()
 
 
 def factors():
@@ -135,4 +135,4 @@ def test_starts_that_nobody_asked_for_are_few_and_told(build, names):
     first, again = cv.infer(model, data, effort=1.0), cv.infer(model, data, effort=1.0)
     np.testing.assert_allclose(first.log_evidence, again.log_evidence, rtol=1e-10)  # the second may be machine code
     assert "5 starts" in first.explain()
-    assert len(cv.infer(model, data, restarts=2).restarts) in (1, 2)  # of weighted draws there is one
+    assert len(cv.infer(model, data, restarts=2).restarts.by_start) in (1, 2)  # of weighted draws there is one

@@ -12,8 +12,8 @@ from scipy.stats import multivariate_normal, norm
 import cavity as cv
 from cavity.engine.data.rules_of_arguments import bind_checked
 from cavity.engine.sampling.joint import Joint
+from cavity.engine.sampling.references import beliefs_of
 from cavity.engine.tempering.path import INVERSE, Path
-from cavity.engine.tempering.references import beliefs_of
 
 
 def normal(sd=1.0):

@@ -13,8 +13,8 @@ from ...factors.errors import CavityError
 from ...factors.factor import Chain, all_terms
 from ...factors.families import ExponentialFamily, TwoMomentFamily
 from ..answers.marginal import Marginal
-from ..sampling.joint import Joint
 from ..values.first_beliefs import family_of
+from .joint import Joint
 
 
 def beliefs_of(joint: Joint, marginals: Mapping[str, Marginal], wider: float) -> dict[str, ExponentialFamily]:
