@@ -176,17 +176,19 @@ def measure(name, small, repeats):
 
 def measure_all(names, small, repeats, path):
     """All cases in this process; each that fails says why in its place."""
+    import harness
     import jax
 
     warnings.simplefilter("ignore")
-    found = {"device": str(jax.devices()[0].device_kind), "jax": jax.__version__, "cases": {}}
+    device = str(jax.devices()[0].device_kind)
+    found = {"device": device, "jax": jax.__version__, "machine": harness.machine(), "cases": {}}
     for name in names:
         try:
             found["cases"][name] = measure(name, small, repeats)
         except Exception as problem:
             traceback.print_exc()
             found["cases"][name] = {"problem": f"{type(problem).__name__}: {problem}"[:300]}
-        print(found["device"], name, found["cases"][name], flush=True)
+        print(device, name, found["cases"][name], flush=True)
         Path(path).write_text(json.dumps(found))
 
 
@@ -229,7 +231,9 @@ def main():
     parser.add_argument("--only", action="append", choices=list(CASES), help="only these cases")
     parser.add_argument("--sizes", choices=["small", "large"], default="large")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--keep", help="a folder for what each platform gave; what is there already is not measured again")
+    parser.add_argument(
+        "--keep", help="a folder for what each platform gave; what is there already is not measured again"
+    )
     parser.add_argument("--here", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     names = arguments.only or list(CASES)
@@ -244,6 +248,7 @@ def main():
     import harness
 
     report = harness.Report("accelerator", sizes=arguments.sizes, repeats=arguments.repeats)
+    report.content["machine"] = found["accelerator"]["machine"]  # where it was measured, which may be another
     cases = {platform: content["cases"] for platform, content in found.items()}
     lines = [
         line(name, cases["processor"][name], cases["accelerator"][name])
@@ -251,7 +256,7 @@ def main():
         if all(name in each for each in cases.values())
     ]
     note = (
-        f"{found['accelerator']['device']} beside the processors (all {os.cpu_count()} cores) of the same machine, JAX "
+        f"{found['accelerator']['device']} beside the processors of the same machine, all of them, JAX "
         f"{found['accelerator']['jax']}, float64. Ratios: time on the processors over time on the accelerator, of a unit "
         "and of a whole warm call; difference: of the two answers (log evidence; of draws their mean), relative."
     )

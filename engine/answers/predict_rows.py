@@ -88,7 +88,7 @@ def prediction_rows(graph: Plan, names: tuple[str, ...], sizes: Mapping[str, int
     if any(blocks.reaches_across(node, plate) or _written_out(node, plate) for node in nodes):
         return None
     width = blocks.width(nodes, plate, {**sizes, **joint_sizes(graph)})
-    return blocks.rows_by_width(plate, width, sizes) if sizes[plate.name] * width > blocks.LARGE else None
+    return blocks.rows_by_width(plate, width, sizes) if blocks.is_large(sizes[plate.name] * width) else None
 
 
 def _written_out(node: Expr, plate: Plate) -> bool:

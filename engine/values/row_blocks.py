@@ -26,6 +26,7 @@ from .plated import Placed
 LARGE = 1 << 21  # numbers that a factor may hold at once; one with more is cut into blocks
 CELLS = 1 << 17  # numbers of one block: a megabyte, what the cache of a core holds
 FEWEST = 32  # rows of a block
+ON_ACCELERATOR = 1 << 6  # times as many of both there, where blocks that follow one another cost more than memory
 
 
 class Rows(NamedTuple):
@@ -77,7 +78,7 @@ def rows_of(graph: Plan, sizes: Mapping[str, int]) -> dict[Block, Rows]:
     found: dict[Plate, Rows] = {}
     for plate in dict.fromkeys(candidates.values()):
         width = max(_width(block, plate, sizes) for block, own in candidates.items() if own is plate)
-        if sizes[plate.name] * width > LARGE:
+        if is_large(sizes[plate.name] * width):
             found[plate] = rows_by_width(plate, width, sizes)
     return {block: found[plate] for block, plate in candidates.items() if plate in found}
 
@@ -85,8 +86,17 @@ def rows_of(graph: Plan, sizes: Mapping[str, int]) -> dict[Block, Rows]:
 def rows_by_width(plate: Plate, width: int, sizes: Mapping[str, int]) -> Rows:
     """A plate cut so that a block of rows of `width` numbers each fits the cache of a core."""
     total = sizes[plate.name]
-    number = -(-total // max(FEWEST, CELLS // width))
+    number = -(-total // max(FEWEST, CELLS * _times() // width))
     return Rows(plate, total, -(-total // number))
+
+
+def is_large(numbers: int) -> bool:
+    """Whether a factor that would hold so many numbers at once is cut into blocks."""
+    return numbers > LARGE * _times()
+
+
+def _times() -> int:
+    return 1 if jax.default_backend() == "cpu" else ON_ACCELERATOR
 
 
 def _longest(graph: Plan, block: Block, sizes: Mapping[str, int]) -> Plate | None:

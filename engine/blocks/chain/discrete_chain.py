@@ -5,6 +5,9 @@ x(j); the child given its parent has the probabilities P(i, j) x(j) / y(i), whic
 scaled at every step, so that nothing overflows; where one would underflow although it counts (an outlier in a state
 that must be passed) everything is done again in logarithms. Arrays have time first, then states, and lanes
 (independent chains) last; a table may have one time or one lane for all. Source: rabiner1989hmm.
+
+Both ways are products of matrices: up of P(i, j) w(j), w the weights of a child, and down of the child's probabilities
+given its parent. Accelerators multiply them in a tree of pairs (sarkka2021temporal).
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
+
+from .in_pairs import in_pairs
 
 logsumexp = jax.scipy.special.logsumexp
 SMALLEST = 1e-280  # below it products of weights lose digits
@@ -44,7 +49,7 @@ def smooth(first: Probabilities, table: Transitions, node: LogMessages) -> Smoot
 
     The table has one time less than the messages, or a single one.
     """
-    quick, smallest = _scaled(first, table, node)
+    quick, smallest = (by_pairs if in_pairs(node.shape[1] * node.size) else one_by_one)(first, table, node)
     return jax.lax.cond(smallest > SMALLEST, lambda: quick, lambda: in_logarithms(first, table, node))
 
 
@@ -60,7 +65,9 @@ def _own(step: Step | None) -> Step:
     return step
 
 
-def _scaled(first: Probabilities, table: Transitions, node: LogMessages) -> tuple[SmoothedStates, Float[jax.Array, ""]]:
+def one_by_one(
+    first: Probabilities, table: Transitions, node: LogMessages
+) -> tuple[SmoothedStates, Float[jax.Array, ""]]:
     """What is found with weights that are scaled at each step, and the smallest of them."""
     top = jnp.max(node, axis=1, keepdims=True)
     weight = jnp.exp(node - top)
@@ -92,6 +99,38 @@ def _scaled(first: Probabilities, table: Transitions, node: LogMessages) -> tupl
 
     _, (share, reached) = jax.lax.scan(down, start / mass, (known, seen, moving))
     message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached * below)])
+    counts = _counts(transition, share, known)
+    return SmoothedStates(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
+
+
+def by_pairs(
+    first: Probabilities, table: Transitions, node: LogMessages
+) -> tuple[SmoothedStates, Float[jax.Array, ""]]:
+    """As `one_by_one`, all steps side by side: what comes from below by products from the end, the marginals from the
+    start."""
+    top = jnp.max(node, axis=1, keepdims=True)
+    weight = jnp.exp(node - top)
+    transition = jnp.exp(table)
+
+    def after(later: Transitions, earlier: Transitions) -> Transitions:
+        found = jnp.einsum("tijn,tjkn->tikn", earlier, later)
+        return found / jnp.max(found, axis=(1, 2), keepdims=True)
+
+    products = jax.lax.associative_scan(after, transition * weight[1:, None], reverse=True)
+    below = jnp.sum(products, axis=2)
+    below = jnp.concatenate([below / jnp.sum(below, axis=1, keepdims=True), jnp.ones_like(weight[:1])])
+    known = weight[1:] * below[1:]
+    seen = jnp.sum(transition * known[:, None], axis=2)
+    start = jnp.exp(first) * weight[0] * below[0]
+    mass = jnp.sum(start, axis=0)
+    log_z = jnp.log(mass) + jnp.sum(jnp.log(jnp.sum(seen, axis=1)), axis=0) + jnp.sum(top[:, 0], axis=0)
+
+    child = transition * known[:, None] / seen[:, :, None]
+    reached_from_first = jax.lax.associative_scan(lambda one, two: jnp.einsum("tijn,tjkn->tikn", one, two), child)
+    marginal = jnp.einsum("in,tijn->tjn", start / mass, reached_from_first)
+    share = jnp.concatenate([(start / mass)[None], marginal[:-1]]) / seen
+    reached = jnp.sum(transition * share[:, :, None], axis=1)
+    message = jnp.concatenate([(first + jnp.log(below[0]))[None], jnp.log(reached * below[1:])])
     counts = _counts(transition, share, known)
     return SmoothedStates(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
 
