@@ -1,12 +1,12 @@
-"""The engine on an accelerator beside the processors of the same machine, all of them: time of a sweep and of a warm call.
+"""The engine on an accelerator beside all processors of the same machine: time of a sweep and of a warm call.
 
     python benchmarks/accelerator.py                 # both, each in a process of its own, and the table
     python benchmarks/accelerator.py --sizes small   # to see that it runs
     python benchmarks/accelerator.py --only skills --only batch
 
-Every case is one model of another benchmark at a size for which people ask for a GPU. A sweep's seconds are those of
-`posterior.timing`, so without planning and without reading the data; a call's are those of a whole warm call, the data's
-way to the device and the posterior's way back among them. Trees are searched by kernels that stay on the processor.
+Every case is a model of another benchmark, at a size for which people ask for a GPU. A sweep's seconds are those of
+`posterior.timing`, so without planning and without reading the data; a call's are those of a whole warm call, with the
+way of the data to the device and of the posterior back. Trees are searched by kernels that stay on the processor.
 """
 
 import os
@@ -256,9 +256,9 @@ def main():
         if all(name in each for each in cases.values())
     ]
     note = (
-        f"{found['accelerator']['device']} beside the processors of the same machine, all of them, JAX "
-        f"{found['accelerator']['jax']}, float64. Ratios: time on the processors over time on the accelerator, of a unit "
-        "and of a whole warm call; difference: of the two answers (log evidence; of draws their mean), relative."
+        f"{found['accelerator']['device']} beside the processors of the same machine, all of them, "
+        f"JAX {found['accelerator']['jax']}, float64. Ratios: time on the processors over that on the accelerator, of "
+        "a unit and of a whole warm call; difference: of the two answers (log evidence; of draws their mean), relative."
     )
     report.table("An accelerator beside processors", note, COLUMNS, lines, found)
 

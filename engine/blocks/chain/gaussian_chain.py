@@ -106,7 +106,7 @@ def chain_marginals(above: Above) -> tuple[Vectors, Matrices]:
 
 
 def messages_in_pairs(links: LinearTransitions, precision: Matrices, shift: Vectors) -> tuple[Matrices, Vectors]:
-    """As `chain_messages`: the messages of an element are a part of the link to its child, so that a pair needs none."""
+    """As `chain_messages`: the message of an element is a part of the link to its child, so that a pair needs none."""
 
     def following(array: jax.Array, *own: jax.Array) -> jax.Array:
         """What the link to the child of each element has, with what the element has; the last has no child."""
@@ -115,7 +115,11 @@ def messages_in_pairs(links: LinearTransitions, precision: Matrices, shift: Vect
 
     links = jax.tree.map(lambda array, own: jnp.broadcast_to(array, own.shape), links, _shapes(precision, shift))
     to_child = LinearTransitions(
-        *map(following, links[:3]), following(links.e_matrix, precision), following(links.e, shift)
+        following(links.a),
+        following(links.b),
+        following(links.q),
+        following(links.e_matrix, precision),
+        following(links.e, shift),
     )
     known = jax.lax.associative_scan(lambda later, earlier: joined(earlier, later), to_child, reverse=True)
     return known.e_matrix, known.e
@@ -129,7 +133,8 @@ def joined(first: LinearTransitions, second: LinearTransitions) -> LinearTransit
     """Two links that follow one another, as one: the element between them integrated out."""
     between, _ = given_parent(first, second.e_matrix, second.e)
     mean, covariance = down(Above(second.a, second.b, second.q), between.shift, between.covariance)
-    return LinearTransitions(product(second.a, between.gain), mean, covariance, *up(first, second.e_matrix, second.e))
+    e_matrix, e = up(first, second.e_matrix, second.e)
+    return LinearTransitions(product(second.a, between.gain), mean, covariance, e_matrix, e)
 
 
 def marginals_in_pairs(above: Above) -> tuple[Vectors, Matrices]:
