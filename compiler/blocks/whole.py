@@ -11,7 +11,7 @@ import numpy as np
 
 from ...factors.factor import Chain, arguments_of
 from ...factors.kernels import Kernel
-from ..language.nodes import Expr, Gather, Plate, Random
+from ..language.nodes import Expr, Gather, Plate, Random, source_of
 from .base import Block, Gate
 
 
@@ -110,6 +110,41 @@ class CurvedChainBlock(ChainBlock):
     @property
     def projects(self) -> bool:
         return bool(self.elements)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedChainBlock(WholeBlock):
+    """The elements of a chain of states jointly, with the random probabilities of its terms, under EP.
+
+    `first` and `then` are the random elements that these terms take for their probabilities, None where these are
+    known.
+    """
+
+    chain: Chain
+    first: Expr | None
+    then: Expr | None
+
+    @property
+    def learned(self) -> tuple[Random, ...]:
+        """The variables that the probabilities are elements of."""
+        found = (source_of(element) for element in (self.first, self.then) if element is not None)
+        return tuple(dict.fromkeys(root for root in found if isinstance(root, Random)))
+
+    @property
+    def elements(self) -> tuple[Expr, ...]:
+        return (self.out, *self.learned)
+
+    @property
+    def arguments(self) -> tuple[Expr, ...]:
+        return (*arguments_of(self.chain.first), *arguments_of(self.chain.then))
+
+    @property
+    def whole(self) -> tuple[Plate, ...]:
+        return self.plates
+
+    @property
+    def projects(self) -> bool:
+        return True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

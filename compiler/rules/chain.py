@@ -12,11 +12,12 @@ from ..algebra.degree import degree_in
 from ..algebra.has_moments import no_moments, random_elements
 from ..algebra.known import Known, known_in, latent_names
 from ..blocks.base import Block, Choice
-from ..blocks.whole import ChainBlock, CurvedChainBlock, TreeBlock
+from ..blocks.whole import ChainBlock, CurvedChainBlock, LearnedChainBlock, TreeBlock
 from ..graph import Draft
 from ..language.nodes import Expr, Gather, Random, inside
 from ..methods import EP
 from .gated_chain import check_method, gate_names, gated_block, gated_groups
+from .learned_chain import learned_chain
 
 
 def chain_blocks(draft: Draft, node: Random) -> list[Block]:
@@ -30,7 +31,7 @@ def chain_blocks(draft: Draft, node: Random) -> list[Block]:
     return [gated_block(draft, group)] if group.chains[-1] is node else []
 
 
-def _chain_block(draft: Draft, node: Random) -> ChainBlock:
+def _chain_block(draft: Draft, node: Random) -> ChainBlock | LearnedChainBlock:
     """The block of a chain or a tree: all its elements jointly and exactly, its random parameters through VMP."""
     chain = node.term
     assert isinstance(chain, Chain)
@@ -44,7 +45,10 @@ def _chain_block(draft: Draft, node: Random) -> ChainBlock:
         _check_curved(node, chain, what, known_in(draft))
     else:
         _check(draft, node, what)
-    check_method(draft, node, parameters)
+    if (learned := learned_chain(draft, node)) is not None:
+        return learned
+    if not observed:
+        check_method(draft, node, parameters)
     inside = "forward-backward" if chain.parent is None else "up-down"
     reason = (
         "the elements jointly and exactly, given the messages of all other factors"

@@ -23,6 +23,7 @@ from ...compiler.blocks.whole import (
     ChainBlock,
     CurvedChainBlock,
     GatedBlock,
+    LearnedChainBlock,
     MaximumBlock,
     ProcessBlock,
     ProductBlock,
@@ -34,7 +35,7 @@ from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
 from . import gaussian_process, mixture, observed_maximum, observed_product
-from .chain import chains, curved, gated
+from .chain import chains, curved, gated, learned
 from .discrete import networks, tables
 from .site import site_data, sites
 from .slots import slot_data, slots
@@ -116,6 +117,15 @@ KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, d
         improper=mixture.improper,
         begin=mixture.begin,
         towards=mixture.towards,
+    ),
+    LearnedChainBlock: Kind(
+        learned.prepare,
+        learned.initial,
+        learned.update,
+        learned.accumulate,
+        learned.evidence,
+        learned.naturals_of,
+        improper=learned.improper,
     ),
 }
 

@@ -269,7 +269,7 @@ def _shares(block: MixtureBlock, local: Local, chances: Float[Array, "row state"
     for number, (parent, parts) in enumerate(zip(block.parents, like, strict=True)):
         own = []
         for part, zeros in zip(local[f"natural{number}"], parts, strict=True):
-            share = _by_event(weight, part) * part
+            share = by_event(weight, part) * part
             own.append(zeros + (share if parent.chosen else jnp.sum(share, axis=2, keepdims=True)))
         found.append(tuple(own))
     return tuple(found)
@@ -293,7 +293,7 @@ def tilted(
     whole = jnp.asarray(True)
     for number, (parent, message) in enumerate(zip(block.parents, messages, strict=True)):
         belief = tuple(n[local[f"position{number}"]] for n in naturals[parent.variable.name])
-        cavity, proper = _cavity(parent, belief, tuple(power * m for m in message))
+        cavity, proper = cavity_of(family_of(parent.variable), belief, tuple(power * m for m in message))
         whole = whole & jnp.all(proper, axis=(1, 2))
         cavities.append(cavity)
         posteriors.append(add(cavity, tuple(power * part for part in local[f"natural{number}"])))
@@ -308,13 +308,14 @@ def tilted(
     return Tilted(log_z / power, tuple(cavities), projected, whole)
 
 
-def _cavity(parent: Parent, belief: Parts, message: Parts) -> tuple[Parts, Bool[Array, "row own state"]]:
+def cavity_of(
+    family: type[ExponentialFamily], belief: Parts, message: Parts
+) -> tuple[Parts, Bool[Array, "row own state"]]:
     """The belief without a message, or without a share of it, and where all of it is out."""
-    family = family_of(parent.variable)
 
     def without(share: Numeric) -> Parts:
         return tuple(
-            b - (share if jnp.ndim(share) == 0 else _by_event(jnp.asarray(share), m)) * m
+            b - (share if jnp.ndim(share) == 0 else by_event(jnp.asarray(share), m)) * m
             for b, m in zip(belief, message, strict=True)
         )
 
@@ -340,14 +341,14 @@ def _projected(parent: Parent, cavity: Parts, posterior: Parts, states: Float[Ar
     if parent.chosen:
         before = family.from_naturals(cavity).expected_stats()
         stats = tuple(
-            _by_event(1.0 - weight, b) * b + _by_event(weight, a) * a for b, a in zip(before, after, strict=True)
+            by_event(1.0 - weight, b) * b + by_event(weight, a) * a for b, a in zip(before, after, strict=True)
         )
     else:
-        stats = tuple(jnp.sum(_by_event(weight, a) * a, axis=2, keepdims=True) for a in after)
+        stats = tuple(jnp.sum(by_event(weight, a) * a, axis=2, keepdims=True) for a in after)
     return family.from_stats(stats).naturals()
 
 
-def _by_event(weight: Float[Array, "row own state"], array: Numeric) -> Array:
+def by_event(weight: Float[Array, "row own state"], array: Numeric) -> Array:
     return weight.reshape((*weight.shape, *(1,) * (jnp.ndim(array) - weight.ndim)))
 
 

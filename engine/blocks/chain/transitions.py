@@ -245,25 +245,43 @@ class TransitionTables(NamedTuple):
 
 def table_terms(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Scope], Placed]) -> TransitionTables:
     """The terms of a discrete chain: `evaluate(term, out, scope)` gives the placed log probability of `out`."""
-    chain = chain_of(node)
-    axes = axes_of(node, scope)
-    size = state_count(node, scope)
+    return TransitionTables(first_of(node, scope, evaluate), table_of(node, scope, evaluate))
+
+
+def first_of(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Scope], Placed]) -> Probabilities:
+    """The log probabilities of the first element."""
+    size, columns = state_count(node, scope), Plate("states of the element", state_count(node, scope))
+    placed = Placed(outcomes(node, size), (columns,))
+    first = by_case(chain_of(node).first, scope, lambda term: evaluate(term, placed, scope))
+    full = spread(first, (*axes_of(node, scope).order[1:], columns), {**scope.sizes, columns.name: size})
+    return jnp.moveaxis(full.reshape((-1, size)), 0, -1)
+
+
+def table_of(node: Random, scope: Scope, evaluate: Callable[[Term, Placed, Scope], Placed]) -> Transitions:
+    """The log probabilities of an element given the one before; one time or lane where all are alike."""
+    axes, size = axes_of(node, scope), state_count(node, scope)
     rows, columns = Plate("states of the previous element", size), Plate("states of the element", size)
-    numbers = jnp.arange(size)
-    inside = scope.with_data({chain.previous.name: Placed(numbers > 0 if node.domain.is_boolean else numbers, (rows,))})
-    out = Boolean(1.0 * numbers) if node.domain.is_boolean else Category(jnp.eye(size))
-    placed = Placed(out, (columns,))
-    first = by_case(chain.first, scope, lambda term: evaluate(term, placed, scope))
-    table = by_case(chain.then, inside, lambda term: evaluate(term, placed, inside))
+    inside, placed = after_each(node, rows, scope), Placed(outcomes(node, size), (columns,))
+    table = by_case(chain_of(node).then, inside, lambda term: evaluate(term, placed, inside))
     sizes = {**scope.sizes, rows.name: size, columns.name: size}
     others = axes.order[1:]
     along = axes.order[:1] if axes.order[0] in set(table.plates) else ()
     across = others if set(others) & set(table.plates) else ()
-    first = Placed(spread(first, (*others, columns), sizes), ())
-    table = Placed(spread(table, (*along, *across, rows, columns), sizes), along)
-    times = scope.sizes[axes.order[0].name] if axes.order[0] in set(table.plates) else 1
-    flat = jnp.moveaxis(table.value.reshape((times, -1, size, size)), 1, -1)
-    return TransitionTables(jnp.moveaxis(first.value.reshape((-1, size)), 0, -1), flat)
+    full = spread(table, (*along, *across, rows, columns), sizes)
+    times = scope.sizes[axes.order[0].name] if along else 1
+    return jnp.moveaxis(full.reshape((times, -1, size, size)), 1, -1)
+
+
+def outcomes(node: Random, size: int) -> Boolean | Category:
+    """The moments of an element in each of its states."""
+    return Boolean(1.0 * jnp.arange(size)) if node.domain.is_boolean else Category(jnp.eye(size))
+
+
+def after_each(node: Random, rows: Plate, scope: Scope) -> Scope:
+    """The scope in which the previous element is in each of its states, along the plate `rows`."""
+    numbers = jnp.arange(state_count(node, scope))
+    previous = Placed(numbers > 0 if node.domain.is_boolean else numbers, (rows,))
+    return scope.with_data({chain_of(node).previous.name: previous})
 
 
 def by_case(term: Term | Switch, scope: Scope, evaluate: Callable[[Term], Placed]) -> Placed:
