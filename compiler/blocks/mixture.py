@@ -39,7 +39,8 @@ class MixtureBlock(Block):
     """The states of `selector` summed over, element by element.
 
     `terms` are its own term, first, and all those that it gates; `axes` has the plate that it chooses from in each,
-    None where it is no index there; `alike` whether the model cannot tell its states apart.
+    None where it is no index there; `alike` whether the model cannot tell its states apart. Where the selector is an
+    element of a chain it is `kept`: its own term stands in another block, and it has a belief, which gets messages.
     """
 
     selector: Random
@@ -47,15 +48,17 @@ class MixtureBlock(Block):
     axes: tuple[Plate | None, ...]
     parents: tuple[Parent, ...]
     alike: bool = False
+    kept: bool = False
 
     @property
     def absorbed(self) -> tuple[Summed, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]  # most have none
-        """The selector."""
-        return (Summed(self.selector),)
+        """The selector, unless it is kept."""
+        return () if self.kept else (Summed(self.selector),)
 
     @property
     def elements(self) -> tuple[Expr, ...]:
-        return tuple(parent.element for parent in self.parents)
+        own = (self.selector,) if self.kept else ()
+        return (*own, *(parent.element for parent in self.parents))
 
     @property
     def arguments(self) -> tuple[Expr, ...]:

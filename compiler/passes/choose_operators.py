@@ -68,12 +68,16 @@ OPEN = Choice(VMP, "", "", "")  # of a term whose rule has not been found yet
 
 def choose(draft: Draft) -> Draft:
     """Makes the blocks of all needed factors."""
-    summed = {block.selector.name: block for block in mixtures(draft)}
-    gated = {term.name for block in summed.values() for term in block.terms}
+    mixed = mixtures(draft)
+    summed = {block.selector.name: block for block in mixed if not block.kept}
+    beside = {block.name: block for block in mixed if block.kept}
+    gated = {term.name for block in mixed for term in block.terms}
     blocks: list[Block] = []
     for name, node in draft.model.randoms.items():
         if name in summed:
             blocks.append(summed[name])
+        elif name in beside:
+            blocks.append(beside[name])
         elif name in draft.needed and name not in gated:
             blocks.extend(split(draft, node, _random_blocks))
     for name, expression in draft.model.constraints.items():

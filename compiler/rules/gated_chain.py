@@ -57,8 +57,9 @@ def check_method(draft: Draft, node: Random, parameters: Iterable[str]) -> None:
     if names and draft.method_of(node.name).name in ("ep", "power"):
         raise UnsupportedError(
             f"'{node.name}' was asked to run under EP, but its parameters {names} are random: their "
-            "product with the states has no exact integral. Use method='auto', where the states stay exact given the "
-            "parameters' moments, or fix the parameters."
+            "product with the states has no exact integral; EP takes chains of states whose probabilities are elements "
+            "of Dirichlet or beta variables. Use method='auto', where the states stay exact given the parameters' "
+            "moments, or fix the parameters."
         )
 
 

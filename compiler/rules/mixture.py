@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from ...factors.factor import Switch, Term
+from ...factors.factor import Chain, Switch, Term
 from ...factors.quadrature.derived import completed
 from ...factors.roles import Table
 from ..algebra.known import known_in, latent_names
@@ -52,26 +52,32 @@ def _mixture(draft: Draft, selector: Random) -> MixtureBlock | None:
     method, known = draft.method_of(selector.name), known_in(draft)
     if method.name not in ("ep", "power") or not selector.domain.is_discrete or selector.name in draft.given:
         return None
-    if not isinstance(selector.term, Term) or not isinstance(selector.term.factor.role, Table):
+    kept = isinstance(selector.term, Chain)
+    if not kept and not (isinstance(selector.term, Term) and isinstance(selector.term.factor.role, Table)):
         return None
     users = _users(draft, selector)
     if not users or not all(_may_be_gated(draft, user, selector, method) for user in users):
         return None
-    terms = [_own(draft, selector), *(term for user in users for term in _terms(draft, user, selector))]
+    own = [] if kept else [_own(draft, selector)]
+    terms = [*own, *(term for user in users for term in _terms(draft, user, selector))]
     random = [_random(term, selector, known) for term in terms]
     parts = [part for part in random if part is not None]
     members = _parents(terms, parts, selector) if len(parts) == len(terms) else None
-    if not members or not any(random[1:]):
+    if not members or not any(random[len(own) :]):
         return None
     axes = tuple(next(iter(_axes(term, selector)), None) for term in terms)
     names = ", ".join(user.name for user in users)
-    kinds = ", ".join(dict.fromkeys(term.factor.name for term in terms[1:]))
+    kinds = ", ".join(dict.fromkeys(term.factor.name for term in terms[len(own) :]))
     chosen = [parent for parent in members if parent.chosen]
     plates = {plate for plate in axes if plate is not None}
     return MixtureBlock(
         name=users[0].name,
         plates=selector.plates,
-        latent=tuple(name for name in draft.latent if name in {parent.variable.name for parent in members}),
+        latent=tuple(
+            name
+            for name in draft.latent
+            if name in {parent.variable.name for parent in members} or (kept and name == selector.name)
+        ),
         choice=Choice(
             method,
             f"moment-matched mixture of conjugate posteriors: {kinds} of {names}, summed over the states of "
@@ -84,6 +90,7 @@ def _mixture(draft: Draft, selector: Random) -> MixtureBlock | None:
         terms=tuple(_opened_term(term, selector) for term in terms),
         axes=axes,
         parents=members,
+        kept=kept,
         alike=bool(selector.plates and chosen and plates)
         and all(untold(draft, [parent.variable for parent in chosen], plate) for plate in plates),
     )

@@ -29,13 +29,14 @@ from ...factors.arrays import Array, Key, Numeric
 from ...factors.families import FOR_DOMAIN, ExponentialFamily
 from ..values.evaluate import gather, value
 from ..values.first_beliefs import event_size, family_of, seeds, stats_from_moments
-from ..values.instances import ScheduleLayout, arranged, layout, schedule_shape
+from ..values.instances import ScheduleLayout, arranged, count, layout, schedule_shape
 from ..values.masks import present
 from ..values.moments import moments
 from ..values.naturals import Naturals, Parts, add, subtract
 from ..values.padding import counts, padded_plates
 from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
+from .discrete import tables
 
 logsumexp = jax.scipy.special.logsumexp
 STATE = Plate("state")
@@ -57,13 +58,18 @@ class Prepared(NamedTuple):
     seeds: Float[Array, "batch row state"] | None
 
 
-Messages = tuple[Parts, ...]  # to each parent its naturals, in schedule order, shaped as the positions
+# To each parent its naturals, in schedule order, shaped as the positions; and last to a selector that is kept.
+Messages = tuple[Parts, ...]
 
 
 class Tilted(NamedTuple):
-    """What a batch of rows says: log Z / power by state, the beliefs projected, and which cavities are whole."""
+    """What a batch of rows says: log Z / power by state, the beliefs projected, and which cavities are whole.
+
+    Of a selector that is kept `outside` is what all others say of it, 0 otherwise; `states` has that too.
+    """
 
     states: Float[Array, "row state"]
+    outside: Float[Array, "row state"]
     cavities: tuple[Parts, ...]
     projected: tuple[Parts, ...]
     whole: Bool[Array, " row"]
@@ -85,6 +91,8 @@ def prepare(block: MixtureBlock, scope: Scope, key: Key, apart: bool = False) ->
         naturals = [terms[i].naturals[edge] for i, edge in parent.uses]
         parts = [_summed(natural, block, own, scope) for natural in naturals]
         found[f"natural{number}"] = tuple(map(sum, zip(*parts, strict=True)))
+    if block.kept:
+        found["own"] = jnp.arange(count(block.selector, scope.sizes), dtype=jnp.int32)
     if plan is None and (rows := padded_plates(block, scope)):
         here = mapped(lambda *each: math.prod(each), *(counts(plate, scope) for plate in rows))
         found["present"] = spread(here, block.plates, scope.sizes).reshape(-1) > 0
@@ -112,7 +120,7 @@ def _term(block: MixtureBlock, number: int, scope: Scope) -> _Term:
     edges = list(term.args)
     random = [edge for parent in block.parents for i, edge in parent.uses if i == number]
     args = [_argument(term, edge, edge in random, scope) for edge in edges]
-    out = _states(block, scope) if number == 0 else moments(term.out, scope)
+    out = _states(block, scope) if term.out is block.selector else moments(term.out, scope)
 
     def log(out: PyTree, *args: PyTree) -> Float[Array, ""]:
         return term.factor.expected_log(out, **dict(zip(edges, args, strict=True)))
@@ -228,6 +236,9 @@ def initial(block: MixtureBlock, prepared: Prepared, scope: Scope) -> Messages:
         ndims = family_of(parent.variable).natural_ndims
         events = (part.shape[part.ndim - ndim :] for part, ndim in zip(natural, ndims, strict=True))
         found.append(tuple(jnp.zeros((*shape, *dims, *event)) for event in events))
+    if block.kept:
+        event = () if block.selector.domain.is_boolean else (_number(block, scope),)
+        found.append((jnp.zeros((*shape, *event)),))
     return tuple(found)
 
 
@@ -266,13 +277,13 @@ def _shares(block: MixtureBlock, local: Local, chances: Float[Array, "row state"
     here = local.get("present")
     weight = (chances if here is None else jnp.where(here[:, None], chances, 0.0))[:, None, :]
     found = []
-    for number, (parent, parts) in enumerate(zip(block.parents, like, strict=True)):
+    for number, (parent, parts) in enumerate(zip(block.parents, like, strict=False)):
         own = []
         for part, zeros in zip(local[f"natural{number}"], parts, strict=True):
             share = by_event(weight, part) * part
             own.append(zeros + (share if parent.chosen else jnp.sum(share, axis=2, keepdims=True)))
         found.append(tuple(own))
-    return tuple(found)
+    return (*found, *like[len(found) :])
 
 
 def _both(prepared: Prepared, number: int) -> tuple[Parts, Int[Array, "..."]]:
@@ -291,7 +302,7 @@ def tilted(
     log_z = power * local["log"]
     cavities, posteriors = [], []
     whole = jnp.asarray(True)
-    for number, (parent, message) in enumerate(zip(block.parents, messages, strict=True)):
+    for number, (parent, message) in enumerate(zip(block.parents, messages, strict=False)):
         belief = tuple(n[local[f"position{number}"]] for n in naturals[parent.variable.name])
         cavity, proper = cavity_of(family_of(parent.variable), belief, tuple(power * m for m in message))
         whole = whole & jnp.all(proper, axis=(1, 2))
@@ -300,12 +311,33 @@ def tilted(
     for parent, cavity, posterior in zip(block.parents, cavities, posteriors, strict=True):
         before, after = (family_of(parent.variable).from_naturals(own).log_partition() for own in (cavity, posterior))
         log_z = log_z + (after - before).sum(axis=1)
-    chances = jax.nn.softmax(log_z / power, axis=-1)
+    outside = _logits(block, _outside(block, local, naturals, messages)) if block.kept else jnp.zeros(())
+    states = log_z / power + outside
+    chances = jax.nn.softmax(states, axis=-1)
     projected = tuple(
         _projected(parent, cavity, posterior, chances)
         for parent, cavity, posterior in zip(block.parents, cavities, posteriors, strict=True)
     )
-    return Tilted(log_z / power, tuple(cavities), projected, whole)
+    return Tilted(states, outside, tuple(cavities), projected, whole)
+
+
+def _outside(block: MixtureBlock, local: Local, naturals: Naturals, messages: Messages) -> Parts:
+    """The naturals of what all others say of a selector that is kept."""
+    return subtract(tuple(own[local["own"]] for own in naturals[block.selector.name]), messages[-1])
+
+
+def _logits(block: MixtureBlock, naturals: Parts) -> Float[Array, "row state"]:
+    (own,) = naturals
+    return jnp.stack([jnp.zeros_like(own), own], axis=-1) if block.selector.domain.is_boolean else own
+
+
+def _to_selector(block: MixtureBlock, found: Tilted) -> Messages:
+    """The message to a selector that is kept."""
+    if not block.kept:
+        return ()
+    logits = found.states - found.outside
+    logits = tables.bounded(logits - jnp.max(logits, axis=-1, keepdims=True), True)
+    return ((logits[:, 1] - logits[:, 0] if block.selector.domain.is_boolean else logits,),)
 
 
 def cavity_of(
@@ -366,6 +398,7 @@ def _change(
         tuple(part / power for part in subtract(new, cavity))
         for new, cavity in zip(found.projected, found.cavities, strict=True)
     )
+    targets = (*targets, *_to_selector(block, found))
     here = local.get("present", jnp.ones_like(found.whole))
     finite = jnp.isfinite(logsumexp(found.states, axis=-1))
     for parts in targets:
@@ -382,7 +415,10 @@ def _change(
 
 def _added(block: MixtureBlock, local: Local, naturals: Naturals, parents: tuple[Parts, ...]) -> Naturals:
     naturals = dict(naturals)
-    for number, (parent, parts) in enumerate(zip(block.parents, parents, strict=True)):
+    if block.kept:
+        own = zip(naturals[block.selector.name], parents[-1], strict=True)
+        naturals[block.selector.name] = tuple(one.at[local["own"]].add(part) for one, part in own)
+    for number, (parent, parts) in enumerate(zip(block.parents, parents, strict=False)):
         name, position = parent.variable.name, local[f"position{number}"]
         if position.shape[0] == 1:  # the same elements for all rows
             parts = tuple(part.sum(0, keepdims=True) for part in parts)
@@ -399,9 +435,9 @@ def update(
         naturals, short = carry
         data, old = scanned
         local = {**prepared.fixed, **data}
-        change, count = _change(block, local, naturals, old, step)
+        change, counted = _change(block, local, naturals, old, step)
         naturals = _added(block, local, naturals, change)
-        return (naturals, short + count), jax.tree.map(jnp.add, old, change)
+        return (naturals, short + counted), jax.tree.map(jnp.add, old, change)
 
     carry = (naturals, jnp.zeros((), int))
     (naturals, short), messages = jax.lax.scan(batch, carry, (prepared.scanned, messages))
@@ -410,8 +446,9 @@ def update(
 
 def naturals_of(block: MixtureBlock, stats: Messages) -> Messages:
     """The naturals of the members with these statistics, in the form of messages."""
-    each = zip(block.parents, stats, strict=True)
-    return tuple(family_of(parent.variable).from_stats(own).naturals() for parent, own in each)
+    variables = [*(parent.variable for parent in block.parents), block.selector]
+    each = zip(variables, stats, strict=False)
+    return tuple(family_of(variable).from_stats(own).naturals() for variable, own in each)
 
 
 def flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
@@ -433,7 +470,10 @@ def evidence(
     local, flat = flattened(prepared, messages)
     found = tilted(block, local, naturals, flat)
     total = logsumexp(found.states, axis=-1)
-    for parent, cavity, message in zip(block.parents, found.cavities, flat, strict=True):
+    if block.kept:
+        belief = add(_outside(block, local, naturals, flat), flat[-1])
+        total = total - family_of(block.selector).from_naturals(belief).log_partition()
+    for parent, cavity, message in zip(block.parents, found.cavities, flat, strict=False):
         family = family_of(parent.variable)
         belief = add(cavity, tuple(power * part for part in message))
         change = family.from_naturals(cavity).log_partition() - family.from_naturals(belief).log_partition()
