@@ -110,6 +110,7 @@ def _map(posterior: Outcome) -> _Map:
     data = {**posterior.arrays, STARTS: given}
     if larger is not None:
         data, machine = Padding(machine, larger).data(data), larger
+    data = jax.tree.map(jnp.asarray, data)  # what a traced function holds on to must be JAX's own
     key = jax.random.wrap_key_data(jnp.asarray(posterior.result.outputs["key"]))
     task = Sweeping(machine, Settings(), data, Lane(key, None, jnp.ones(())), True)
     x, rest, join = task.split(task.state)
