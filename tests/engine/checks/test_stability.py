@@ -72,9 +72,8 @@ def test_one_pass_has_no_sweeps_and_no_fixed_point_is_refused():
 def test_inputs_may_be_the_parameters_of_a_prior(method):
     m = cv.Model()
     n, k = m.plate("n"), m.plate("k", 2)
-    weights = m.random("weights", cv.dirichlet(m.input("concentration", cv.vector(2))))
-    mean = m.random("mean", cv.gaussian(m.input("centre", cv.real, plates=k), variance=4.0), plates=k)
-    z = m.random("z", cv.categorical(weights), plates=n)
-    m.random("x", cv.gaussian(mean[z], variance=0.5), plates=n)
-    data = {"x": [-1.0, -1.4, 1.8, 2.2, 0.9], "concentration": [2.0, 3.0], "centre": [-1.0, 1.0]}
+    rows = m.random("rows", cv.dirichlet(m.input("concentration", cv.vector(2), plates=k)), plates=k)
+    z = m.random("z", cv.categorical([0.4, 0.6]), plates=n)
+    m.random("x", cv.categorical(rows[z]), plates=n)
+    data = {"x": [0, 0, 1, 1, 1], "concentration": [[3.0, 1.0], [1.0, 2.0]]}
     assert cv.infer(m, data, method=method).stability().stable
