@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -48,6 +50,7 @@ def evidence(
     replicas: int | None = None,
     copies: int = 4,
     swaps: str = "even-odd",
+    ladder: Sequence[float] | None = None,
     wider: float = 1.0,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
@@ -71,6 +74,7 @@ def evidence(
             (256).
         copies: of the ladder, side by side, which tell what the answer is worth.
         swaps: "even-odd" tries the exchanges of even and odd neighbours in turn, "one" that of one pair at random.
+        ladder: inverse temperatures from 0 up to 1 that tempering is to keep to, in the place of `replicas`.
         wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
@@ -90,12 +94,13 @@ def evidence(
     _check_time(method, max_seconds)
     if replicas is not None and replicas == 1:
         raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
+    rungs = None if ladder is None else _rungs(ladder, method, replicas)
     counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
     check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
     limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
-    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit)
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs)
     return evidence_of(model, binding, marginals, asked, progress)
 
 
@@ -126,6 +131,7 @@ class Asked(NamedTuple):
     wider: float = 1.0
     seed: int = 0
     limit: Limit = Limit()
+    ladder: Ladder | None = None
 
 
 def evidence_of(
@@ -175,14 +181,17 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     sweeps = BLOCK * -(-sweeps // BLOCK)
     counter.total = 2 * sweeps
     key = jax.random.key(asked.seed)
-    found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, counter, asked.limit.adapted)
+    adapt = partial(_adapted, prepared, key, asked.copies, sweeps=sweeps, counter=counter, end=asked.limit.adapted)
+    found = adapt(asked.replicas) if asked.ladder is None else adapt(len(asked.ladder), given=asked.ladder)
     end = asked.limit.end
     _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter, end)
     told = estimates(trace.log_ratio, found.ladder)
     rejected = rejections(trace.log_ratio, found.ladder)
     trips = round_trips(trace.label)
     made = len(trace.label)
-    return _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
+    own = _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
+    means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
+    return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds)
 
 
 def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
@@ -190,7 +199,7 @@ def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     particles = PARTICLES if asked.replicas is None else asked.replicas
     counter.total = 4 * LONGEST_PILOT + temperatures
     key = jax.random.key(asked.seed)
-    pilot = _adapted(prepared, key, 1, None, 2 * LONGEST_PILOT, counter)
+    pilot = _adapted(prepared, key, 1, None, sweeps=2 * LONGEST_PILOT, counter=counter)
     ladder = equalised(pilot.ladder, pilot.rejected, temperatures + 1)
     own = jax.random.fold_in(key, pilot.done)
     weights = log_weights(prepared, own, ladder, pilot.replicas, pilot.ladder, particles, counter)
@@ -200,12 +209,23 @@ def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
 
 
 def _adapted(
-    prepared: Program, key: Key, copies: int, rungs: int | None, sweeps: int, counter: _Counter, end: float = math.inf
+    prepared: Program,
+    key: Key,
+    copies: int,
+    rungs: int | None,
+    *,
+    sweeps: int,
+    counter: _Counter,
+    end: float = math.inf,
+    given: Ladder | None = None,
 ) -> _Adapted:
-    """Rounds that double up to half of `sweeps` or until `end`, each on the ladder that the one before asks for."""
+    """Rounds that double up to half of `sweeps` or until `end`, each on the ladder that the one before asks for.
+
+    All on the ladder that is `given`, where one is.
+    """
     count = PILOT if rungs is None else rungs
     now = begun(prepared, jax.random.fold_in(key, 0), copies, count)
-    ladder = first_ladder(_first_ratios(prepared, now), count)
+    ladder = first_ladder(_first_ratios(prepared, now), count) if given is None else given
     done, rejected, length = 1, np.zeros(count - 1), BLOCK
     last = False
     while not last:
@@ -219,7 +239,7 @@ def _adapted(
             wanted = int(np.clip(np.ceil(AMPLE * rejected.sum()) + 1, PILOT, MOST_RUNGS))
             count = wanted if count < ENOUGH * rejected.sum() + 1 else count
             now = resized(now, count) if count != len(ladder) else now
-        ladder = equalised(ladder, rejected, count)
+        ladder = equalised(ladder, rejected, count) if given is None else given
         length *= 2
     return _Adapted(ladder, now, rejected, done)
 
@@ -259,6 +279,23 @@ def _evidence(
         tuple(prepared.path.beliefs),
         sweeps if wanted is None else wanted,
     )
+
+
+def _rungs(ladder: Sequence[float], method: str, replicas: int | None) -> Ladder:
+    """A ladder that was given, as an array; ModelError for what is none."""
+    rungs = np.asarray(ladder, float)
+    rising = rungs.ndim == 1 and rungs.size > 1 and bool(np.all(np.diff(rungs) > 0.0))
+    if not rising or rungs[0] != 0.0 or rungs[-1] != 1.0:
+        raise ModelError(
+            f"evidence(ladder={ladder!r}): inverse temperatures rise from 0, the reference, to 1, the posterior, as in "
+            "[0.0, *np.geomspace(0.001, 1.0, 20)]."
+        )
+    if method == "annealing" or replicas not in (None, rungs.size):
+        raise ModelError(
+            f"evidence(ladder=, method={method!r}, replicas={replicas!r}): a ladder is that of tempering, with a "
+            "replica at each of its inverse temperatures. Leave the others out."
+        )
+    return rungs
 
 
 def _check(reference: object, method: object, swaps: object, wider: object) -> None:

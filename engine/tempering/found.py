@@ -30,6 +30,9 @@ class Evidence:
         moves: the steps of a sweep.
         reference: the names of the variables whose reference is a belief; of the others it is the prior.
         asked: sweeps that were asked for; `max_seconds` may have ended them before.
+        log_ratio_means: the mean of log p(x, data) - log r(x), r being the reference, at each inverse temperature: with
+            the prior as the reference that of the log likelihood, whose integral is the evidence. None of annealing.
+        log_ratio_sds: its standard deviation there.
     """
 
     log_evidence: float
@@ -46,6 +49,8 @@ class Evidence:
     moves: tuple[Move, ...]
     reference: tuple[str, ...]
     asked: int | None = None
+    log_ratio_means: Float[np.ndarray, " rung"] | None = None
+    log_ratio_sds: Float[np.ndarray, " rung"] | None = None
 
     def explain(self) -> str:
         """How it was found: estimators, path, exchanges and the steps of a sweep."""

@@ -340,7 +340,7 @@ def repeated(m, data, repeats=32, copies=4, sweeps=512, particles=128, temperatu
         path = Path(m, bind_checked(m, data), {})
         prepared, key = program(path, plan(path), False), jax.random.key(0)
         asked = Asked(sweeps=sweeps, replicas=6, copies=repeats * copies)
-        ready = _adapted(prepared, key, asked.copies, asked.replicas, sweeps, lambda done: None)
+        ready = _adapted(prepared, key, asked.copies, asked.replicas, sweeps=sweeps, counter=lambda done: None)
         learned = False, False
         _, trace = run(prepared, key, ready.replicas, ready.ladder, sweeps, ready.done, learned, lambda done: None)
         ladder = equalised(ready.ladder, ready.rejected, temperatures + 1)
@@ -416,3 +416,38 @@ def test_what_is_no_reference_is_refused():
     flat.random("y", cv.gaussian(level, sd=1.0))
     with pytest.raises(cv.UnsupportedError, match="flat prior"):
         cv.infer(flat, {"y": 1.0}).check_evidence()
+
+
+def test_a_ladder_that_is_given_is_kept_and_the_means_along_it_are_known():
+    y, prior, noise = np.array([1.0, 1.6, 0.4, 2.2, 1.1]), 9.0, 0.5
+    m = cv.Model()
+    mean = m.random("mean", cv.gaussian(0.0, variance=prior))
+    m.random("y", cv.gaussian(mean, variance=noise), plates=m.plate("n"))
+    ladder = [0.0, *np.geomspace(0.01, 1.0, 9)]
+    found = cv.evidence(m, {"y": y}, ladder=ladder, sweeps=2048, seed=3)
+    np.testing.assert_array_equal(found.ladder, ladder)
+    precision = 1.0 / prior + found.ladder * len(y) / noise
+    centre = found.ladder * y.sum() / noise / precision
+    square = ((y - centre[:, None]) ** 2).sum(-1) + len(y) / precision
+    expected = -0.5 * len(y) * np.log(2.0 * np.pi * noise) - 0.5 * square / noise
+    error = found.log_ratio_sds / np.sqrt(4 * 2048)
+    assert np.all(np.abs(found.log_ratio_means - expected) < 6.0 * error + 1e-9)
+    truth = multivariate_normal.logpdf(y, np.zeros(5), prior * np.ones((5, 5)) + noise * np.eye(5))
+    assert abs(found.log_evidence - truth) < 4.0 * found.standard_error
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"ladder": [0.0, 0.5]},
+        {"ladder": [0.1, 1.0]},
+        {"ladder": [0.0, 0.5, 0.5, 1.0]},
+        {"ladder": 3.0},
+        {"ladder": [0.0, 1.0], "replicas": 3},
+        {"ladder": [0.0, 1.0], "method": "annealing"},
+    ],
+)
+def test_what_is_no_ladder_is_refused(options):
+    model, data, _ = line()
+    with pytest.raises(cv.ModelError, match="ladder"):
+        cv.evidence(model, data, **options)
