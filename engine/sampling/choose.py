@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -292,12 +292,17 @@ def _coordinate(joint: Joint, variable: Random) -> Bijection | None:
 # starts ---------------------------------------------------------------------------------------------------------------
 
 
-def start(joint: Joint, key: Key) -> Values:
-    """Values of all variables: unconstrained coordinates between -1 and 1, states and auxiliary variables at random."""
-    values: Values = {}
+def start(joint: Joint, key: Key, given: Values | None = None) -> Values:
+    """Values of all variables: unconstrained coordinates between -1 and 1, states and auxiliary variables at random.
+
+    Those that are `given` keep their values.
+    """
+    values: Values = dict(given or {})
     for i, (name, variable) in enumerate(joint.variables.items()):
         own = jax.random.fold_in(key, i)
         shape = joint.density._shape(variable)
+        if name in values:
+            continue
         if variable.domain.is_discrete:
             state = jax.random.randint(own, shape, 0, discrete.state_count(joint, variable))
             values[name] = with_given(joint, name, discrete.as_values(variable, state))
@@ -374,8 +379,14 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 
-def starter(joint: Joint, moves: Sequence[Move]) -> Callable[[Key], Values]:
-    """What finds a start of positive density from a key: drawn, else by the moves; UnsupportedError where they fail."""
+Drawn: TypeAlias = Callable[[Key], Values]  # some of the values that a chain begins with
+
+
+def starter(joint: Joint, moves: Sequence[Move]) -> Callable[..., Values]:
+    """What finds a start of positive density from a key: drawn, else by the moves; UnsupportedError where they fail.
+
+    A second argument draws those values that are not to begin anywhere.
+    """
     factors = tuple(joint.factors)
     searching = [move for move in moves if move.searches]
     total = jax.jit(lambda values, data: joint.total(factors, values, data))
@@ -389,10 +400,11 @@ def starter(joint: Joint, moves: Sequence[Move]) -> Callable[[Key], Values]:
     def is_possible(values: Values) -> bool:
         return bool(total(values, joint.arrays) > POSSIBLE)
 
-    def find(key: Key) -> Values:
+    def find(key: Key, drawn: Drawn | None = None) -> Values:
         values: Values = {}
         for i in range(DRAWN):
-            values = start(joint, jax.random.fold_in(key, i))
+            own = jax.random.fold_in(key, i)
+            values = start(joint, own, None if drawn is None else drawn(own))
             if is_possible(values):
                 return values
         for i in range(SEARCHED if searching else 0):

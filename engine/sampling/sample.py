@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,11 +23,13 @@ from ..mcmc.run import run
 from ..mcmc.structure import Asked, begun, structures_of
 from ..support.asked_arguments import check_counts, check_seconds, named, the_model
 from ..support.cache import Recent
-from .choose import in_each_state, moves_of, start, starter
+from .choose import Drawn, in_each_state, moves_of, starter
+from .choose import start as anywhere
 from .collapse import collapsed
 from .conditionals.nuts import has_blackjax
 from .draws import Samples
 from .forward import predicted
+from .given_starts import starts_of
 from .joint import Joint, Values
 from .move import Move, Stage, swept
 from .restructure import acceptance, structure_move
@@ -50,6 +53,7 @@ def sample(
     kernel: str | VariationalKernel = "gibbs",
     collapse: Sequence[str] = (),
     moves: Asked | None = None,
+    start: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -70,6 +74,9 @@ def sample(
             conditionals and drawn last: chains mix better, each sweep takes longer.
         moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
             them, whose first has its prior. Under several names, as a tuple, what changes together.
+        start: a posterior of `infer`, from whose beliefs each chain draws where it begins, or values or marginals by
+            name. Without it, and for the variables that it has not, chains begin at random, and components of a
+            mixture in several dimensions may be empty for long.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
         checkpoint: a file from which the same call goes on; written each minute, in the end, and at Ctrl-C.
         max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
@@ -95,6 +102,9 @@ def sample(
         found = _Found({}, {}, (), 0.0)
         if joint.variables or joint.structures:
             ready = _kept(joint, seed, warmup, collapse, variational)
+            if start is not None:
+                begin_at = partial(ready.begin, drawn=starts_of(joint, start))
+                ready = ready._replace(kernel=ready.kernel._replace(init=begin_at))
             left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready, left)
             _check_warm(found, warmup, max_seconds, checkpoint)
@@ -156,7 +166,7 @@ def chains_of(
     max_seconds: float | None = None,
 ) -> _Found:
     """Markov chains of the latent variables of a joint density; see `sample`."""
-    moves, kernel, block = _ready(joint, seed, warmup, collapse) if ready is None else ready
+    moves, kernel, block, _ = _ready(joint, seed, warmup, collapse) if ready is None else ready
     blocks = -(-(warmup + draws) // block)
     found = run(
         kernel,
@@ -174,15 +184,16 @@ def chains_of(
 
 
 class _Ready(NamedTuple):
-    """The moves of a sweep, and the chain that they make, in blocks of so many transitions."""
+    """The moves of a sweep, and the chain that they make, in blocks of so many transitions; what begins it anywhere."""
 
     moves: tuple[Move, ...]
     kernel: Kernel
     block: int
+    begin: Callable[..., Any]
 
 
 PLANS: Recent[tuple[Move, ...]] = Recent(8)  # those used last
-KEPT: Recent[tuple[Kernel, int]] = Recent(8)
+KEPT: Recent[tuple[Kernel, int, Callable[..., Any]]] = Recent(8)
 
 
 def kernel_of(asked: str | VariationalKernel, moves: Asked | None) -> VariationalKernel | None:
@@ -240,7 +251,7 @@ def plan(
 def plan_around(joint: Joint, seed: int = 0, collapse: Sequence[str] = ()) -> tuple[Joint, tuple[Move, ...]]:
     """The joint density of what is not collapsed, and all moves of a sweep but those of structures."""
     key = jax.random.key(seed)
-    starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
+    starts = [anywhere(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
     starts += in_each_state(joint, starts[0], key)
     if collapse:  # an integral over variables given an auxiliary one cannot sum that out
         joint = joint.unaugmented()
@@ -257,7 +268,9 @@ class _Chain(NamedTuple):
     kept: Values
 
 
-def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, identity: str) -> tuple[Kernel, int]:
+def _kernel(
+    joint: Joint, moves: tuple[Move, ...], warmup: int, identity: str
+) -> tuple[Kernel, int, Callable[..., Any]]:
     """A transition is a block of sweeps; its record are the draws of all of them."""
     places = [place for one in joint.structures for place in one.places]
     records = dict.fromkeys(name for move in moves for name in move.records)
@@ -291,8 +304,8 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, identity: str) -
     together = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))
     single = jax.jit(one)
 
-    def init(key: Key) -> _Chain:
-        values = {**start_of(key), **{name: jnp.zeros(()) for name in records}}
+    def init(key: Key, drawn: Drawn | None = None) -> _Chain:
+        values = {**start_of(key, drawn), **{name: jnp.zeros(()) for name in records}}
         learned = tuple(move.init(values, given) for move in moves)
         kept: Values = {name: jnp.zeros((block, *jnp.shape(values[name])), values[name].dtype) for name in kept_names}
         return _Chain(values, learned, jnp.zeros((), int), kept)
@@ -312,7 +325,7 @@ def _kernel(joint: Joint, moves: tuple[Move, ...], warmup: int, identity: str) -
         ),
         identity=identity,
     )
-    return kernel, block
+    return kernel, block, init
 
 
 def identity_of(joint: Joint, call: str, *asked: Any) -> str:
