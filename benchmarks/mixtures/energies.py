@@ -48,19 +48,10 @@ def surrogate(x, ratio, sweeps):
 def row(name, x, found):
     known = at_zero(x, PRIORS[name])
     means = found.log_ratio_means
-    return [
-        name,
-        f"{known:.4g}",
-        f"{means[0]:.3g}",
-        f"{PRINTED[name][0]:.3g}",
-        f"{means[1]:.4g}",
-        f"{PRINTED[name][1]:.3g}",
-    ] + [
-        f"{found.log_evidence:.2f} +- {found.standard_error:.2f}",
-        f"{found.estimates['thermodynamic integration'].value:.2f}"
-        if "thermodynamic integration" in found.estimates
-        else "",
-    ]
+    integral = found.estimates.get("thermodynamic integration")
+    told = [f"{found.log_evidence:.2f} +- {found.standard_error:.2f}", f"{integral.value:.2f}" if integral else "none"]
+    exact, printed = f"{known:.4g}", [f"{value:.3g}" for value in PRINTED[name]]
+    return [name, exact, f"{means[0]:.3g}", printed[0], f"{means[1]:.4g}", printed[1], *told]
 
 
 def picture(found):

@@ -24,6 +24,7 @@ from ..sampling.joint import Joint
 from ..sampling.references import beliefs_of
 from ..sampling.sample import plan
 from ..support.asked_arguments import check_counts, check_seconds, the_model
+from ..support.warn import warn
 from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
@@ -35,6 +36,7 @@ METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
 SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
 PILOT, LONGEST_PILOT = 12, 64  # rungs, and sweeps until their number is decided
 MOST_RUNGS = 80
+APART = 0.99  # rejection of a pair across which nothing is known
 ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
 
 Show = Callable[[int], None]
@@ -187,11 +189,23 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter, end)
     told = estimates(trace.log_ratio, found.ladder)
     rejected = rejections(trace.log_ratio, found.ladder)
+    _tell_gaps(rejected, found.ladder)
     trips = round_trips(trace.label)
     made = len(trace.label)
     own = _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
     means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
     return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds)
+
+
+def _tell_gaps(rejected: np.ndarray, ladder: Ladder) -> None:
+    """A warning where neighbours have hardly a state in common: no estimate, nor its error, knows what lies between."""
+    worst = int(np.argmax(rejected))
+    if rejected[worst] > APART:
+        warn(
+            f"Replicas at the inverse temperatures {ladder[worst]:.3g} and {ladder[worst + 1]:.3g} have hardly a state "
+            f"in common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by more "
+            "than its standard error says. Leave ladder= out, or give more rungs there, replicas= or sweeps=."
+        )
 
 
 def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:

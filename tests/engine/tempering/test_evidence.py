@@ -451,3 +451,11 @@ def test_what_is_no_ladder_is_refused(options):
     model, data, _ = line()
     with pytest.raises(cv.ModelError, match="ladder"):
         cv.evidence(model, data, **options)
+
+
+def test_rungs_without_a_state_in_common_are_told():
+    m = cv.Model()
+    mean = m.random("mean", cv.gaussian(0.0, sd=1e4))
+    m.random("y", cv.gaussian(mean, sd=0.01), plates=m.plate("n"))
+    with pytest.warns(cv.CavityWarning, match="hardly a state in common"):
+        cv.evidence(m, {"y": np.array([1.0, 1.01, 0.99])}, ladder=[0.0, 1.0], sweeps=256)
