@@ -203,8 +203,8 @@ def _tell_gaps(rejected: np.ndarray, ladder: Ladder) -> None:
     if rejected[worst] > APART:
         warn(
             f"Replicas at the inverse temperatures {ladder[worst]:.3g} and {ladder[worst + 1]:.3g} have hardly a state "
-            f"in common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by more "
-            "than its standard error says. Leave ladder= out, or give more rungs there, replicas= or sweeps=."
+            f"in common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by "
+            "more than its standard error says. Leave ladder= out, or give more rungs there, replicas= or sweeps=."
         )
 
 
