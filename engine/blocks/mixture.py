@@ -16,6 +16,7 @@ fixed point of EP (`improper`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -253,10 +254,12 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
         return messages
     local, uniform = flattened(prepared, messages)
     chances = prepared.seeds.reshape((-1, prepared.seeds.shape[-1]))
-    for _ in range(FIRST):
+
+    def again(_: Numeric, chances: Float[Array, "row state"]) -> Float[Array, "row state"]:
         shares = _shares(block, local, chances, uniform)
-        chances = _predicted(block, local, _added(block, local, naturals, shares), uniform)
-    shares = _shares(block, local, chances, uniform)
+        return _predicted(block, local, _added(block, local, naturals, shares), uniform)
+
+    shares = _shares(block, local, jax.lax.fori_loop(0, FIRST, again, chances), uniform)
     return jax.tree.map(lambda part, like: part.reshape(like.shape), shares, messages)
 
 
@@ -309,7 +312,7 @@ def tilted(
         cavities.append(cavity)
         posteriors.append(add(cavity, tuple(power * part for part in local[f"natural{number}"])))
     for parent, cavity, posterior in zip(block.parents, cavities, posteriors, strict=True):
-        before, after = (family_of(parent.variable).from_naturals(own).log_partition() for own in (cavity, posterior))
+        before, after = _of_both(family_of(parent.variable), _log_partition, cavity, posterior)
         log_z = log_z + (after - before).sum(axis=1)
     outside = _logits(block, _outside(block, local, naturals, messages)) if block.kept else jnp.zeros(())
     states = log_z / power + outside
@@ -357,9 +360,14 @@ def cavity_of(
     whole = is_proper(without(1.0))
 
     def shortened(share: Float[Array, "row own state"]) -> Float[Array, "row own state"]:
-        for less in reversed(SHARES):
-            share = jnp.where(whole | ~is_proper(without(less)), share, less)
-        return share
+        """The largest share that leaves a distribution; a loop, so that the test of that is compiled once."""
+        shares = jnp.array(sorted(SHARES))
+
+        def longer(i: Numeric, share: Float[Array, "row own state"]) -> Float[Array, "row own state"]:
+            less = jnp.full_like(share, shares[i])
+            return jnp.where(whole | ~is_proper(without(less)), share, less)
+
+        return jax.lax.fori_loop(0, len(SHARES), longer, share)
 
     share = jnp.where(whole, 1.0, 0.0)
     return without(jax.lax.cond(jnp.all(whole), lambda own: own, shortened, share)), whole
@@ -368,16 +376,34 @@ def cavity_of(
 def _projected(parent: Parent, cavity: Parts, posterior: Parts, states: Float[Array, "row state"]) -> Parts:
     """The member with the expected statistics of the mixture of a parent's posteriors."""
     family: type[ExponentialFamily] = family_of(parent.variable)
-    after = family.from_naturals(posterior).expected_stats()
     weight = states[:, None, :]
     if parent.chosen:
-        before = family.from_naturals(cavity).expected_stats()
+        before, after = _of_both(family, _expected_stats, cavity, posterior)
         stats = tuple(
             by_event(1.0 - weight, b) * b + by_event(weight, a) * a for b, a in zip(before, after, strict=True)
         )
     else:
+        after = family.from_naturals(posterior).expected_stats()
         stats = tuple(jnp.sum(by_event(weight, a) * a, axis=2, keepdims=True) for a in after)
     return family.from_stats(stats).naturals()
+
+
+def _of_both(
+    family: type[ExponentialFamily], what: Callable[[ExponentialFamily], PyTree], cavity: Parts, posterior: Parts
+) -> tuple[PyTree, PyTree]:
+    """Something of two members; of two arrays of them, which have one shape, at once: that is compiled once."""
+    if any(jnp.shape(one) != jnp.shape(other) for one, other in zip(cavity, posterior, strict=True)):
+        return what(family.from_naturals(cavity)), what(family.from_naturals(posterior))
+    both = what(family.from_naturals(tuple(map(jnp.stack, zip(cavity, posterior, strict=True)))))
+    return jax.tree.map(lambda a: a[0], both), jax.tree.map(lambda a: a[1], both)
+
+
+def _log_partition(family: ExponentialFamily) -> Array:
+    return family.log_partition()
+
+
+def _expected_stats(family: ExponentialFamily) -> Parts:
+    return family.expected_stats()
 
 
 def by_event(weight: Float[Array, "row own state"], array: Numeric) -> Array:
@@ -476,8 +502,8 @@ def evidence(
     for parent, cavity, message in zip(block.parents, found.cavities, flat, strict=False):
         family = family_of(parent.variable)
         belief = add(cavity, tuple(power * part for part in message))
-        change = family.from_naturals(cavity).log_partition() - family.from_naturals(belief).log_partition()
-        total = total + change.sum(axis=(1, 2)) / power
+        of_cavity, of_belief = _of_both(family, _log_partition, cavity, belief)
+        total = total + (of_cavity - of_belief).sum(axis=(1, 2)) / power
     if "present" in local:
         total = jnp.where(local["present"], total, 0.0)
     return jnp.sum(total)

@@ -75,8 +75,7 @@ def sample(
         moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
             them, whose first has its prior. Under several names, as a tuple, what changes together.
         start: a posterior of `infer`, from whose beliefs each chain draws where it begins, or values or marginals by
-            name. Without it, and for the variables that it has not, chains begin at random, and components of a
-            mixture in several dimensions may be empty for long.
+            name; the rest begins at random, where components of a mixture may stay empty for long.
         progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
         checkpoint: a file from which the same call goes on; written each minute, in the end, and at Ctrl-C.
         max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
@@ -92,23 +91,25 @@ def sample(
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
     begin = time.monotonic()
-    check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
-    check_seconds("sample", max_seconds)
+    warmup = _warmup(draws, chains, warmup, max_seconds)
     variational = kernel_of(kernel, moves)
     joint = joint_of(model, data, sizes, moves or {}, seed)
     joint = joint.bare() if variational else joint
-    warmup = max(200, draws // 2) if warmup is None else warmup
     with jax.enable_x64(True):
         found = _Found({}, {}, (), 0.0)
         if joint.variables or joint.structures:
-            ready = _kept(joint, seed, warmup, collapse, variational)
-            if start is not None:
-                begin_at = partial(ready.begin, drawn=starts_of(joint, start))
-                ready = ready._replace(kernel=ready.kernel._replace(init=begin_at))
+            ready = _started(_kept(joint, seed, warmup, collapse, variational), joint, start)
             left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
             found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready, left)
             _check_warm(found, warmup, max_seconds, checkpoint)
         return _samples(joint, found, (chains, draws), seed, warmup)
+
+
+def _warmup(draws: int, chains: int, warmup: int | None, max_seconds: float | None) -> int:
+    """The transitions of the warm-up, by default a share of the draws; ModelError for counts that are none."""
+    check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
+    check_seconds("sample", max_seconds)
+    return max(200, draws // 2) if warmup is None else warmup
 
 
 def _samples(joint: Joint, found: _Found, asked: tuple[int, int], seed: int, warmup: int) -> Samples:
@@ -190,6 +191,13 @@ class _Ready(NamedTuple):
     kernel: Kernel
     block: int
     begin: Callable[..., Any]
+
+
+def _started(ready: _Ready, joint: Joint, start: Mapping[str, Any] | None) -> _Ready:
+    """The same, its chains begun at what `start` has."""
+    if start is None:
+        return ready
+    return ready._replace(kernel=ready.kernel._replace(init=partial(ready.begin, drawn=starts_of(joint, start))))
 
 
 PLANS: Recent[tuple[Move, ...]] = Recent(8)  # those used last

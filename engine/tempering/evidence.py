@@ -92,10 +92,8 @@ def evidence(
         UnsupportedError: a model without a joint density, with a flat prior, or a part that no move reaches.
     """
     begin = time.monotonic()
-    _check(reference, method, swaps, wider)
+    _check(reference, method, swaps, wider, replicas)
     _check_time(method, max_seconds)
-    if replicas is not None and replicas == 1:
-        raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
     rungs = None if ladder is None else _rungs(ladder, method, replicas)
     counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
     check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
@@ -312,7 +310,9 @@ def _rungs(ladder: Sequence[float], method: str, replicas: int | None) -> Ladder
     return rungs
 
 
-def _check(reference: object, method: object, swaps: object, wider: object) -> None:
+def _check(reference: object, method: object, swaps: object, wider: object, replicas: object) -> None:
+    if replicas == 1:
+        raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
     if not isinstance(reference, Inferred) and not (isinstance(reference, str) and reference == "prior"):
         raise ModelError(
             f"evidence(reference={reference!r}): the reference is 'prior', or a posterior of this model from cv.infer."
