@@ -16,7 +16,6 @@ fixed point of EP (`improper`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -312,7 +311,7 @@ def tilted(
         cavities.append(cavity)
         posteriors.append(add(cavity, tuple(power * part for part in local[f"natural{number}"])))
     for parent, cavity, posterior in zip(block.parents, cavities, posteriors, strict=True):
-        before, after = _of_both(family_of(parent.variable), _log_partition, cavity, posterior)
+        before, after = (family_of(parent.variable).from_naturals(own).log_partition() for own in (cavity, posterior))
         log_z = log_z + (after - before).sum(axis=1)
     outside = _logits(block, _outside(block, local, naturals, messages)) if block.kept else jnp.zeros(())
     states = log_z / power + outside
@@ -376,34 +375,16 @@ def cavity_of(
 def _projected(parent: Parent, cavity: Parts, posterior: Parts, states: Float[Array, "row state"]) -> Parts:
     """The member with the expected statistics of the mixture of a parent's posteriors."""
     family: type[ExponentialFamily] = family_of(parent.variable)
+    after = family.from_naturals(posterior).expected_stats()
     weight = states[:, None, :]
     if parent.chosen:
-        before, after = _of_both(family, _expected_stats, cavity, posterior)
+        before = family.from_naturals(cavity).expected_stats()
         stats = tuple(
             by_event(1.0 - weight, b) * b + by_event(weight, a) * a for b, a in zip(before, after, strict=True)
         )
     else:
-        after = family.from_naturals(posterior).expected_stats()
         stats = tuple(jnp.sum(by_event(weight, a) * a, axis=2, keepdims=True) for a in after)
     return family.from_stats(stats).naturals()
-
-
-def _of_both(
-    family: type[ExponentialFamily], what: Callable[[ExponentialFamily], PyTree], cavity: Parts, posterior: Parts
-) -> tuple[PyTree, PyTree]:
-    """Something of two members; of two arrays of them, which have one shape, at once: that is compiled once."""
-    if any(jnp.shape(one) != jnp.shape(other) for one, other in zip(cavity, posterior, strict=True)):
-        return what(family.from_naturals(cavity)), what(family.from_naturals(posterior))
-    both = what(family.from_naturals(tuple(map(jnp.stack, zip(cavity, posterior, strict=True)))))
-    return jax.tree.map(lambda a: a[0], both), jax.tree.map(lambda a: a[1], both)
-
-
-def _log_partition(family: ExponentialFamily) -> Array:
-    return family.log_partition()
-
-
-def _expected_stats(family: ExponentialFamily) -> Parts:
-    return family.expected_stats()
 
 
 def by_event(weight: Float[Array, "row own state"], array: Numeric) -> Array:
@@ -502,8 +483,8 @@ def evidence(
     for parent, cavity, message in zip(block.parents, found.cavities, flat, strict=False):
         family = family_of(parent.variable)
         belief = add(cavity, tuple(power * part for part in message))
-        of_cavity, of_belief = _of_both(family, _log_partition, cavity, belief)
-        total = total + (of_cavity - of_belief).sum(axis=(1, 2)) / power
+        change = family.from_naturals(cavity).log_partition() - family.from_naturals(belief).log_partition()
+        total = total + change.sum(axis=(1, 2)) / power
     if "present" in local:
         total = jnp.where(local["present"], total, 0.0)
     return jnp.sum(total)

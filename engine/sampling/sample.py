@@ -70,7 +70,7 @@ def sample(
         draws: kept of each of so many `chains`, after `warmup` transitions (half as many, at least 200, by default).
         seed: decides all random choices.
         kernel: "gibbs", or "variational": proposals by steps of variational message passing (`VariationalKernel`).
-        collapse: names of variables with a conditional of their own family, integrated out of the others and drawn last.
+        collapse: names of variables with a conditional of their own family, integrated out of the others, drawn last.
         moves: by the name of an input or a discrete variable, how it is drawn too: a move of `cv.moves` or a list of
             them, whose first has its prior. Under several names, as a tuple, what changes together.
         start: a posterior of `infer`, from whose beliefs each chain draws where it begins, or values or marginals by
