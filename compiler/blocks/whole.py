@@ -125,14 +125,14 @@ class LearnedChainBlock(WholeBlock):
     then: Expr | None
 
     @property
-    def learned(self) -> tuple[Random, ...]:
-        """The variables that the probabilities are elements of."""
-        found = (source_of(element) for element in (self.first, self.then) if element is not None)
-        return tuple(dict.fromkeys(root for root in found if isinstance(root, Random)))
+    def probabilities(self) -> tuple[Expr | None, Expr | None]:
+        """Those of both terms."""
+        return self.first, self.then
 
     @property
     def elements(self) -> tuple[Expr, ...]:
-        return (self.out, *self.learned)
+        learned = (source_of(element) for element in self.probabilities if element is not None)
+        return (self.out, *dict.fromkeys(learned))
 
     @property
     def arguments(self) -> tuple[Expr, ...]:

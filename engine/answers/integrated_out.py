@@ -21,6 +21,7 @@ from ..run.machine import Machine
 from ..run.padded import Padding
 from ..run.result import Outputs
 from ..values.evaluate import value
+from ..values.first_beliefs import discrete_family_of
 from ..values.instances import count, flat, positions, restored
 from ..values.naturals import Naturals
 from ..values.plated import Placed, mapped
@@ -96,8 +97,7 @@ def _selector(machine: Machine, block: MixtureBlock, states: Array, prepared: mi
     width = 1 if prepared.plan is None else len(prepared.plan.order)
     logs = restored(states.reshape((width, -1, states.shape[-1])), prepared.plan, count(block, machine.sizes))
     logs = logs.reshape((*shape, -1))
-    family = FOR_DOMAIN[block.selector.domain.kind]
-    return family.from_naturals((logs[..., 1] - logs[..., 0] if block.selector.domain.is_boolean else logs,))
+    return discrete_family_of(block.selector).from_logits(logs)
 
 
 def _split(record: Absorbed, machine: Machine) -> tuple[list[LinearTerm], Direction | None]:

@@ -28,8 +28,8 @@ from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.families import FOR_DOMAIN, ExponentialFamily
 from ..values.evaluate import gather, value
-from ..values.first_beliefs import event_size, family_of, seeds, stats_from_moments
-from ..values.instances import ScheduleLayout, arranged, count, layout, schedule_shape
+from ..values.first_beliefs import discrete_family_of, event_size, family_of, seeds, stats_from_moments
+from ..values.instances import ScheduleLayout, arranged, count, flattened, layout, schedule_shape
 from ..values.masks import present
 from ..values.moments import moments
 from ..values.naturals import Naturals, Parts, add, subtract
@@ -251,7 +251,7 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
     messages = initial(block, prepared, scope)
     if prepared.seeds is None:
         return messages
-    local, uniform = flattened(prepared, messages)
+    local, uniform = all_rows(prepared, messages)
     chances = prepared.seeds.reshape((-1, prepared.seeds.shape[-1]))
 
     def again(_: Numeric, chances: Float[Array, "row state"]) -> Float[Array, "row state"]:
@@ -265,7 +265,7 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
 def towards(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Scope) -> Messages:
     """The messages that a run begins with where these beliefs are given: rows belong to states as they predict them."""
     messages = initial(block, prepared, scope)
-    local, uniform = flattened(prepared, messages)
+    local, uniform = all_rows(prepared, messages)
     shares = _shares(block, local, _predicted(block, local, naturals, uniform), uniform)
     return jax.tree.map(lambda part, like: part.reshape(like.shape), shares, messages)
 
@@ -313,7 +313,10 @@ def tilted(
     for parent, cavity, posterior in zip(block.parents, cavities, posteriors, strict=True):
         before, after = (family_of(parent.variable).from_naturals(own).log_partition() for own in (cavity, posterior))
         log_z = log_z + (after - before).sum(axis=1)
-    outside = _logits(block, _outside(block, local, naturals, messages)) if block.kept else jnp.zeros(())
+    outside = jnp.zeros(())
+    if block.kept:
+        family = discrete_family_of(block.selector)
+        outside = family.from_naturals(_outside(block, local, naturals, messages)).logits_by_state()
     states = log_z / power + outside
     chances = jax.nn.softmax(states, axis=-1)
     projected = tuple(
@@ -328,18 +331,13 @@ def _outside(block: MixtureBlock, local: Local, naturals: Naturals, messages: Me
     return subtract(tuple(own[local["own"]] for own in naturals[block.selector.name]), messages[-1])
 
 
-def _logits(block: MixtureBlock, naturals: Parts) -> Float[Array, "row state"]:
-    (own,) = naturals
-    return jnp.stack([jnp.zeros_like(own), own], axis=-1) if block.selector.domain.is_boolean else own
-
-
 def _to_selector(block: MixtureBlock, found: Tilted) -> Messages:
     """The message to a selector that is kept."""
     if not block.kept:
         return ()
     logits = found.states - found.outside
     logits = tables.bounded(logits - jnp.max(logits, axis=-1, keepdims=True), True)
-    return ((logits[:, 1] - logits[:, 0] if block.selector.domain.is_boolean else logits,),)
+    return (discrete_family_of(block.selector).from_logits(logits).naturals(),)
 
 
 def cavity_of(
@@ -389,10 +387,6 @@ def _projected(parent: Parent, cavity: Parts, posterior: Parts, states: Float[Ar
 
 def by_event(weight: Float[Array, "row own state"], array: Numeric) -> Array:
     return weight.reshape((*weight.shape, *(1,) * (jnp.ndim(array) - weight.ndim)))
-
-
-def _where(flags: Bool[Array, " row"], new: Parts, old: Parts) -> Parts:
-    return tuple(jnp.where(flags.reshape((-1,) + (1,) * (o.ndim - 1)), n, o) for n, o in zip(new, old, strict=True))
 
 
 def _change(
@@ -458,14 +452,15 @@ def naturals_of(block: MixtureBlock, stats: Messages) -> Messages:
     return tuple(family_of(variable).from_stats(own).naturals() for variable, own in each)
 
 
-def flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
-    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (prepared.scanned, messages))
+def all_rows(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
+    """The data and the messages of all rows."""
+    data, flat = flattened(prepared.scanned, messages)
     return {**prepared.fixed, **data}, flat
 
 
 def accumulate(block: MixtureBlock, prepared: Prepared, messages: Messages, naturals: Naturals) -> Naturals:
     """Adds all messages of the block to the flat naturals."""
-    local, flat = flattened(prepared, messages)
+    local, flat = all_rows(prepared, messages)
     return _added(block, local, naturals, flat)
 
 
@@ -474,7 +469,7 @@ def evidence(
 ) -> Float[Array, ""]:
     """Sum over rows of logsumexp_k(log Z_k / power) + sum of (A(cavity) - A(belief)) / power."""
     power = block.method.alpha
-    local, flat = flattened(prepared, messages)
+    local, flat = all_rows(prepared, messages)
     found = tilted(block, local, naturals, flat)
     total = logsumexp(found.states, axis=-1)
     if block.kept:
@@ -494,7 +489,7 @@ def improper(
     block: MixtureBlock, prepared: Prepared, naturals: Naturals, messages: Messages, scope: Scope
 ) -> Int[Array, ""]:
     """Of how many rows a cavity is no distribution."""
-    local, flat = flattened(prepared, messages)
+    local, flat = all_rows(prepared, messages)
     found = tilted(block, local, naturals, flat)
     return jnp.sum(local.get("present", jnp.ones_like(found.whole)) & ~found.whole)
 
@@ -503,5 +498,5 @@ def states(
     block: MixtureBlock, prepared: Prepared, naturals: Naturals, messages: Messages
 ) -> Float[Array, "row state"]:
     """The log probabilities of the selector's states, by row in schedule order."""
-    local, flat = flattened(prepared, messages)
+    local, flat = all_rows(prepared, messages)
     return jax.nn.log_softmax(tilted(block, local, naturals, flat).states, axis=-1)

@@ -20,7 +20,7 @@ from ...compiler.blocks.mixture import MixtureBlock, Parent
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ..answers.outcome import Outcome
-from ..blocks.mixture import Local, Messages, flattened, tilted
+from ..blocks.mixture import Local, Messages, all_rows, tilted
 from ..data.missing_and_sparse import Arrays
 from ..values.first_beliefs import family_of
 from ..values.naturals import Naturals, Parts
@@ -39,7 +39,7 @@ def mixture_pairs(posterior: Outcome, number: str) -> tuple[float, float, str]:
 
     def read(end: End, arrays: Arrays) -> Array:
         ready = ready_at_end(machine, end, arrays, number, block)
-        local, messages = flattened(ready.prepared, ready.messages)
+        local, messages = all_rows(ready.prepared, ready.messages)
         _check(local, messages)
         return _pairs(block, local, ready.naturals, messages)
 

@@ -31,7 +31,7 @@ from ..blocks.slots import slots
 from ..blocks.slots.closed_form import cut_of, members
 from ..blocks.slots.nodes import Cavity, Nodes, branch_nodes, gaussian
 from ..blocks.slots.tilted import at_state
-from ..values.instances import count, root
+from ..values.instances import count, flattened, root
 from ..values.masks import present
 from ..values.naturals import Naturals
 from ..values.plated import spread
@@ -76,7 +76,7 @@ class Source:
     ) -> None:
         self.block, self.prepared, self.naturals, self.scope, self.levels = block, prepared, naturals, scope, levels
         scanned = _scanned(block, prepared)
-        self.by_row, self.messages = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned, messages))
+        self.by_row, self.messages = flattened(scanned, messages)
         plan = prepared.plan
         instances = count(block, scope.sizes)
         self.place = jnp.arange(instances)

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -181,8 +180,8 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     sweeps = BLOCK * -(-sweeps // BLOCK)
     counter.total = 2 * sweeps
     key = jax.random.key(asked.seed)
-    adapt = partial(_adapted, prepared, key, asked.copies, sweeps=sweeps, counter=counter, end=asked.limit.adapted)
-    found = adapt(asked.replicas) if asked.ladder is None else adapt(len(asked.ladder), given=asked.ladder)
+    end, given = asked.limit.adapted, asked.ladder
+    found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps=sweeps, counter=counter, end=end, given=given)
     end = asked.limit.end
     _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter, end)
     told = estimates(trace.log_ratio, found.ladder)
@@ -235,6 +234,7 @@ def _adapted(
 
     All on the ladder that is `given`, where one is.
     """
+    rungs = rungs if given is None else len(given)
     count = PILOT if rungs is None else rungs
     now = begun(prepared, jax.random.fold_in(key, 0), copies, count)
     ladder = first_ladder(_first_ratios(prepared, now), count) if given is None else given

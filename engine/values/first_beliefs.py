@@ -13,7 +13,7 @@ from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Apply, Expr, Let, Random, parents
 from ...factors.arrays import Key, Numeric
-from ...factors.families import FOR_DOMAIN, DivisorFamily, ExponentialFamily, GaussianFamily
+from ...factors.families import FOR_DOMAIN, DiscreteFamily, DivisorFamily, ExponentialFamily, GaussianFamily
 from ...factors.families.base import Moments
 from ...factors.moments import Boolean, Category, Count, Real, Sparse, Vector
 from .naturals import Parts
@@ -23,6 +23,13 @@ from .scope import Scope
 def family_of(variable: Random | Let) -> type[ExponentialFamily]:
     """The family that a variable's belief belongs to."""
     return FOR_DOMAIN[variable.domain.kind]
+
+
+def discrete_family_of(variable: Random | Let) -> type[DiscreteFamily]:
+    """The same of a variable that has states."""
+    family = family_of(variable)
+    assert issubclass(family, DiscreteFamily)
+    return family
 
 
 def shape_of(variable: Random | Let, scope: Scope) -> tuple[int, ...]:

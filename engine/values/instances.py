@@ -66,14 +66,23 @@ def root(expr: Expr) -> Any:
 
 def positions(element: Expr, block: Block, scope: Scope) -> PyTree:
     """The flat position of each instance's element in its variable; None when the variable has a single element."""
-    variable = root(element)
-    size = count(variable, scope.sizes)
-    if size == 1:
+    if count(root(element), scope.sizes) == 1:
         return None
-    numbers = jnp.arange(size, dtype=jnp.int32).reshape([scope.sizes[plate.name] for plate in variable.plates])
-    inside = scope.with_data({variable.name: numbers})
-    found = flat(value(element, inside), block, scope)  # one number where all instances use the same element
+    found = flat(numbered(element, scope), block, scope)  # one number where all instances use the same element
     return jnp.broadcast_to(found, (count(block, scope.sizes),))
+
+
+def numbered(element: Expr, scope: Scope) -> Placed:
+    """The flat position of an element in its variable."""
+    variable = root(element)
+    shape = [scope.sizes[plate.name] for plate in variable.plates]
+    numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
+    return value(element, scope.with_data({variable.name: numbers}))
+
+
+def flattened(scanned: PyTree, messages: PyTree) -> tuple[PyTree, PyTree]:
+    """What travels in schedule order, (batches, width), with one axis of instances."""
+    return jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned, messages))
 
 
 def flat(placed: Placed, block: Block, scope: Scope) -> PyTree:

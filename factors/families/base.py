@@ -13,20 +13,7 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from ..arrays import Array, Key, Numeric
-from ..moments import (
-    Boolean,
-    Category,
-    Count,
-    PosDef,
-    Positive,
-    Real,
-    RealWithPrecision,
-    Simplex,
-    Sparse,
-    Unit,
-    Vector,
-    VectorWithPrecision,
-)
+from ..moments import Moments
 from ..records import Record
 from .bijections import Bijection
 
@@ -37,20 +24,6 @@ Vectors: TypeAlias = Float[Array, "*#plates dim"]
 Matrices: TypeAlias = Float[Array, "*#plates dim dim"]
 Naturals: TypeAlias = tuple[Number, ...]
 Arrays: TypeAlias = tuple[Array, ...]  # naturals or statistics with event axes
-Moments: TypeAlias = (
-    Real
-    | Sparse
-    | Positive
-    | Unit
-    | Boolean
-    | Category
-    | Simplex
-    | Vector
-    | PosDef
-    | Count
-    | RealWithPrecision
-    | VectorWithPrecision
-)
 Levels: TypeAlias = Numeric | Sequence[float]
 
 

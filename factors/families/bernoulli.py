@@ -66,6 +66,9 @@ class Bernoulli(DiscreteFamily):
         """Those of false and true."""
         return cls(logits[..., 1] - logits[..., 0])
 
+    def logits_by_state(self) -> Array:
+        return jnp.stack([jnp.zeros_like(self.logit), self.logit], axis=-1)
+
     @classmethod
     def anchor(cls, event: int | None = None) -> Self:
         """A fair coin."""

@@ -19,6 +19,10 @@ class DiscreteFamily(ExponentialFamily):
     def from_logits(cls, logits: Array) -> Self:
         """The member with these logarithms of probabilities, up to a constant, on the last axis."""
 
+    @abc.abstractmethod
+    def logits_by_state(self) -> Array:
+        """Logarithms of the probabilities, up to a constant, on a last axis of states: what `from_logits` takes."""
+
 
 class TwoMomentFamily(ExponentialFamily):
     """Of numbers: mean and variance decide the member."""

@@ -65,6 +65,9 @@ class Categorical(DiscreteFamily):
     def from_logits(cls, logits: Array) -> Self:
         return cls(logits)
 
+    def logits_by_state(self) -> Array:
+        return self.logits
+
     @classmethod
     def anchor(cls, event: int | None = None) -> Self:
         """All classes alike."""

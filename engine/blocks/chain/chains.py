@@ -13,13 +13,12 @@ from ....compiler.blocks.whole import ChainBlock
 from ....compiler.language.nodes import Expr, Random
 from ....factors.arrays import Array, Key
 from ....factors.factor import Term
-from ....factors.families import DiscreteFamily
 from ....factors.families.base import ExponentialFamily
 from ....factors.moments import Boolean, Real, Vector
 from ...values.evaluate import value
-from ...values.first_beliefs import event_size, family_of
+from ...values.first_beliefs import discrete_family_of, event_size, family_of
 from ...values.instances import count
-from ...values.naturals import Naturals
+from ...values.naturals import Naturals, Parts
 from ...values.plated import Placed, mapped
 from ...values.scope import Scope
 from ..discrete import tables
@@ -180,11 +179,11 @@ def _observed_gaussian(node: Random, tree: RootedTree | None, scope: Scope) -> F
 
 def _discrete(
     node: Random, tree: RootedTree | None, cavity: tuple[Array, ...], scope: Scope, known: KnownElements | None
-) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], tuple[Array, ...]]:
+) -> tuple[Float[jax.Array, ""], Float[jax.Array, ""], Parts]:
     """log Z, the expected log density under the pairs' marginals, and the naturals of the marginals."""
     axes = axes_of(node, scope)
-    boolean = node.domain.is_boolean
-    logits = jnp.stack([jnp.zeros_like(cavity[0]), cavity[0]], axis=-1) if boolean else cavity[0]
+    states = discrete_family_of(node)
+    logits = states.from_naturals(cavity).logits_by_state()
     outside = axes.from_flat(logits) if known is None else in_given_states(known, axes.from_flat(logits))
     terms = table_terms(node, scope, expected_log)
     fixed = jax.lax.stop_gradient(terms)
@@ -195,7 +194,7 @@ def _discrete(
         terms = terms._replace(table=terms.table[1:])
     energy = table_energy(terms, *counts)
     belief = tables.bounded(logits + message, True)
-    return jnp.sum(smoothed.log_z), energy, (belief[:, 1] - belief[:, 0] if boolean else belief,)
+    return jnp.sum(smoothed.log_z), energy, states.from_logits(belief).naturals()
 
 
 def _summed(first: Probabilities, table: Transitions, tree: RootedTree | None, outside: LogMessages) -> SmoothedStates:
@@ -240,9 +239,7 @@ def prior(node: Random, scope: Scope, probability: Callable[[Expr, Scope], Place
     outside = jnp.zeros((scope.sizes[axes.order[0].name], *terms.first.shape))
     logits = axes.to_flat(_summed(*terms, tree, outside).message)
     logits = logits.reshape((*(scope.sizes[plate.name] for plate in node.plates), logits.shape[-1]))
-    states = family_of(node)
-    assert issubclass(states, DiscreteFamily)
-    return Placed(states.from_logits(logits), node.plates)
+    return Placed(discrete_family_of(node).from_logits(logits), node.plates)
 
 
 def log_mean(probability: Callable[[Expr, Scope], Placed]) -> Callable[[Term, Placed, Scope], Placed]:

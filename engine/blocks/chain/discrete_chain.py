@@ -44,6 +44,20 @@ class SmoothedStates(NamedTuple):
     counts: Transitions
 
 
+class Upwards(NamedTuple):
+    """What the way up leaves.
+
+    What comes from below to the first element and to the others, scaled; the latter times their own weights, and what
+    their parents see of that; and the logarithm of all scales.
+    """
+
+    root: Probabilities
+    below: LogMessages
+    known: LogMessages
+    seen: LogMessages
+    scale: Float[jax.Array, " lanes"]
+
+
 def smooth(first: Probabilities, table: Transitions, node: LogMessages) -> SmoothedStates:
     """Forward-backward from log p(first), log p(child | parent) and the log messages of all other factors.
 
@@ -85,9 +99,8 @@ def one_by_one(
 
     ones = jnp.ones_like(weight[0])
     root, (below, known, seen, total) = jax.lax.scan(up, ones, (weight[1:], moving), reverse=True)
-    start = jnp.exp(first) * weight[0] * root
-    mass = jnp.sum(start, axis=0)
-    log_z = jnp.log(mass) + jnp.sum(jnp.log(total), axis=0) + jnp.sum(top[:, 0], axis=0)
+    upwards = Upwards(root, below, known, seen, jnp.sum(jnp.log(total), axis=0) + jnp.sum(top[:, 0], axis=0))
+    begin, mass = _begin(first, weight, root)
 
     def down(
         above: jax.Array, element: tuple[jax.Array, jax.Array, jax.Array | None]
@@ -97,10 +110,8 @@ def one_by_one(
         reached = jnp.sum(at_step(p) * share[:, None], axis=0)
         return reached * known, (share, reached)
 
-    _, (share, reached) = jax.lax.scan(down, start / mass, (known, seen, moving))
-    message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached * below)])
-    counts = _counts(transition, share, known)
-    return SmoothedStates(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
+    _, (share, reached) = jax.lax.scan(down, begin, (known, seen, moving))
+    return _ended(first, transition, upwards, begin, mass, share, reached)
 
 
 def by_pairs(
@@ -121,18 +132,41 @@ def by_pairs(
     below = jnp.concatenate([below / jnp.sum(below, axis=1, keepdims=True), jnp.ones_like(weight[:1])])
     known = weight[1:] * below[1:]
     seen = jnp.sum(transition * known[:, None], axis=2)
-    start = jnp.exp(first) * weight[0] * below[0]
-    mass = jnp.sum(start, axis=0)
-    log_z = jnp.log(mass) + jnp.sum(jnp.log(jnp.sum(seen, axis=1)), axis=0) + jnp.sum(top[:, 0], axis=0)
+    scale = jnp.sum(jnp.log(jnp.sum(seen, axis=1)), axis=0) + jnp.sum(top[:, 0], axis=0)
+    upwards = Upwards(below[0], below[1:], known, seen, scale)
+    begin, mass = _begin(first, weight, below[0])
 
     child = transition * known[:, None] / seen[:, :, None]
     reached_from_first = jax.lax.associative_scan(lambda one, two: jnp.einsum("tijn,tjkn->tikn", one, two), child)
-    marginal = jnp.einsum("in,tijn->tjn", start / mass, reached_from_first)
-    share = jnp.concatenate([(start / mass)[None], marginal[:-1]]) / seen
+    marginal = jnp.einsum("in,tijn->tjn", begin, reached_from_first)
+    share = jnp.concatenate([begin[None], marginal[:-1]]) / seen
     reached = jnp.sum(transition * share[:, :, None], axis=1)
-    message = jnp.concatenate([(first + jnp.log(below[0]))[None], jnp.log(reached * below[1:])])
-    counts = _counts(transition, share, known)
-    return SmoothedStates(log_z, message, start / mass, counts), jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
+    return _ended(first, transition, upwards, begin, mass, share, reached)
+
+
+def _begin(
+    first: Probabilities, weight: LogMessages, root: Probabilities
+) -> tuple[Probabilities, Float[jax.Array, " lanes"]]:
+    """The probabilities of the first element, and their sum before it was divided out."""
+    start = jnp.exp(first) * weight[0] * root
+    mass = jnp.sum(start, axis=0)
+    return start / mass, mass
+
+
+def _ended(
+    first: Probabilities,
+    transition: Transitions,
+    upwards: Upwards,
+    begin: Probabilities,
+    mass: Float[jax.Array, " lanes"],
+    share: LogMessages,
+    reached: LogMessages,
+) -> tuple[SmoothedStates, Float[jax.Array, ""]]:
+    """What both ways give in the end: share(i) is what a parent has over what it saw, reached(j) its sum to a child."""
+    root, below, known, seen, scale = upwards
+    message = jnp.concatenate([(first + jnp.log(root))[None], jnp.log(reached * below)])
+    found = SmoothedStates(jnp.log(mass) + scale, message, begin, _counts(transition, share, known))
+    return found, jnp.minimum(jnp.min(mass), jnp.min(seen, initial=1.0))
 
 
 def _counts(transition: Transitions, share: LogMessages, known: LogMessages) -> Transitions:

@@ -19,9 +19,9 @@ from ....compiler.blocks.whole import GatedBlock
 from ....compiler.language.nodes import Plate, Random
 from ....factors.arrays import Array, Key
 from ....factors.families.base import ExponentialFamily
-from ...values.first_beliefs import event_size, family_of
+from ...values.first_beliefs import discrete_family_of, event_size, family_of
 from ...values.instances import count
-from ...values.naturals import Naturals, subtract
+from ...values.naturals import Naturals, Parts, subtract
 from ...values.plated import Placed, spread, to_event, union
 from ...values.scope import Scope
 from ..discrete import tables
@@ -167,7 +167,7 @@ def classes_of(
 
 def marginals_of(block: GatedBlock, layout: Layout, found: Solved, shares: Shares, cavities: Naturals) -> Naturals:
     beliefs: Naturals = {
-        node.name: (_natural(node, log),) for node, log in zip(block.classes, shares.by_class, strict=True)
+        node.name: _naturals(node, log) for node, log in zip(block.classes, shares.by_class, strict=True)
     }
     sizes = [plate.size or 1 for plate in layout.states]
     classes = layout.number(layout.classes)
@@ -176,15 +176,14 @@ def marginals_of(block: GatedBlock, layout: Layout, found: Solved, shares: Share
     for number, node in enumerate((*block.states, *block.regimes)):
         others = tuple(1 + other for other in range(len(sizes)) if other != number)
         log = axes_in(node, layout).to_flat(logsumexp(joint, axis=others))
-        beliefs[node.name] = (_natural(node, log),)
+        beliefs[node.name] = _naturals(node, log)
     if block.gaussian is not None and found.gaussian is not None:
         beliefs[block.gaussian.name] = _gaussian_belief(block.gaussian, layout, found, shares)
     return beliefs
 
 
-def _natural(node: Random, log: Float[jax.Array, "elements states"]) -> jax.Array:
-    log = jnp.asarray(tables.bounded(log, True))
-    return log[:, 1] - log[:, 0] if node.domain.is_boolean else log
+def _naturals(node: Random, log: Float[jax.Array, "elements states"]) -> Parts:
+    return discrete_family_of(node).from_logits(jnp.asarray(tables.bounded(log, True))).naturals()
 
 
 def _gaussian_belief(node: Random, layout: Layout, found: Solved, shares: Shares) -> tuple[jax.Array, ...]:

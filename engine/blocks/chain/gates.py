@@ -18,9 +18,11 @@ import jax.numpy as jnp
 
 from ....compiler.blocks.whole import GatedBlock
 from ....compiler.language.nodes import Plate, Random
+from ....factors.arrays import Array
 from ....factors.factor import Term
 from ....factors.moments import Boolean, Category
 from ...values.evaluate import value
+from ...values.first_beliefs import discrete_family_of
 from ...values.naturals import Naturals
 from ...values.plated import Placed, mapped, spread, to_event
 from ...values.scope import Scope
@@ -216,13 +218,12 @@ def _by_state(layout: Layout, terms: Gaussians) -> Gaussians:
     return jax.tree.map(turned, terms)
 
 
-def logs_of(node: Random, cavities: Naturals) -> jax.Array:
+def logs_of(node: Random, cavities: Naturals) -> Array:
     """Logarithms by state, with all plates in one axis."""
-    (natural,) = cavities[node.name]
-    return jnp.stack([jnp.zeros_like(natural), natural], axis=-1) if node.domain.is_boolean else natural
+    return discrete_family_of(node).from_naturals(cavities[node.name]).logits_by_state()
 
 
-def as_placed(node: Random, array: jax.Array, axis: Plate, layout: Layout) -> Placed:
+def as_placed(node: Random, array: Array, axis: Plate, layout: Layout) -> Placed:
     shape = [layout.sizes[plate.name] for plate in node.plates]
     return Placed(array.reshape((*shape, array.shape[-1])), (*node.plates, axis))
 

@@ -76,7 +76,7 @@ def down(above: Above, mean: Vectors, covariance: Matrices) -> tuple[Vectors, Ma
 
 def chain_messages(links: LinearTransitions, precision: Matrices, shift: Vectors) -> tuple[Matrices, Vectors]:
     """By element what it knows but for its parent, (L, l), from the messages (K, k) of the other factors."""
-    if in_pairs():
+    if in_pairs(precision.size):
         return messages_in_pairs(links, precision, shift)
 
     def through(
@@ -92,7 +92,7 @@ def chain_messages(links: LinearTransitions, precision: Matrices, shift: Vectors
 
 def chain_marginals(above: Above) -> tuple[Vectors, Matrices]:
     """The mean and covariance of each element."""
-    if in_pairs():
+    if in_pairs(above.covariance.size):
         return marginals_in_pairs(above)
 
     def through(

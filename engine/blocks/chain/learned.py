@@ -23,9 +23,8 @@ from ....compiler.language.nodes import Expr, Plate, Random, source_of
 from ....factors.arrays import Array, Key, Numeric
 from ....factors.factor import Term
 from ....factors.families import FOR_DOMAIN, ExponentialFamily
-from ...values.evaluate import value
-from ...values.first_beliefs import event_size, family_of
-from ...values.instances import count
+from ...values.first_beliefs import discrete_family_of, event_size, family_of
+from ...values.instances import count, numbered
 from ...values.naturals import Naturals, Parts, add, subtract
 from ...values.plated import spread
 from ...values.scope import Scope
@@ -106,15 +105,10 @@ def _rows(
     block: LearnedChainBlock, element: Expr, scope: Scope, plates: tuple[Plate, ...], states: Plate | None = None
 ) -> Rows:
     """The places of an element on these plates, by time where they have it, and by state of the parent."""
-    variable = source_of(element)
-    assert isinstance(variable, Random)
-    shape = [scope.sizes[plate.name] for plate in variable.plates]
-    numbers = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
-    found = value(element, scope.with_data({variable.name: numbers}))
     others = axes_of(block.out, scope).order[1:]
     wanted = (*plates, *(() if states is None else (states,)))
     sizes = {**scope.sizes, **({} if states is None else {states.name: states.size})}
-    full = spread(found, wanted, sizes)
+    full = spread(numbered(element, scope), wanted, sizes)
     lanes = math.prod(scope.sizes[plate.name] for plate in others)
     full = full.reshape((-1, lanes, 1 if states is None else full.shape[-1]))
     term = block.chain.first if states is None else block.chain.then
@@ -181,25 +175,19 @@ def tilted(
     table = prepared.then if then is None else jnp.swapaxes(then.log, 2, 3)
     assert not isinstance(begin, Rows)
     assert not isinstance(table, Rows)
-    log = axes_of(node, scope).from_flat(_logits(node, outside))
+    log = axes_of(node, scope).from_flat(discrete_family_of(node).from_naturals(outside).logits_by_state())
     return Tilted(outside, first, then, discrete_chain.smooth(begin, table, log))
-
-
-def _logits(node: Random, naturals: Parts) -> Float[Array, "elements states"]:
-    (own,) = naturals
-    return jnp.stack([jnp.zeros_like(own), own], axis=-1) if node.domain.is_boolean else own
 
 
 def targets(block: LearnedChainBlock, found: Tilted, scope: Scope) -> Messages:
     """The messages that the projections of the tilted distributions ask for."""
     node, smoothed = block.out, found.smoothed
     logits = axes_of(node, scope).to_flat(smoothed.message - jnp.max(smoothed.message, axis=1, keepdims=True))
-    logits = tables.bounded(logits, True)
-    states = logits[:, 1] - logits[:, 0] if node.domain.is_boolean else logits
+    states = discrete_family_of(node).from_logits(tables.bounded(logits, True)).naturals()
     of_first = jnp.swapaxes(smoothed.first, 0, 1)[None, None]
     of_pairs = jnp.swapaxes(smoothed.counts, 2, 3)
     return Messages(
-        (states,),
+        states,
         _projected(block, block.first, found.first, of_first),
         _projected(block, block.then, found.then, of_pairs),
     )
@@ -243,10 +231,7 @@ def accumulate(block: LearnedChainBlock, prepared: Prepared, messages: Messages,
     """Adds all messages of the block to the flat naturals."""
     name = block.out.name
     naturals = {**naturals, name: add(naturals[name], messages.states)}
-    for element, rows, parts in (
-        (block.first, prepared.first, messages.first),
-        (block.then, prepared.then, messages.then),
-    ):
+    for element, rows, parts in zip(block.probabilities, prepared, messages[1:], strict=True):
         if isinstance(rows, Rows):
             name, _ = _family(element)
             own = zip(naturals[name], parts, strict=True)
@@ -261,10 +246,8 @@ def evidence(
     found, power = tilted(block, prepared, naturals, messages, scope), block.method.alpha
     belief = family_of(block.out).from_naturals(naturals[block.out.name])
     total = jnp.sum(found.smoothed.log_z) - belief.log_partition().sum()
-    for element, step, message in (
-        (block.first, found.first, messages.first),
-        (block.then, found.then, messages.then),
-    ):
+    steps = found.first, found.then
+    for element, step, message in zip(block.probabilities, steps, messages[1:], strict=True):
         if step is not None:
             _, family = _family(element)
             own = add(step.cavity, tuple(power * part for part in message))

@@ -21,7 +21,7 @@ from ....compiler.discrete.networks import Network, NetworkBlock
 from ....compiler.language.nodes import Apply, Let, Plate, Random
 from ....factors.arrays import Array, Key
 from ....factors.families.base import ExponentialFamily
-from ...values.first_beliefs import family_of, shape_of, uniform
+from ...values.first_beliefs import discrete_family_of, family_of, shape_of, uniform
 from ...values.instances import count
 from ...values.naturals import Naturals
 from ...values.plated import Placed
@@ -99,7 +99,7 @@ def family(block: NetworkBlock, name: str) -> type[ExponentialFamily]:
 
 def _logs(variable: Random | Let, natural: Array, scope: Scope) -> Float[Array, "*plates states"]:
     """The logarithms exp'd by a cavity, by state; those of certain beliefs in another state are impossible."""
-    logs = jnp.stack([jnp.zeros_like(natural), natural], axis=-1) if variable.domain.is_boolean else natural
+    logs = discrete_family_of(variable).from_naturals((natural,)).logits_by_state()
     logs = jnp.where(jax.nn.log_softmax(logs, axis=-1) < -HOPELESS, NEVER, logs)
     return logs.reshape((*shape_of(variable, scope), logs.shape[-1]))
 

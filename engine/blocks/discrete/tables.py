@@ -19,7 +19,7 @@ from ....compiler.rules.logic import TRUE
 from ....factors.arrays import Array, Key, Numeric
 from ....factors.special import log_sigmoid
 from ...values.evaluate import gather, value
-from ...values.instances import ScheduleLayout, arranged, count, layout, positions, root, schedule_shape
+from ...values.instances import ScheduleLayout, arranged, count, flattened, layout, positions, root, schedule_shape
 from ...values.masks import present
 from ...values.naturals import Naturals
 from ...values.operations import point_function
@@ -257,7 +257,7 @@ def naturals_of(block: TableBlock, stats: Messages) -> Messages:
 
 def _flattened(block: TableBlock, prepared: PreparedTable, messages: Messages) -> tuple[PreparedTable, Messages]:
     """The data and the messages with all batches in one axis."""
-    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned_parts(block, prepared), messages))
+    data, flat = flattened(scanned_parts(block, prepared), messages)
     return local_part(prepared, data), flat
 
 

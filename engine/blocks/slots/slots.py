@@ -18,7 +18,7 @@ from ....factors.families.matrices import regular_inverse
 from ....factors.moments import Count
 from ....factors.special import log_sigmoid
 from ...values.first_beliefs import family_of
-from ...values.instances import root, schedule_shape
+from ...values.instances import flattened, root, schedule_shape
 from ...values.scope import Scope
 from ..discrete.tables import CERTAIN
 from ..site.sites import Flat, Term, partition_change, project, readable, scatter
@@ -253,7 +253,7 @@ def _naturals(edge: Edge, stats: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
-    data, flat = jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (prepared.scanned, messages))
+    data, flat = flattened(prepared.scanned, messages)
     return {**prepared.fixed, **data}, flat
 
 

@@ -82,4 +82,4 @@ def test_a_state_that_must_be_passed_and_whose_weight_underflows_is_noticed():
 
 
 def test_processors_go_step_by_step():
-    assert in_pairs() == (jax.default_backend() != "cpu")
+    assert in_pairs(1) == (jax.default_backend() != "cpu")
