@@ -14,7 +14,7 @@ from ...compiler.passes.join import Direction, merged
 from ...factors.arrays import Array
 from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
 from ...factors.moments import Real
-from ..blocks import mixture
+from ..blocks import mixture, mixture_data
 from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
 from ..run.machine import Machine
@@ -91,7 +91,9 @@ def _recovered(machine: Machine, number: str, outputs: dict[str, Any], arrays: A
     return families
 
 
-def _selector(machine: Machine, block: MixtureBlock, states: Array, prepared: mixture.Prepared) -> ExponentialFamily:
+def _selector(
+    machine: Machine, block: MixtureBlock, states: Array, prepared: mixture_data.Prepared
+) -> ExponentialFamily:
     """The belief about the selector, from the log probabilities of its states by row in schedule order."""
     shape = [machine.sizes[plate.name] for plate in block.plates]
     width = 1 if prepared.plan is None else len(prepared.plan.order)

@@ -34,7 +34,7 @@ from ...factors.arrays import Array, Key, Numeric
 from ...factors.families.base import ExponentialFamily
 from ..values.naturals import Naturals, add, subtract
 from ..values.scope import Scope
-from . import gaussian_process, mixture, observed_maximum, observed_product
+from . import gaussian_process, mixture, mixture_data, observed_maximum, observed_product
 from .chain import chains, curved, gated, learned
 from .discrete import networks, tables
 from .site import site_data, sites
@@ -108,7 +108,7 @@ KINDS: dict[type[Block], Kind[Any, Any, Any]] = {  # its own classes of block, d
         slots.naturals_of,
     ),
     MixtureBlock: Kind(
-        mixture.prepare,
+        mixture_data.prepare,
         mixture.initial,
         mixture.update,
         mixture.accumulate,

@@ -20,7 +20,8 @@ from ...compiler.blocks.mixture import MixtureBlock, Parent
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ..answers.outcome import Outcome
-from ..blocks.mixture import Local, Messages, all_rows, tilted
+from ..blocks.mixture import Messages, all_rows, tilted
+from ..blocks.mixture_data import Local
 from ..data.missing_and_sparse import Arrays
 from ..values.first_beliefs import family_of
 from ..values.naturals import Naturals, Parts

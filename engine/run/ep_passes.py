@@ -14,7 +14,6 @@ from ..blocks.kinds import KINDS
 from ..values.naturals import Fixed, Naturals
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Messages, Moments
-from .double_loop import solve
 
 
 class Passed(NamedTuple):
@@ -125,7 +124,9 @@ def in_double_loop(
     messages: Messages,
     step: Float[Array, ""],
 ) -> Passed:
-    """Some outer steps of the double loop."""
+    """Some outer steps of the double loop, which is loaded by the schedule that asks for it."""
+    from .double_loop import solve
+
     if not plan.ep_blocks:
         return Passed(beliefs, messages, {})
     seen = {name: plan.moments_of(name, beliefs[name]) for name in plan.partners if name in plan.with_ep}

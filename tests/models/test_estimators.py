@@ -9,7 +9,6 @@ import scipy.sparse
 from scipy.integrate import quad
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import cavity as cv
 from cavity import models
@@ -17,27 +16,14 @@ from cavity.engine.support.compiled import KEPT
 from cavity.engine.values.sparse_rows import Pages
 from cavity.models import estimators, fitting
 
+from .scikit_checks import checks
+
 pytestmark = pytest.mark.filterwarnings("ignore:y has values that are no counts")  # scikit-learn's checks have them
 
-WITHOUT_FIT = {
-    "check_do_not_raise_errors_in_init_or_set_params", "check_estimator_cloneable", "check_estimator_repr",
-    "check_estimator_tags_renamed", "check_estimators_empty_data_messages", "check_estimators_unfitted",
-    "check_fit2d_1sample", "check_fit1d", "check_complex_data", "check_get_params_invariance",
-    "check_mixin_order", "check_no_attributes_set_in_init", "check_parameters_default_constructible",
-    "check_set_params", "check_valid_tag_types",
-}  # fmt: skip
+ALL = [param for name in estimators.__all__ for param in checks(getattr(estimators, name)(), f"{name}-")]
 
 
-def checks():
-    """All of scikit-learn's checks of all estimators; those that fit are slow, since each shape is a compilation."""
-    for name in estimators.__all__:
-        for estimator, check in estimator_checks_generator(getattr(estimators, name)()):
-            label = check.func.__name__
-            marks = [] if label in WITHOUT_FIT else [pytest.mark.slow]
-            yield pytest.param(estimator, check, marks=marks, id=f"{name}-{label}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+@pytest.mark.parametrize(("estimator", "check"), ALL)
 def test_scikit_learn_accepts(estimator, check):
     check(estimator)
 
