@@ -82,26 +82,32 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
     chances = prepared.seeds.reshape((-1, prepared.seeds.shape[-1]))
 
     def again(_: Numeric, chances: Float[Array, "row state"]) -> Float[Array, "row state"]:
-        shares = _shares(block, local, chances, uniform)
-        return _predicted(block, local, _added(block, local, naturals, shares), uniform)
+        now = shares(block, local, chances, uniform)
+        return _predicted(block, local, added(block, local, naturals, now), uniform)
 
-    shares = _shares(block, local, jax.lax.fori_loop(0, FIRST, again, chances), uniform)
-    return jax.tree.map(lambda part, like: part.reshape(like.shape), shares, messages)
+    return belonging(block, prepared, jax.lax.fori_loop(0, FIRST, again, chances), scope)
 
 
 def towards(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Scope) -> Messages:
     """The messages that a run begins with where these beliefs are given: rows belong to states as they predict them."""
     messages = initial(block, prepared, scope)
     local, uniform = all_rows(prepared, messages)
-    shares = _shares(block, local, _predicted(block, local, naturals, uniform), uniform)
-    return jax.tree.map(lambda part, like: part.reshape(like.shape), shares, messages)
+    return belonging(block, prepared, _predicted(block, local, naturals, uniform), scope)
+
+
+def belonging(block: MixtureBlock, prepared: Prepared, chances: Float[Array, "row state"], scope: Scope) -> Messages:
+    """The messages where rows, in schedule order, belong to their states with these probabilities."""
+    messages = initial(block, prepared, scope)
+    local, uniform = all_rows(prepared, messages)
+    found = shares(block, local, chances, uniform)
+    return jax.tree.map(lambda part, like: part.reshape(like.shape), found, messages)
 
 
 def _predicted(block: MixtureBlock, local: Local, naturals: Naturals, uniform: Messages) -> Float[Array, "row state"]:
     return jax.nn.softmax(tilted(block, local, naturals, uniform, 1.0).states, axis=-1)
 
 
-def _shares(block: MixtureBlock, local: Local, chances: Float[Array, "row state"], like: Messages) -> Messages:
+def shares(block: MixtureBlock, local: Local, chances: Float[Array, "row state"], like: Messages) -> Messages:
     """The likelihood of each row, to the power of the chances of its states."""
     here = local.get("present")
     weight = (chances if here is None else jnp.where(here[:, None], chances, 0.0))[:, None, :]
@@ -241,7 +247,8 @@ def _change(
     return change, jnp.sum(here & ~found.whole)
 
 
-def _added(block: MixtureBlock, local: Local, naturals: Naturals, parents: tuple[Parts, ...]) -> Naturals:
+def added(block: MixtureBlock, local: Local, naturals: Naturals, parents: tuple[Parts, ...]) -> Naturals:
+    """The naturals of the beliefs with what these rows say added."""
     naturals = dict(naturals)
     if block.kept:
         own = zip(naturals[block.selector.name], parents[-1], strict=True)
@@ -264,7 +271,7 @@ def update(
         data, old = scanned
         local = {**prepared.fixed, **data}
         change, counted = _change(block, local, naturals, old, step)
-        naturals = _added(block, local, naturals, change)
+        naturals = added(block, local, naturals, change)
         return (naturals, short + counted), jax.tree.map(jnp.add, old, change)
 
     carry = (naturals, jnp.zeros((), int))
@@ -288,7 +295,7 @@ def all_rows(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
 def accumulate(block: MixtureBlock, prepared: Prepared, messages: Messages, naturals: Naturals) -> Naturals:
     """Adds all messages of the block to the flat naturals."""
     local, flat = all_rows(prepared, messages)
-    return _added(block, local, naturals, flat)
+    return added(block, local, naturals, flat)
 
 
 def evidence(

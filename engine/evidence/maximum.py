@@ -17,6 +17,7 @@ import numpy as np
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Random, inside, parents
+from ...compiler.schedules import Schedule, checked_schedule
 from ...factors.arrays import Array
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
@@ -34,6 +35,7 @@ from .mode import Vector, climbed, first_place, slopes_of
 SAME = 1e-6  # nats, times the height: starts that ended at one maximum
 RANKS = {INSIDE: 0, EDGE: 0, FLAT: 1}  # of ends: those that rise without end come last
 REACH = 2.0  # of starts where the prior has no draws, in unconstrained coordinates
+METHODS = ("climb", "em")
 SHOWN = 4  # elements of a variable in a table
 
 
@@ -100,6 +102,8 @@ def map(
     flat: bool | Sequence[str] = False,
     jacobian: bool = False,
     start: Mapping[str, Any] | None = None,
+    method: str = "climb",
+    schedule: str | Schedule = "sequential",
     restarts: int = 4,
     seed: int = 0,
 ) -> Maximum:
@@ -114,6 +118,9 @@ def map(
             logarithms of positive numbers), whose maximum is that of `laplace_approximation`.
         start: values of variables where the first climb begins, or a posterior, for its means; by default one for
             positive ones, zero in unconstrained coordinates.
+        method: "climb" goes up the slope of the density; "em" first makes passes of expectation maximisation, which are
+            for mixtures of conjugate parts with known priors, and climbs from where they end.
+        schedule: of "em": batches of rows take turns as of `infer`, "sequential" one row at a time (incremental EM).
         restarts: how many climbs; all after the first begin from draws of the prior, or, where there are none, within
             two of the first in unconstrained coordinates.
         seed: of these draws.
@@ -127,19 +134,45 @@ def map(
             of; a density that rises without end from every start, with the variables that it rises with.
         ModelError: arguments out of range, names in `flat` that are no continuous unknowns.
 
-    Source: paquet2007thesis.
+    Source: paquet2007thesis, neal1998em.
     """
     check_counts("map", restarts=restarts)
+    _check_method(method, schedule, jacobian, start)
     key = key_of(seed)
     binding = bind_checked(the_model(model), data, sizes)
     density = _density_of(model, binding, flat)
     with jax.enable_x64(True):
-        first = first_place(density, _values_of(start, density))
-        ends = _ends(density, jacobian, [first, *_drawn(density, binding, first, key, restarts - 1)])
-        found = _found(density, jacobian, ends)
+        if method == "em":
+            places = _by_em(density, binding, schedule, restarts, key)
+        else:
+            first = first_place(density, _values_of(start, density))
+            places = [first, *_drawn(density, binding, first, key, restarts - 1)]
+        found = _found(density, jacobian, ends := _ends(density, jacobian, places))
     if not found.converged or any(end.endless for end in ends):
         warn(found.diagnosis)
     return found
+
+
+def _check_method(method: object, schedule: object, jacobian: bool, start: object) -> None:
+    if method not in METHODS:
+        raise ModelError(f"map(method={method!r}): it is {' or '.join(repr(name) for name in METHODS)}.")
+    if method == "em" and (jacobian or start is not None):
+        raise ModelError(
+            "map(method='em') is the largest density of the variables themselves, from starts of its own. Leave "
+            "jacobian= and start= out, or take method='climb'."
+        )
+    if method != "em" and checked_schedule(schedule) != checked_schedule("sequential"):
+        raise ModelError("map(schedule=) is the order of rows in method='em'; a climb sees all of them at once.")
+
+
+def _by_em(
+    density: LogDensity, binding: Binding, schedule: str | Schedule, restarts: int, key: np.ndarray
+) -> list[Vector]:
+    """Where passes of expectation maximisation end, in unconstrained coordinates."""
+    from .em import maximised  # it loads the engine of message passing, which climbs do without
+
+    found = maximised(density.model, binding, density.flat, schedule, restarts, key)
+    return [np.asarray(density.unconstrain({name: one.values[name] for name in density.names})) for one in found]
 
 
 def _ends(density: LogDensity, jacobian: bool, places: list[Vector]) -> list[Judged]:

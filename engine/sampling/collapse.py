@@ -15,13 +15,15 @@ from jax.flatten_util import ravel_pytree
 
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError, UnsupportedError
+from ..density.log_density import LogDensity
 from ..density.tables import Between, Factor
 from .conditionals import gaussian
 from .conditionals.conjugate import Fit, conjugate, fitting, slope_of
-from .joint import Data, Gathers, Integral, Joint, Values
+from .joint import Data, Gathers, Integral, Joint, SomeJoint, Values
 from .move import Move
 
 LOG_2PI = math.log(2.0 * math.pi)
+SUMMED = "discrete variables summed out"
 SINGULAR = 1e-6  # squared distance from the peak in sds that a step of Newton's leaves at most
 
 
@@ -72,7 +74,7 @@ def _refused(names: Sequence[str], which: Sequence[str]) -> str:
     )
 
 
-def without(joint: Joint, names: Sequence[str], integral: Integral, called: str = "") -> Joint:
+def without(joint: SomeJoint, names: Sequence[str], integral: Integral, called: str = "") -> SomeJoint:
     """The joint density with the factors that read these variables replaced by the logarithm of their integral."""
     gone, out = set(joint.touching(names)), {id(joint.variables[name]) for name in names}
     roots = [root for factor in gone for root in joint.factors[factor].roots if id(root) not in out]
@@ -83,6 +85,19 @@ def without(joint: Joint, names: Sequence[str], integral: Integral, called: str 
         {name: variable for name, variable in joint.variables.items() if name not in set(names)},
         {**joint.integrals, own: integral},
     )
+
+
+def without_states(joint: SomeJoint, names: Sequence[str]) -> SomeJoint:
+    """The joint density with discrete variables summed out."""
+    if not names:
+        return joint
+    density = LogDensity(joint.density.model, joint.density.binding)
+    given = {name: density._data[name] for name in names if name in density._data}
+
+    def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
+        return density.sum_of_states(values, {**given, **data}, points)
+
+    return without(joint, names, integral, SUMMED)
 
 
 def _of_quadratic(joint: Joint, names: Sequence[str]) -> Integral:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Self, TypeVar
 
 import jax.numpy as jnp
 
@@ -74,7 +75,7 @@ class Joint:
 
     def replaced(
         self, factors: dict[str, Factor], variables: dict[str, Random], integrals: dict[str, Integral]
-    ) -> Joint:
+    ) -> Self:
         """The joint density of fewer variables, with other factors."""
         found = copy.copy(self)
         found.factors, found.variables, found.integrals = factors, variables, integrals
@@ -186,6 +187,9 @@ class Joint:
     def _piece(self, factor: str, name: str | None, gather: Gather | None, scope: Scope) -> InstanceDensity:
         reads = {} if name is None else {name: gather}
         return InstanceDensity(Read(factor, self.factors[factor].plates, reads), self.table(factor, scope))
+
+
+SomeJoint = TypeVar("SomeJoint", bound=Joint)
 
 
 def set_in_order(names: Iterable[str], leave: Iterable[str]) -> tuple[str, ...]:

@@ -20,11 +20,10 @@ from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.families.slopes import Fit
 from ..answers.inferred import Inferred
-from ..density.log_density import LogDensity
 from ..density.tables import Between
 from ..density.terms import is_whole
 from .choose import in_each_state, moves_among, start
-from .collapse import collapsed, without
+from .collapse import collapsed, without_states
 from .conditionals import gaussian
 from .conditionals.conjugate import fitting
 from .conditionals.lanes import Lanes, lanes_of
@@ -35,7 +34,6 @@ from .references import beliefs_of
 TRIED = 3  # points at which conditionals are tried
 ACCEPTED = 0.3  # of the steps of a random walk, to which its width is tuned
 LOG_WEIGHT, LOG_PROPOSAL = "log weight", "log density of what was proposed"
-SUMMED = "discrete variables summed out"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +87,7 @@ def planned(joint: Joint, kernel: VariationalKernel, seed: int, collapse: Sequen
     starts = [start(joint, jax.random.fold_in(key, i)) for i in range(TRIED)]
     starts += in_each_state(joint, starts[0], key)
     states = {name: variable for name, variable in joint.variables.items() if variable.domain.is_discrete}
-    left, last = collapsed(_without_states(joint, states), collapse, starts, key)
+    left, last = collapsed(without_states(joint, tuple(states)), collapse, starts, key)
     names = tuple(left.variables)
     if kernel.reference is not None:
         proposals = {names: _believed(left, kernel.reference)} if names else {}
@@ -110,18 +108,6 @@ def variational_moves(joint: Joint, kernel: VariationalKernel, seed: int, collap
         moves[0] = _opens(moves[0])
         moves[-1] = _closes(left, moves[-1])
     return (*moves, *last)
-
-
-def _without_states(joint: Joint, states: Mapping[str, Any]) -> Joint:
-    if not states:
-        return joint
-    density = LogDensity(joint.density.model, joint.density.binding)
-    given = {name: density._data[name] for name in states if name in density._data}
-
-    def integral(values: Mapping[str, Array], data: Data, points: Between | None = None) -> Array:
-        return density.sum_of_states(values, {**given, **data}, points)
-
-    return without(joint, tuple(states), integral, SUMMED)
 
 
 # proposals ------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
-from .path import Path
+from .path import Path, summed
 from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, begun, program, resized, round_trips, run
 
 METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
@@ -53,6 +53,8 @@ def evidence(
     swaps: str = "even-odd",
     ladder: Sequence[float] | None = None,
     wider: float = 1.0,
+    collapse: Sequence[str] = (),
+    sum_out: bool = False,
     seed: int = 0,
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
@@ -77,6 +79,8 @@ def evidence(
         swaps: "even-odd" tries the exchanges of even and odd neighbours in turn, "one" that of one pair at random.
         ladder: inverse temperatures from 0 up to 1 that tempering is to keep to, in the place of `replicas`.
         wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
+        collapse: as of `sample`: variables integrated out of the moves of the others, at every temperature.
+        sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
         max_seconds: of wall clock, compiling among them, of tempering: the ladder is adapted for at most half of them,
@@ -92,18 +96,17 @@ def evidence(
     """
     begin = time.monotonic()
     _check(reference, method, swaps, wider, replicas)
-    _check_time(method, max_seconds)
+    _check_numbers(method, max_seconds, sweeps=sweeps, replicas=replicas, copies=copies)
     rungs = None if ladder is None else _rungs(ladder, method, replicas)
-    counts = {"sweeps": sweeps, "replicas": replicas, "copies": copies}
-    check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
     limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
-    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs)
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, tuple(collapse), sum_out)
     return evidence_of(model, binding, marginals, asked, progress)
 
 
-def _check_time(method: str, max_seconds: float | None) -> None:
+def _check_numbers(method: str, max_seconds: float | None, **counts: int | None) -> None:
+    check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     check_seconds("evidence", max_seconds)
     if max_seconds is not None and method == "annealing":
         raise ModelError(
@@ -131,6 +134,8 @@ class Asked(NamedTuple):
     seed: int = 0
     limit: Limit = Limit()
     ladder: Ladder | None = None
+    collapse: tuple[str, ...] = ()
+    sum_out: bool = False
 
 
 def evidence_of(
@@ -144,12 +149,13 @@ def evidence_of(
     with jax.enable_x64(True):
         beliefs = {} if marginals is None else beliefs_of(Joint(model, binding), marginals, asked.wider)
         path = Path(model, binding, beliefs)
+        path = summed(path) if asked.sum_out else path
         if not path.variables:
             raise UnsupportedError(
                 "Nothing observed depends on a latent variable, so there is nothing to integrate: the evidence is "
                 "cv.infer(...).log_evidence, in closed form."
             )
-        prepared = program(path, plan(path, asked.seed), asked.one_pair)
+        prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair)
         run_of = _annealing if asked.method == "annealing" else _tempering
         with progress_bar(progress, "sweep") as show:
             return run_of(prepared, asked, _Counter(show))

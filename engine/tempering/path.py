@@ -25,6 +25,7 @@ from ...factors.families import ExponentialFamily
 from ..density.sum_out import eliminate
 from ..density.tables import InstanceDensity, Read
 from ..sampling.choose import POSSIBLE, given_entries, with_given
+from ..sampling.collapse import SUMMED, without_states
 from ..sampling.forward import draw_term
 from ..sampling.joint import Data, Joint, Values
 from ..values.evaluate import value
@@ -100,6 +101,25 @@ class Path(Joint):
         variable = self.variables[name]
         belief = Placed(self.beliefs[name], variable.plates)
         return mapped(lambda q, x: q.log_density(x), belief, value(variable, scope), order=variable.plates)
+
+
+def summed(path: Path) -> Path:
+    """The path that tempers the likelihood with all discrete variables summed out; a path without any is itself.
+
+    UnsupportedError where the prior of another variable depends on one of them: it is the reference, drawn from alone.
+    """
+    states = [name for name, variable in path.variables.items() if variable.domain.is_discrete]
+    priors = [name for name in path.touching(states) if name in path.variables and name not in states]
+    if priors:
+        raise UnsupportedError(
+            f"evidence(sum_out=True): the prior of {', '.join(priors)} depends on a discrete variable, so it cannot "
+            "stay as it is when that is summed out. Leave sum_out= out: the likelihood given all variables is tempered."
+        )
+    found = without_states(path, states)
+    if found is not path:
+        found.moved = [name for name in found.factors if name in path.moved or name == SUMMED]
+        found.beliefs = {name: belief for name, belief in path.beliefs.items() if name not in states}
+    return found
 
 
 def _times(power: Array, log_density: Array) -> Array:
