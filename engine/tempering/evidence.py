@@ -83,8 +83,8 @@ def evidence(
         sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
-        max_seconds: of wall clock, compiling among them, of tempering: the ladder is adapted for at most half of them,
-            and the sweeps that are made until they end are kept; 32 are in any case. `standard_error` is of these.
+        max_seconds: of wall clock, compiling among them, of tempering: at most half of them adapt the ladder, and the
+            sweeps made until they end are kept (32 in any case).
 
     Returns:
         An `Evidence`: the log evidence, its standard error, and how the path went.
@@ -97,7 +97,7 @@ def evidence(
     begin = time.monotonic()
     _check(reference, method, swaps, wider, replicas)
     _check_numbers(method, max_seconds, sweeps=sweeps, replicas=replicas, copies=copies)
-    rungs = None if ladder is None else _rungs(ladder, method, replicas)
+    rungs = _rungs(ladder, method, replicas)
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
     limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
@@ -120,6 +120,10 @@ class Limit(NamedTuple):
 
     adapted: float = math.inf
     end: float = math.inf
+
+
+def _limit(begin: float, max_seconds: float | None) -> Limit:
+    return Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
 
 
 class Asked(NamedTuple):
@@ -299,8 +303,10 @@ def _evidence(
     )
 
 
-def _rungs(ladder: Sequence[float], method: str, replicas: int | None) -> Ladder:
+def _rungs(ladder: Sequence[float] | None, method: str, replicas: int | None) -> Ladder | None:
     """A ladder that was given, as an array; ModelError for what is none."""
+    if ladder is None:
+        return None
     rungs = np.asarray(ladder, float)
     rising = rungs.ndim == 1 and rungs.size > 1 and bool(np.all(np.diff(rungs) > 0.0))
     if not rising or rungs[0] != 0.0 or rungs[-1] != 1.0:
