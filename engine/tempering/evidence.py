@@ -73,8 +73,7 @@ def evidence(
         method: "tempering" has replicas at all temperatures, which exchange their states; "annealing" moves particles
             along the path once and weights them.
         sweeps: that are kept (1,024), after as many that adapt the ladder; of annealing, temperatures (256).
-        replicas: temperatures of a ladder, by default from twelve up, as its barrier asks for; of annealing, particles
-            (256).
+        replicas: temperatures of a ladder (12 and up, as its barrier asks for); of annealing, particles (256).
         copies: of the ladder, side by side, which tell what the answer is worth.
         swaps: "even-odd" tries the exchanges of even and odd neighbours in turn, "one" that of one pair at random.
         ladder: inverse temperatures from 0 up to 1 that tempering is to keep to, in the place of `replicas`.
@@ -83,8 +82,7 @@ def evidence(
         sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
-        max_seconds: of wall clock, compiling among them, of tempering: at most half of them adapt the ladder, and the
-            sweeps made until they end are kept (32 in any case).
+        max_seconds: of wall clock, of tempering: at most half adapt the ladder, what is swept then (32 or more) is kept.
 
     Returns:
         An `Evidence`: the log evidence, its standard error, and how the path went.
@@ -100,7 +98,7 @@ def evidence(
     rungs = _rungs(ladder, method, replicas)
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
-    limit = Limit() if max_seconds is None else Limit(begin + 0.5 * max_seconds, begin + max_seconds)
+    limit = _limit(begin, max_seconds)
     asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, tuple(collapse), sum_out)
     return evidence_of(model, binding, marginals, asked, progress)
 
