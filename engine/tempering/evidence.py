@@ -82,7 +82,7 @@ def evidence(
         sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
         seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
-        max_seconds: of wall clock, of tempering: at most half adapt the ladder, what is swept then (32 or more) is kept.
+        max_seconds: of wall clock, of tempering: at most half adapt the ladder, sweeps after that (32 or more) count.
 
     Returns:
         An `Evidence`: the log evidence, its standard error, and how the path went.
