@@ -17,7 +17,7 @@ from ..special import digamma, lgamma
 from .base import Levels, Naturals, Scalars, floating, host, levels
 from .bijections import Bijection, interval
 from .capabilities import DivisorFamily
-from .gamma_functions import gamma_entropy, log_minus_digamma, trigamma_minus_reciprocal
+from .gamma_functions import gamma_entropy, log_minus_digammas, trigamma_minus_reciprocal
 
 _NEWTON_STEPS = 4
 
@@ -168,6 +168,6 @@ def _solve_shape(gap: Array) -> Array:
     root = jnp.sqrt((gap - 3.0) ** 2 + 24.0 * gap)
     shape = jnp.where(gap < 1.0, (3.0 - gap + root) / (12.0 * gap), 2.0 / (jnp.maximum(gap, 1.0) - 3.0 + root))
     for _ in range(_NEWTON_STEPS):
-        found = log_minus_digamma(shape)
-        shape = shape + found * (found / gap - 1.0) / trigamma_minus_reciprocal(shape)
+        found, slope = log_minus_digammas(shape, 1)
+        shape = shape + found * (found / gap - 1.0) / slope
     return shape

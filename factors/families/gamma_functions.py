@@ -38,6 +38,28 @@ def trigamma_minus_reciprocal(a: Numeric) -> Numeric:
     return poles - _SHIFT / (a * z) + (0.5 + _series(_TRIGAMMA, z)) / z**2
 
 
+def log_minus_digammas(a: Array, number: int) -> tuple[Array, Array]:
+    """The sum of log a - digamma(a - i / 2) over i = 0 ... number - 1, and minus its derivative.
+
+    Shapes a whole number apart stand on one ladder: they share the poles above them, and the series at its top.
+    """
+    total, slope = jnp.zeros_like(a), jnp.zeros_like(a)
+    for lowest in range(max(number - 2, 0), number):
+        count = lowest // 2 + 1
+        shift = max(_SHIFT, count)
+        bottom = a - 0.5 * lowest
+        reciprocals = [1.0 / (bottom + k) for k in range(shift)]
+        times = [min(k + 1, count) for k in range(shift)]
+        z = bottom + shift
+        up = (shift - 0.5 * lowest) / a  # z / a - 1
+        rest, rest_slope = (0.5 + _series(_DIGAMMA, z)) / z, (0.5 + _series(_TRIGAMMA, z)) / z**2
+        poles = sum(n * r for n, r in zip(times, reciprocals, strict=True))
+        squares = sum(n * r**2 for n, r in zip(times, reciprocals, strict=True))
+        total = total + poles + count * (rest - jnp.log1p(up))
+        slope = slope + squares + count * (rest_slope - up / z)
+    return total, slope
+
+
 def gamma_entropy(a: Numeric) -> Array:
     """Entropy of a Gamma variable of shape `a` and rate 1: lgamma(a) - (a - 1) digamma(a) + a."""
     large = jnp.maximum(a, _SHIFT)

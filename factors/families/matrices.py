@@ -162,6 +162,9 @@ def inverse_root(matrix: Array) -> Array:
 def inverse(matrix: Array) -> Array:
     """The inverse of M, exactly symmetric."""
     root = inverse_root(matrix)
+    if root.shape[-1] <= WRITTEN_OUT:  # a product of small matrices takes longer than their inverses
+        rows = (root[..., k, :] for k in range(root.shape[-1]))
+        return sum((outer(row, row) for row in rows), jnp.zeros_like(root))
     return symmetric(jnp.swapaxes(root, -1, -2) @ root)
 
 

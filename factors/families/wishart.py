@@ -17,7 +17,7 @@ from ..moments import PosDef
 from ..special import digamma, lgamma
 from .base import Arrays, ExponentialFamily, Levels, Matrices, Scalars, floating
 from .bijections import Bijection, cholesky_factor
-from .gamma_functions import gamma_entropy, log_minus_digamma, newton, trigamma_minus_reciprocal
+from .gamma_functions import gamma_entropy, log_minus_digammas, newton
 from .matrices import diagonal, inverse, is_positive_definite, log_det, outer, symmetric, trace_product
 
 _LOG_TWO, _LOG_PI = math.log(2.0), math.log(math.pi)
@@ -120,7 +120,7 @@ class Wishart(ExponentialFamily):
 
     def fisher_solve(self, tangent: Arrays) -> Arrays:
         dof, inverse_scale = self.dof, self._inverse_scale
-        curvature = 0.5 * _gap_slope(jnp.asarray(0.5 * dof), self._dimension)
+        curvature = 0.5 * log_minus_digammas(jnp.asarray(0.5 * dof), self._dimension)[1]
         change = (tangent[1] - trace_product(inverse_scale, tangent[0]) / dof) / curvature
         by_matrix = inverse_scale @ tangent[0] @ inverse_scale - change[..., None, None] * inverse_scale
         return 0.5 * by_matrix / jnp.asarray(dof)[..., None, None], 0.5 * change
@@ -209,33 +209,20 @@ def _shapes(half_dof: Numeric, dimension: int) -> Array:
     return half_dof - _halves(dimension, half_dof.dtype)
 
 
-def _gap(half_dof: Array, dimension: int) -> Array:
-    """log det E X - E log det X, a sum of positive terms."""
-    shapes = _shapes(half_dof, dimension)
-    deficits = _halves(dimension, shapes.dtype) / half_dof[..., None]
-    return jnp.sum(log_minus_digamma(shapes) - jnp.log1p(-deficits), axis=-1)
-
-
-def _gap_slope(half_dof: Array, dimension: int) -> Array:
-    """Minus the derivative of `_gap` in half the degrees of freedom."""
-    shapes = _shapes(half_dof, dimension)
-    deficits = _halves(dimension, shapes.dtype) / half_dof[..., None]
-    return jnp.sum(trigamma_minus_reciprocal(shapes) + deficits / shapes, axis=-1)
-
-
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
 @partial(jax.jit, static_argnums=1)
 def _solve_half_dof(gap: Array, dimension: int) -> Array:
-    """Inverts `_gap`, whose reciprocal is concave in dof and nearly linear: Newton from below never overshoots.
+    """Half the degrees of freedom with this gap, log det E X - E log det X, by Newton.
 
-    It begins at a lower bound, or where dof are many at what the first two terms of `_gap` in 1 / dof say.
+    The reciprocal of the gap is concave in dof and nearly linear, so that Newton from below never overshoots. It begins
+    at a lower bound, or where dof are many at what the first two terms in 1 / dof say.
     """
     least, i = 0.5 * (dimension - 1), np.arange(dimension)
     first, second = float(np.sum(i + 1) / 2.0), float(np.sum(i**2 / 8.0 + i / 4.0 + 1.0 / 12.0))
 
     def step(above: Array) -> Array:
-        found = _gap(least + above, dimension)
-        return above + found * (found / gap - 1.0) / _gap_slope(least + above, dimension)
+        found, slope = log_minus_digammas(least + above, dimension)
+        return above + found * (found / gap - 1.0) / slope
 
     large = first / gap + second / first
     return least + newton(step, jnp.where(large > 2.0 * dimension, large - least, 1.0 / gap), _NEWTON_STEPS)
@@ -244,4 +231,4 @@ def _solve_half_dof(gap: Array, dimension: int) -> Array:
 @_solve_half_dof.defjvp
 def _(dimension, primals, tangents):
     found = _solve_half_dof(*primals, dimension)
-    return found, -tangents[0] / _gap_slope(found, dimension)
+    return found, -tangents[0] / log_minus_digammas(found, dimension)[1]

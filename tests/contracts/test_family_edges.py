@@ -124,6 +124,18 @@ def test_gamma_functions_do_not_cancel(name, exact):
     np.testing.assert_allclose(getattr(gamma_functions, name)(jnp.asarray(points)), expected, rtol=2e-14)
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 6, 20])
+def test_sums_over_shapes_half_a_unit_apart_do_not_cancel(number):
+    above = np.array([1e-6, 1e-3, 0.5, 1.0, 3.0, 8.1, 30.0, 1e3, 1e6, 1e12])
+    points = above + 0.5 * (number - 1)
+    with mpmath.workdps(50):
+        shapes = [[mpmath.mpf(a) - mpmath.mpf(i) / 2 for i in range(number)] for a in points]
+        total = [float(sum(mpmath.log(each[0]) - mpmath.digamma(s) for s in each)) for each in shapes]
+        slope = [float(sum(mpmath.psi(1, s) - 1 / each[0] for s in each)) for each in shapes]
+    found = gamma_functions.log_minus_digammas(jnp.asarray(points), number)
+    np.testing.assert_allclose(found, [total, slope], rtol=2e-14)
+
+
 def test_projection_to_twelve_digits():
     """Above 100 the rounding of the statistics costs more, below 1e-3 that of the natural parameter, shape - 1."""
     shape = jnp.logspace(-3, 2, 200)
