@@ -7,6 +7,8 @@ its component's: .01 ("narrow") or 1e-6 ("broad"). Source: paquet2007thesis.
 import common
 
 # isort: split
+from pathlib import Path
+
 import numpy as np
 
 import cavity as cv
@@ -15,6 +17,7 @@ NARROW, BROAD = 1e-2, 1e-6
 SETS = {  # the folder and the file, the columns, and what to divide by
     "galaxy": ("mixture_galaxy", "galaxies_MASS_82.csv", (0,), 1000.0),
     "enzyme": ("mixture_enzyme", "enzyme_245.csv", (0,), 1.0),
+    "acidity": ("mixture_acidity", "acidity_155.csv", (0,), 1.0),  # of 155 lakes, in logarithms (R's mixAK)
     "old faithful": ("mixture_faithful", "faithful_272x2.csv", (0, 1), 1.0),
 }
 METHODS = {"VMP": "vmp", "power 1/2": cv.power(0.5), "EP": "ep"}
@@ -39,6 +42,14 @@ def mixture(x, number, ratio):
     z = model.random("z", cv.categorical(share), plates=n)
     model.random("x", outcome(mean[z], precision=precision[z]))
     return model, {"x": x}
+
+
+def there(arguments):
+    """The names of the sets whose files are among the data; what is missing is told."""
+    missing = [name for name, (where, *_) in SETS.items() if not (Path(common.folder(arguments)) / where).exists()]
+    if missing:
+        print(f"Not among the data, left out: {', '.join(missing)}.")
+    return [name for name in SETS if name not in missing]
 
 
 def real(arguments, name):
