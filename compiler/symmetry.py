@@ -13,6 +13,7 @@ from ..factors.factor import Chain, Switch, Term
 from .algebra.known import ungathered
 from .algebra.told import untold
 from .blocks.base import Block
+from .blocks.mixture import MixtureBlock
 from .graph import Plan
 from .language.nodes import Constant, Expr, Let, Plate, Random, inside, parents
 from .language.operations import DOT, MULTIPLY
@@ -53,6 +54,17 @@ def choices(plan: Plan) -> tuple[Choice, ...]:
 def exchangeable(plan: Plan) -> tuple[Choice, ...]:
     """The choices between components that the model cannot tell apart."""
     return tuple(choice for choice in choices(plan) if choice.alike)
+
+
+def interchangeable(plan: Plan) -> tuple[Choice, ...]:
+    """Those of `exchangeable`, and of mixtures whose selector is summed out."""
+    mixtures = [block for block in plan.blocks if isinstance(block, MixtureBlock) and block.alike and not block.kept]
+    found = [
+        Choice(block.selector, axis, tuple(p.variable.name for p in block.parents if axis in p.variable.plates), True)
+        for block in mixtures
+        for axis in dict.fromkeys(axis for axis in block.axes if axis is not None)
+    ]
+    return (*exchangeable(plan), *found)
 
 
 def multiplied(plan: Plan) -> tuple[str, ...]:

@@ -110,10 +110,11 @@ class AnyPosterior(Inferred):
     def check_evidence(self, *, sweeps: int = 256, seed: int = 0) -> EvidenceCheck:
         """How far `log_evidence` is from the truth, in one line: `print(posterior.check_evidence())`.
 
-        Weighted draws of the joint density tell where they can be had, else chains on a path from these beliefs, or,
-        where components are alike and have as many modes as orders, from the prior; `sweeps` is how many of these are
-        kept, `seed` decides them. Returns an `EvidenceCheck`. Raises ModelError for no such number, UnsupportedError
-        for a model without a joint density. Source: paquet2007thesis, vehtari2024psis.
+        Weighted draws of the joint density tell where they can be had, else chains on a path from these beliefs, of
+        which `sweeps` are kept; `seed` decides them. Where components are alike all of their orders count, and what
+        these add is told; where that is not known (chains of states), the path begins at the prior. Returns an
+        `EvidenceCheck`. Raises ModelError for no such number, UnsupportedError for a model without a joint density.
+        Source: paquet2007thesis, vehtari2024psis.
         """
         from .tempering.check import check_evidence
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ...compiler.symmetry import exchangeable
+from ...compiler.symmetry import interchangeable
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..checks.trust import trust
@@ -12,6 +12,7 @@ from ..density.log_density import density_of
 from ..support.asked_arguments import check_counts
 from .estimators import Estimate
 from .evidence import Asked, evidence_of
+from .orders import can_order
 from .path import check_proper
 
 DRAWS = 2000  # weighted, of a round
@@ -24,13 +25,14 @@ class EvidenceCheck:
     """The log evidence of a posterior beside another estimate; `print` it.
 
     `claimed` is that of the posterior, `log_evidence` the estimate, `standard_error` that of the estimate, and `by` how
-    it was found.
+    it was found. `orders` is what all orders of components that are alike add to the estimate; beliefs know one.
     """
 
     claimed: float
     log_evidence: float
     standard_error: float
     by: str
+    orders: float = 0.0
 
     @property
     def difference(self) -> float:
@@ -61,11 +63,15 @@ def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0) -> 
     claimed = float(posterior.log_evidence)
     if not density.summed and (found := _by_weighted_draws(posterior, seed)) is not None:
         return EvidenceCheck(claimed, *found, "weighted draws of the joint density")
-    alike = exchangeable(posterior.graph)
     asked = Asked(sweeps=sweeps, copies=COPIES, wider=WIDER, seed=seed)
-    found = evidence_of(posterior.model, posterior.binding, None if alike else posterior, asked)
-    start = f"the prior, over all orders of {', '.join(alike[0].components)}" if alike else "these beliefs"
-    return EvidenceCheck(claimed, found.log_evidence, found.standard_error, f"tempering from {start}")
+    by, alike = "tempering from these beliefs", interchangeable(posterior.graph)
+    if alike and not can_order(posterior.binding.sizes, posterior.model.randoms, alike):
+        found = evidence_of(posterior.model, posterior.binding, None, asked)
+        by = f"tempering from the prior, over all orders of {', '.join(alike[0].components)}"
+    else:
+        found = evidence_of(posterior.model, posterior.binding, posterior, asked)
+        by += f", over all orders of {found.ordered}, of which {found.orders:.2f}" if found.ordered else ""
+    return EvidenceCheck(claimed, found.log_evidence, found.standard_error, by, found.orders)
 
 
 def _by_weighted_draws(posterior: Inferred, seed: int) -> Estimate | None:

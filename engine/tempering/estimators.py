@@ -28,67 +28,83 @@ class Estimate(NamedTuple):
     error: float
 
 
-def estimates(log_ratio: LogRatio, ladder: Ladder) -> dict[str, Estimate]:
-    """By name of the estimator; thermodynamic integration only where the log ratio has a mean everywhere."""
-    found = {"bridge": bridge(log_ratio, ladder), "stepping stone": stepping_stone(log_ratio, ladder)}
+def estimates(log_ratio: LogRatio, ladder: Ladder, weights: LogRatio | float = 1.0) -> dict[str, Estimate]:
+    """By name of the estimator; thermodynamic integration only where the log ratio has a mean everywhere.
+
+    Draws may have `weights`, of mean one on every rung.
+    """
+    found = {
+        "bridge": bridge(log_ratio, ladder, weights),
+        "stepping stone": stepping_stone(log_ratio, ladder, weights),
+    }
     if np.all(np.isfinite(log_ratio)):
-        found["thermodynamic integration"] = thermodynamic(log_ratio, ladder)
+        found["thermodynamic integration"] = thermodynamic(log_ratio, ladder, weights)
     return found
 
 
-def bridge(log_ratio: LogRatio, ladder: Ladder) -> Estimate:
+def bridge(log_ratio: LogRatio, ladder: Ladder, weights: LogRatio | float = 1.0) -> Estimate:
     """Neighbour by neighbour the ratio of normalisers of least variance from draws of both.
 
     log Z_b' / Z_b is the c for which sigmoid((b' - b) u - c) has the mean over draws at b that sigmoid(c - (b' - b) u)
     has at b'. Source: bennett1976efficient, meng1996simulating.
     """
     total, influence = 0.0, np.zeros(log_ratio.shape[:2])
+    weights = np.broadcast_to(weights, log_ratio.shape)
     for k, step in enumerate(np.diff(ladder)):
         ahead, behind = step * log_ratio[..., k], step * log_ratio[..., k + 1]
-        c = _balanced(ahead, behind)
+        before, after = weights[..., k], weights[..., k + 1]
+        c = _balanced(ahead, behind, before, after)
         left, right = expit(ahead - c), expit(c - behind)
         total += c
-        influence += (left - right) / (np.mean(left * (1.0 - left)) + np.mean(right * (1.0 - right)) + 1e-300)
+        curvature = np.mean(before * left * (1.0 - left)) + np.mean(after * right * (1.0 - right)) + 1e-300
+        mean = np.mean(before * left)
+        influence += (before * (left - mean) - after * (right - mean)) / curvature
     return Estimate(total, error_of_mean(influence))
 
 
-def _balanced(ahead: Series, behind: Series) -> float:
-    """Where the two means are equal; one falls in c, the other rises."""
+def _balanced(ahead: Series, behind: Series, before: Series, after: Series) -> float:
+    """Where the two means are equal, by these weights; one falls in c, the other rises."""
     seen = np.concatenate([ahead[np.isfinite(ahead)], behind[np.isfinite(behind)]])
     low, high = float(seen.min()) - 50.0, float(seen.max()) + 50.0
 
     def excess(c: float) -> float:
-        return float(np.mean(expit(ahead - c)) - np.mean(expit(c - behind)))
+        return float(np.mean(before * expit(ahead - c)) - np.mean(after * expit(c - behind)))
 
     return float(root_scalar(excess, bracket=(low, high), xtol=1e-12).root)
 
 
-def stepping_stone(log_ratio: LogRatio, ladder: Ladder) -> Estimate:
+def stepping_stone(log_ratio: LogRatio, ladder: Ladder, weights: LogRatio | float = 1.0) -> Estimate:
     """The sum of log E_b exp((b' - b) u), from draws at the lower of each pair. Source: xie2011improving."""
     total, influence = 0.0, np.zeros(log_ratio.shape[:2])
+    weights = np.broadcast_to(weights, log_ratio.shape)
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
     for k, step in enumerate(np.diff(ladder)):
         ahead = step * log_ratio[..., k]
-        c = float(np.asarray(logsumexp(ahead))) - np.log(ahead.size)
+        c = float(np.asarray(logsumexp(ahead + log_weights[..., k]))) - np.log(ahead.size)
         total += c
-        influence += np.exp(ahead - c) - 1.0
+        influence += weights[..., k] * (np.exp(ahead - c) - 1.0)
     return Estimate(total, error_of_mean(influence))
 
 
-def thermodynamic(log_ratio: LogRatio, ladder: Ladder) -> Estimate:
+def thermodynamic(log_ratio: LogRatio, ladder: Ladder, weights: LogRatio | float = 1.0) -> Estimate:
     """The integral of E_b u over the inverse temperature b, by monotone cubic interpolation of the means.
 
     From zero to the first rung the mean is taken to go as c - 1 / (a b + d) where it bends so. What interpolation may
     miss counts in the error: how far the integral is from that of a cubic with the slopes that the variances of u tell.
     Source: gelman1998simulating, lartillot2006computing, paquet2007thesis.
     """
-    means, steps = log_ratio.mean((0, 1)), 1e-4 * log_ratio.std((0, 1)) + 1e-12
+    weights = np.broadcast_to(weights, log_ratio.shape)
+    means = (weights * log_ratio).mean((0, 1))
+    variances = (weights * (log_ratio - means) ** 2).mean((0, 1))
+    steps = 1e-4 * np.sqrt(variances) + 1e-12
     by_mean = [
         (_integral(ladder, means + step * unit) - _integral(ladder, means - step * unit)) / (2.0 * step)
         for step, unit in zip(steps, np.eye(len(means)), strict=True)
     ]
     value = _integral(ladder, means)
-    chance = error_of_mean((log_ratio - means) @ np.array(by_mean))
-    cubic, tail = CubicHermiteSpline(ladder, means, log_ratio.var((0, 1))), _tail(ladder, means)
+    chance = error_of_mean((weights * (log_ratio - means)) @ np.array(by_mean))
+    cubic, tail = CubicHermiteSpline(ladder, means, variances), _tail(ladder, means)
     missed = abs(float(cubic.integrate(ladder[1], 1.0)) - _after(ladder, means))
     missed += min(abs(float(cubic.integrate(0.0, ladder[1])) - tail), abs(_plain(ladder, means) - tail))
     return Estimate(value, float(np.hypot(chance, missed)))

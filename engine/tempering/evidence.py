@@ -13,6 +13,7 @@ import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
+from ...compiler.symmetry import Choice, interchangeable
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
@@ -28,13 +29,15 @@ from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
+from .orders import named_by, shares_of
 from .path import Path, summed
-from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, begun, program, resized, round_trips, run
+from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, Trace, begun, program, resized, round_trips, run
 
 METHODS, SWAPS = ("tempering", "annealing"), ("even-odd", "one")
 SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
 PILOT, LONGEST_PILOT = 12, 64  # rungs, and sweeps until their number is decided
 MOST_RUNGS = 80
+FEW = 128  # sweeps, of which one replica at least is expected to go up and down
 APART = 0.99  # rejection of a pair across which nothing is known
 ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
 
@@ -140,6 +143,12 @@ class Asked(NamedTuple):
     sum_out: bool = False
 
 
+def path_of(model: Model, binding: Binding, marginals: Mapping[str, Marginal] | None, wider: float) -> Path:
+    """The path from beliefs, or from the prior where there are no `marginals`."""
+    beliefs = {} if marginals is None else beliefs_of(Joint(model, binding), marginals, wider)
+    return Path(model, binding, beliefs)
+
+
 def evidence_of(
     model: Model,
     binding: Binding,
@@ -149,18 +158,34 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of data that were checked; `marginals` are the reference, or None for the prior."""
     with jax.enable_x64(True):
-        beliefs = {} if marginals is None else beliefs_of(Joint(model, binding), marginals, asked.wider)
-        path = Path(model, binding, beliefs)
+        path = path_of(model, binding, marginals, asked.wider)
         path = summed(path) if asked.sum_out else path
         if not path.variables:
             raise UnsupportedError(
                 "Nothing observed depends on a latent variable, so there is nothing to integrate: the evidence is "
                 "cv.infer(...).log_evidence, in closed form."
             )
-        prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair)
+        alike = _alike(path, marginals)
+        named = named_by(path, alike) if asked.method == "tempering" else None
+        if alike and named is None:
+            warn(
+                f"The reference names the components {_names(alike)} in one order, and how many of the other orders "
+                "the path meets is not known: up to log J! may be missing. reference='prior' counts all of them."
+            )
+        prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair, named)
         run_of = _annealing if asked.method == "annealing" else _tempering
         with progress_bar(progress, "sweep") as show:
-            return run_of(prepared, asked, _Counter(show))
+            found = run_of(prepared, asked, _Counter(show))
+        return found if named is None else dataclasses.replace(found, ordered=_names(alike))
+
+
+def _alike(path: Path, marginals: Mapping[str, Marginal] | None) -> tuple[Choice, ...]:
+    """The choices between components that the model cannot tell apart, but beliefs name."""
+    return interchangeable(marginals.graph) if path.beliefs and isinstance(marginals, Inferred) else ()
+
+
+def _names(alike: tuple[Choice, ...]) -> str:
+    return ", ".join(dict.fromkeys(name for choice in alike for name in choice.components))
 
 
 class _Counter:
@@ -192,24 +217,44 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps=sweeps, counter=counter, end=end, given=given)
     end = asked.limit.end
     _, trace = run(prepared, key, found.replicas, found.ladder, sweeps, found.done, (False, False), counter, end)
-    told = estimates(trace.log_ratio, found.ladder)
+    told, orders = _estimated(trace, found.ladder)
     rejected = rejections(trace.log_ratio, found.ladder)
-    _tell_gaps(rejected, found.ladder)
-    trips = round_trips(trace.label)
-    made = len(trace.label)
+    trips, made = round_trips(trace.label), len(trace.label)
+    _tell_gaps(rejected, found.ladder, trips, made)
     own = _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
     means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
-    return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds)
+    return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds, draws=trace.posterior, orders=orders)
 
 
-def _tell_gaps(rejected: np.ndarray, ladder: Ladder) -> None:
-    """A warning where neighbours have hardly a state in common: no estimate, nor its error, knows what lies between."""
+def _estimated(trace: Trace, ladder: Ladder) -> tuple[dict[str, Estimate], float]:
+    """By estimator; over all orders of components, where they have names, and what these add on the last rung."""
+    if trace.named is None:
+        return estimates(trace.log_ratio, ladder), 0.0
+    told = shares_of(trace.named)
+    found = estimates(trace.log_ratio, ladder, told.weights)
+    return {
+        name: Estimate(one.value + told.orders[0], math.hypot(one.error, told.error)) for name, one in found.items()
+    }, float(told.orders[-1])
+
+
+def _tell_gaps(rejected: np.ndarray, ladder: Ladder, trips: int, sweeps: int) -> None:
+    """A warning where neighbours have hardly a state in common, or no replica has gone all the way and back.
+
+    No estimate, nor its error, knows of what lies between, or of a phase that no replica has met.
+    """
     worst = int(np.argmax(rejected))
     if rejected[worst] > APART:
         warn(
             f"Replicas at the inverse temperatures {ladder[worst]:.3g} and {ladder[worst + 1]:.3g} have hardly a state "
             f"in common ({rejected[worst]:.1%} of their exchanges are rejected), so the log evidence may be off by "
             "more than its standard error says. Leave ladder= out, or give more rungs there, replicas= or sweeps=."
+        )
+    elif not trips and sweeps >= FEW:
+        warn(
+            f"No replica went from the reference to the posterior and back in {sweeps} sweeps over {len(ladder)} "
+            "inverse temperatures, so most of the posterior may not have been met, and the log evidence be off by far "
+            "more than its standard error says. Give reference= a posterior of cv.infer, which shortens the path, or "
+            "more sweeps=."
         )
 
 

@@ -33,6 +33,10 @@ class Evidence:
         log_ratio_means: the mean of log p(x, data) - log r(x), r being the reference, at each inverse temperature: with
             the prior as the reference that of the log likelihood, whose integral is the evidence. None of annealing.
         log_ratio_sds: its standard deviation there.
+        draws: of the posterior, by name, (draws, plates, event): the states of all copies at inverse temperature one,
+            every 16 sweeps. None of annealing.
+        orders: the logarithm of how many orders of the components `ordered`, which the model cannot tell apart, there
+            are for each that the chains met; `log_evidence` has them all.
     """
 
     log_evidence: float
@@ -51,6 +55,9 @@ class Evidence:
     asked: int | None = None
     log_ratio_means: Float[np.ndarray, " rung"] | None = None
     log_ratio_sds: Float[np.ndarray, " rung"] | None = None
+    draws: dict[str, np.ndarray] | None = None
+    orders: float = 0.0
+    ordered: str = ""
 
     def explain(self) -> str:
         """How it was found: estimators, path, exchanges and the steps of a sweep."""
@@ -66,6 +73,8 @@ class Evidence:
                 f"temperature {self.ladder[worst]:.2g} on); barrier {self.barrier:.1f}; {self.round_trips} round trips "
                 f"in {self.sweeps} sweeps of {self.copies} copies"
             )
+        if self.ordered:
+            lines.append(f"all orders of {self.ordered} count; those that no chain has met add {self.orders:.2f}")
         if self.asked is not None and self.sweeps < self.asked:
             lines.append(f"max_seconds ended the sweeps after {self.sweeps:,} of {self.asked:,}")
         lines.append("Of a sweep each step draws, given all others,")

@@ -40,10 +40,16 @@ class Replicas(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What is kept of each sweep: the log ratio of posterior and reference by rung, and which replica was there."""
+    """What is kept of each sweep: the log ratio of posterior and reference by rung, and which replica was there.
+
+    `posterior` has the states on the last rung, of all copies, after every block of sweeps, `named` what each component
+    adds to the log density of the reference under each name, where that was asked for.
+    """
 
     log_ratio: Float[np.ndarray, "sweep copy rung"]
     label: Int[np.ndarray, "sweep copy rung"]
+    posterior: dict[str, np.ndarray]
+    named: Float[np.ndarray, "sweep copy rung component name"] | None
 
 
 class Program(NamedTuple):
@@ -52,12 +58,14 @@ class Program(NamedTuple):
     path: Path
     moves: tuple[Move, ...]
     exact: bool  # whether the reference has independent draws
-    block: Callable[..., tuple[Replicas, tuple[Array, Array]]]
+    block: Callable[..., tuple[Replicas, tuple[Array, Array, tuple]]]
     sweep: Callable[..., tuple[Values, tuple[PyTree, ...]]]
 
 
-def program(path: Path, moves: tuple[Move, ...], one_pair: bool) -> Program:
-    """What is compiled once for each number of copies and rungs."""
+def program(
+    path: Path, moves: tuple[Move, ...], one_pair: bool, named: Callable[[Values], Array] | None = None
+) -> Program:
+    """What is compiled once for each number of copies and rungs; `named` is told of every state, see `orders`."""
     exact = _has_draws(path)
 
     def at(inverse: Array, data: Data) -> Data:
@@ -71,10 +79,10 @@ def program(path: Path, moves: tuple[Move, ...], one_pair: bool) -> Program:
 
     def block(
         key: Key, now: Replicas, ladder: Array, first: Array, stages: Stage, data: Data
-    ) -> tuple[Replicas, tuple[Array, Array]]:
+    ) -> tuple[Replicas, tuple[Array, Array, tuple]]:
         shape = now.label.shape
 
-        def again(now: Replicas, each: tuple[Array, Stage]) -> tuple[Replicas, tuple[Array, Array]]:
+        def again(now: Replicas, each: tuple[Array, Stage]) -> tuple[Replicas, tuple[Array, Array, tuple]]:
             number, stage = each
             own = jax.random.split(jax.random.fold_in(key, number), 3)
             values, learned = sweep(
@@ -84,10 +92,11 @@ def program(path: Path, moves: tuple[Move, ...], one_pair: bool) -> Program:
                 fresh = jax.vmap(lambda k: path.drawn(k, data))(jax.random.split(own[1], shape[0]))
                 values = {name: values[name].at[:, 0].set(fresh[name]) for name in values}
             ratio = jax.vmap(jax.vmap(lambda x: path.log_ratio(x, data)))(values)
+            told = () if named is None else (jax.vmap(jax.vmap(named))(values),)
             order = _exchanged(own[2], ratio, ladder, number, one_pair)
             values = jax.tree.map(lambda x: jax.vmap(lambda a, i: a[i])(x, order), values)
             label = jnp.take_along_axis(now.label, order, axis=1)
-            return Replicas(values, learned, label), (ratio, label)
+            return Replicas(values, learned, label), (ratio, label, told)
 
         return jax.lax.scan(again, now, (first + jnp.arange(BLOCK), stages))
 
@@ -171,20 +180,24 @@ def run(
     `learning` tells whether moves learn, and whether this is the last round in which they do. After `end`, on the clock
     of `time.monotonic`, no further block of sweeps begins; LEAST of them are made in any case.
     """
-    ratios, labels = [], []
+    ratios, labels, states, names = [], [], [], []
     blocks = -(-sweeps // BLOCK)
     for number in range(blocks):
         last = np.arange(BLOCK) == BLOCK - 1 if number == blocks - 1 else np.zeros(BLOCK, bool)
         warming = np.full(BLOCK, learning[0])
         stages = Stage(*map(jnp.asarray, (warming, warming, last & warming, last & learning[1])))
         start = jnp.asarray(first + number * BLOCK)
-        now, (ratio, label) = prepared.block(key, now, jnp.asarray(ladder), start, stages, prepared.path.arrays)
+        now, (ratio, label, told) = prepared.block(key, now, jnp.asarray(ladder), start, stages, prepared.path.arrays)
         ratios.append(np.asarray(ratio))
         labels.append(np.asarray(label))
+        names += [np.asarray(each) for each in told]
+        states.append({name: np.asarray(value[:, -1]) for name, value in now.values.items()})
         show(BLOCK)
         if number + 1 >= LEAST and time.monotonic() >= end:
             break
-    return now, Trace(np.concatenate(ratios), np.concatenate(labels))
+    posterior = {name: np.concatenate([state[name] for state in states]) for name in now.values}
+    named = np.concatenate(names) if names else None
+    return now, Trace(np.concatenate(ratios), np.concatenate(labels), posterior, named)
 
 
 def round_trips(label: Int[np.ndarray, "sweep copy rung"]) -> int:

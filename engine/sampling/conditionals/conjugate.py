@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from ....factors.arrays import Array, Key
 from ....factors.families.slopes import FITS, Fit, Slope
+from ...support.compiled import for_now
 from ..joint import Data, Gathers, Joint, Values
 from ..move import Move, stateless
 from .smooth import is_conjugate
@@ -50,7 +51,8 @@ def misfit(fit: Fit, joint: Joint, name: str, values: Values, data: Data) -> Arr
 def fitting(joint: Joint, name: str, starts: list[Values]) -> Fit | None:
     """The family that the conditional of a variable is of, tried at several points; None where it is of none."""
     for fit in FITS.get(joint.variables[name].domain.kind, ()) if is_conjugate(joint, name) else ():
-        if max(float(misfit(fit, joint, name, values, joint.data)) for values in starts) < NEAR:
+        tried = for_now(lambda values, data, fit=fit: misfit(fit, joint, name, values, data))
+        if max(float(tried(values, joint.arrays)) for values in starts) < NEAR:
             return fit
     return None
 

@@ -17,6 +17,7 @@ from ....compiler.language.nodes import Random
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ...density.sum_chains import chain_of
+from ...support.compiled import for_now
 from ..joint import Data, Joint, Values, set_in_order
 from ..move import Move, stateless
 from .curvature import curvature_of
@@ -118,7 +119,7 @@ def precision_by_lane(
 
 def is_gaussian(joint: Joint, names: tuple[str, ...], starts: list[Values], key: Key) -> bool:
     """Whether the conditional of these variables together is Gaussian, by structure and at several points."""
-    return all(is_conjugate(joint, name) for name in names) and is_quadratic(joint, names, starts, joint.data, key)
+    return all(is_conjugate(joint, name) for name in names) and is_quadratic(joint, names, starts, joint.arrays, key)
 
 
 def is_quadratic(
@@ -134,23 +135,29 @@ def is_quadratic(
     It is tried along random lines: a quadratic form has the same second derivative everywhere on one. Each factor is
     tried alone, and each number: a sharp one would hide what another adds.
     """
-    for i, values in enumerate(states):
-        start, back = ravel_pytree({name: values[name] for name in names})
-        own = jax.random.split(jax.random.fold_in(key, i), 2)
-        direction, other = (jax.random.normal(k, start.shape) for k in own)
-        total = jnp.zeros(start.shape)
-        for factor in joint.touching(names) if factors is None else factors:
+    read = joint.touching(names) if factors is None else factors
 
-            def curvature(x: Array, factor: str = factor, values: Values = values, back=back, d=direction) -> Array:
+    def along_lines(values: Values, data: Data, words: Array) -> tuple[Array, Array]:
+        """Whether the curvature along a line is the same at two places, for every number, and what it is."""
+        start, back = ravel_pytree({name: values[name] for name in names})
+        own = jax.random.split(jax.random.wrap_key_data(jnp.asarray(words)), 2)
+        direction, other = (jax.random.normal(k, start.shape) for k in own)
+        straight, total = jnp.asarray(True), jnp.zeros(start.shape)
+        for factor in read:
+
+            def curvature(x: Array, factor: str = factor) -> Array:
                 slope = jax.grad(lambda x: joint.total((factor,), {**values, **back(x)}, data))
-                return jax.jvp(slope, (x,), (d,))[1]
+                return jax.jvp(slope, (x,), (direction,))[1]
 
             here, there = curvature(start), curvature(start + other)
             size = jnp.abs(here) + jnp.abs(there) + ROUNDING * jnp.max(jnp.abs(here))
-            if not bool(jnp.all(jnp.abs(here - there) <= EQUAL * size)):
-                return False
-            total = total + here
-        if not bool(total @ direction < 0.0):
+            straight, total = straight & jnp.all(jnp.abs(here - there) <= EQUAL * size), total + here
+        return straight, total @ direction
+
+    tried = for_now(along_lines)
+    for i, values in enumerate(states):
+        straight, along = tried(values, data, jax.random.key_data(jax.random.fold_in(key, i)))
+        if not (bool(straight) and bool(along < 0.0)):
             return False
     return True
 

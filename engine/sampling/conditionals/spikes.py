@@ -31,7 +31,7 @@ def spike_move(joint: Joint, name: str, starts: list[Values], key: Key) -> Move:
     factors, term = set_in_order(joint.touching([name]), (name,)), variable.term
     if not (isinstance(term, Term) and isinstance(term.factor.role, Spike) and is_conjugate(joint, name)):
         raise UnsupportedError(_refused(name, "its distribution, or a factor that reads it, is not linear in it"))
-    if factors and not is_quadratic(joint, (name,), starts, joint.data, key, factors):
+    if factors and not is_quadratic(joint, (name,), starts, joint.arrays, key, factors):
         raise UnsupportedError(_refused(name, "the log density of what reads it is no quadratic form in it"))
     odds_of, slab_of = term.args[term.factor.role.probability], term.args[term.factor.role.precision]
 

@@ -10,12 +10,14 @@ from scipy.special import betaln, gammaln, log_expit, logsumexp, multigammaln
 from scipy.stats import binom, cauchy, gamma, multivariate_normal, norm, poisson, t, uniform
 
 import cavity as cv
+from cavity.compiler.symmetry import interchangeable
 from cavity.engine.data.rules_of_arguments import bind_checked
 from cavity.engine.sampling.sample import plan
 from cavity.engine.tempering.annealing import log_weights, weighed
 from cavity.engine.tempering.estimators import estimates
-from cavity.engine.tempering.evidence import Asked, _adapted
+from cavity.engine.tempering.evidence import Asked, _adapted, _tell_gaps, path_of
 from cavity.engine.tempering.ladder import equalised
+from cavity.engine.tempering.orders import log_permanent, named_by, shares_of
 from cavity.engine.tempering.path import Path, summed
 from cavity.engine.tempering.replicas import program, run
 
@@ -385,6 +387,59 @@ def test_a_prior_that_depends_on_a_state_cannot_be_summed_out():
     m.random("y", cv.gaussian(x, sd=1.0))
     with pytest.raises(cv.UnsupportedError, match="prior of x depends"):
         cv.evidence(m, {"y": 1.0}, sum_out=True, progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["two_classes", "three_classes"])
+@pytest.mark.parametrize("method", ["vmp", "ep"])
+def test_a_path_from_beliefs_counts_all_orders_of_components(name, method):
+    m, data, truth = MODELS[name]()
+    posterior = cv.infer(m, data, method=method, restarts=4, seed=0)
+    found = cv.evidence(m, data, posterior, sweeps=512, progress=False)
+    assert 0.0 < found.orders < np.log(6.0) + 0.01
+    assert abs(found.log_evidence - truth) < 3.5 * found.standard_error + 0.02
+    assert f"add {found.orders:.2f}" in found.explain()
+
+
+def test_orders_are_summed_as_by_enumeration():
+    tables = RANDOM.normal(scale=3.0, size=(5, 4, 4))
+    found = log_permanent(tables)
+    orders = list(itertools.permutations(range(4)))
+    wanted = logsumexp([[t[range(4), order].sum() for order in orders] for t in tables], axis=1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_the_named_share_is_that_of_all_orders_of_the_beliefs():
+    """log r under each order of the components, by its own density, beside the sum of what components add."""
+    m, data, _ = MODELS["three_classes"]()
+    posterior = cv.infer(m, data, method="vmp", seed=0)
+    with jax.enable_x64(True):
+        path = path_of(m, bind_checked(m, data), posterior, 1.5)
+        drawn = jax.vmap(lambda key: path.drawn(key, path.arrays))(jax.random.split(jax.random.key(0), 3))
+        orders = list(itertools.permutations(range(3)))
+        logs = [[sum(_of_beliefs(path, _renamed(drawn, draw, order))) for order in orders] for draw in range(3)]
+        share = np.array(logs)[:, 0] - logsumexp(logs, axis=1)
+        named = jax.vmap(named_by(path, interchangeable(posterior.graph)))(drawn)
+    found = shares_of(np.asarray(named)[:, None, None])
+    assert found.orders == pytest.approx(np.log(6.0) + logsumexp(share) - np.log(3.0), abs=1e-9)
+    np.testing.assert_allclose(found.weights[:, 0, 0], np.exp(share) / np.exp(share).mean(), rtol=1e-9)
+
+
+def _renamed(drawn, draw, order):
+    """A draw whose component k is called order[k]."""
+    values = {name: np.asarray(value)[draw] for name, value in drawn.items()}
+    back = np.argsort(order)
+    own = {name: values[name][back] for name in ("share", "precision", "centre")}
+    return {**own, "z": np.array(order)[values["z"]]}
+
+
+def _of_beliefs(path, values):
+    return [float(np.sum(belief.log_density(values[name]))) for name, belief in path.beliefs.items()]
+
+
+def test_a_ladder_that_no_replica_climbs_is_told():
+    with pytest.warns(cv.CavityWarning, match="No replica went"):
+        _tell_gaps(np.full(4, 0.5), np.linspace(0.0, 1.0, 5), 0, 256)
 
 
 def repeated(m, data, repeats=32, copies=4, sweeps=512, particles=128, temperatures=64):
