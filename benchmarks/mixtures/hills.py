@@ -3,8 +3,8 @@
 Four data sets, a narrow and a broad prior, twelve random starts of each; a run counts where it converged, and a hill
 is of the best of those that did. EP and power EP take the double loop where plain sweeps do not converge. Tempering
 goes from the beliefs of the best run of VMP, and has all orders of the components, so log J! is added to the others: a
-path from the prior meets a change of phase, and was tens of nats off where that lay far from it. Figures 3.10 to 3.13 of the source, whose old
-faithful table has 222 rows and is not known. Source: paquet2007thesis.
+path from the prior meets a change of phase, and was tens of nats off where that lay far from it. Figures 3.10 to 3.13
+of the source, whose old faithful table has 222 rows and is not known. Source: paquet2007thesis.
 """
 
 import common
