@@ -29,7 +29,7 @@ from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
-from .orders import named_by, shares_of
+from .orders import can_order, named_by, shares_of
 from .path import Path, summed
 from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, Trace, begun, program, resized, round_trips, run
 
@@ -166,17 +166,18 @@ def evidence_of(
                 "cv.infer(...).log_evidence, in closed form."
             )
         alike = _alike(path, marginals)
-        named = named_by(path, alike) if asked.method == "tempering" else None
-        if alike and named is None:
+        known = named_by(path, alike)
+        named = known if asked.method == "tempering" else None
+        if known is not named or (alike and not can_order(path, alike)):
             warn(
-                f"The reference names the components {_names(alike)} in one order, and how many of the other orders "
-                "the path meets is not known: up to log J! may be missing. reference='prior' counts all of them."
+                f"The reference names the components {_names(path, alike)} in one order, and how many of the others the "
+                "path meets is not known: up to log J! may be missing. reference='prior' counts all of them."
             )
         prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair, named)
         run_of = _annealing if asked.method == "annealing" else _tempering
         with progress_bar(progress, "sweep") as show:
             found = run_of(prepared, asked, _Counter(show))
-        return found if named is None else dataclasses.replace(found, ordered=_names(alike))
+        return found if named is None else dataclasses.replace(found, ordered=_names(path, alike))
 
 
 def _alike(path: Path, marginals: Mapping[str, Marginal] | None) -> tuple[Choice, ...]:
@@ -184,8 +185,10 @@ def _alike(path: Path, marginals: Mapping[str, Marginal] | None) -> tuple[Choice
     return interchangeable(marginals.graph) if path.beliefs and isinstance(marginals, Inferred) else ()
 
 
-def _names(alike: tuple[Choice, ...]) -> str:
-    return ", ".join(dict.fromkeys(name for choice in alike for name in choice.components))
+def _names(path: Path, alike: tuple[Choice, ...]) -> str:
+    axes = {choice.axis for choice in alike}
+    own = [name for name, variable in path.variables.items() if axes & set(variable.plates)]
+    return ", ".join(own or dict.fromkeys(name for choice in alike for name in choice.components))
 
 
 class _Counter:

@@ -36,13 +36,13 @@ MOST = 12  # components: the sum takes 2^J J steps
 Named = Float[Array, "component name"]  # what each component adds to log r under each name
 
 
-def can_order(sizes: Mapping[str, int], variables: Mapping[str, Random], choices: Sequence[Choice]) -> bool:
+def can_order(path: Path, choices: Sequence[Choice]) -> bool:
     """Whether the sum over orders is known: the probabilities of selectors are simplices over components, or data."""
     axes = {choice.axis for choice in choices}
     axis = next(iter(axes))
-    if len(axes) > 1 or axis is None or sizes[axis.name] > MOST:
+    if len(axes) > 1 or axis is None or path.sizes[axis.name] > MOST:
         return False
-    return all(_is_named(variables, choice.selector) for choice in choices)
+    return all(_is_named(path.density.model.randoms, choice.selector) for choice in choices)
 
 
 def _is_named(variables: Mapping[str, Random], selector: Random) -> bool:
@@ -54,8 +54,11 @@ def _is_named(variables: Mapping[str, Random], selector: Random) -> bool:
 
 
 def named_by(path: Path, choices: Sequence[Choice]) -> Callable[[Values], Named] | None:
-    """A function of values: what each component adds to log r under each name; None where that is not known."""
-    if not path.beliefs or not choices or not can_order(path.sizes, path.variables, choices):
+    """A function of values: what each component adds to log r under each name.
+
+    None where that is not known, and where the joint density knows the names after all, by the probabilities of states.
+    """
+    if not path.beliefs or not choices or not can_order(path, choices):
         return None
     axis = choices[0].axis
     assert axis is not None
