@@ -170,7 +170,7 @@ def evidence_of(
         named = known if asked.method == "tempering" else None
         if known is not named or (alike and not can_order(path, alike)):
             warn(
-                f"The reference names the components {_names(path, alike)} in one order, and how many of the others the "
+                f"The reference names the components {_names(path, alike)} in one order, and how many others the "
                 "path meets is not known: up to log J! may be missing. reference='prior' counts all of them."
             )
         prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair, named)
