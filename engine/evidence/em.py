@@ -112,9 +112,7 @@ def _run(machine: Machine, flat: tuple[str, ...]) -> Any:
         fixed, scope = prepare(machine, data, key), machine.scope(data)
         prior = _without(machine, fixed.constant, flat)
         rows = _begun(machine, fixed.prepared, fixed.constant, scope, random, jax.random.fold_in(key, 1))
-        naturals = prior
-        for number, block in _blocks(machine).items():
-            naturals = _with_rows(machine, block, fixed.prepared[number], naturals, rows[number])
+        naturals = machine.with_messages(fixed, rows, prior)
 
         def goes_on(now: _Now) -> Bool[Array, ""]:
             still = (now.passes > 0) & (now.gain <= STILL * (1.0 + jnp.abs(now.height)))
@@ -171,13 +169,6 @@ def _begun(
         share = jnp.where(random, 1.0, 0.0) if own.seeds is None else CHANCE
         found[number] = jax.tree.map(lambda a, b, share=share: share * a + (1.0 - share) * b, by_chance, told)
     return found
-
-
-def _with_rows(
-    machine: Machine, block: MixtureBlock, prepared: Prepared, naturals: Naturals, rows: Messages
-) -> Naturals:
-    added = mixture.accumulate(block, prepared, rows, machine.flat(block, naturals))
-    return {**naturals, **{name: machine.shaped(name, own) for name, own in added.items()}}
 
 
 def _passed(block: MixtureBlock, prepared: Prepared, naturals: Naturals, rows: Messages) -> tuple[Naturals, Messages]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
-
-from ...compiler.symmetry import Choice, interchangeable
+from ...compiler.symmetry import interchangeable
 from ...factors.errors import CavityError
 from ..answers.inferred import Inferred
 from ..checks.trust import trust
 from ..density.log_density import density_of
 from ..support.asked_arguments import check_counts
 from .estimators import Estimate
-from .evidence import Asked, evidence_of, path_of
-from .orders import named_by
+from .evidence import Asked, evidence_of
 from .path import check_proper
 
 DRAWS = 2000  # weighted, of a round
@@ -65,21 +62,14 @@ def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0) -> 
     claimed = float(posterior.log_evidence)
     if not density.summed and (found := _by_weighted_draws(posterior, seed)) is not None:
         return EvidenceCheck(claimed, *found, "weighted draws of the joint density")
-    asked = Asked(sweeps=sweeps, copies=COPIES, wider=WIDER, seed=seed)
+    asked = Asked(sweeps=sweeps, copies=COPIES, wider=WIDER, seed=seed, or_prior=True)
+    found = evidence_of(posterior.model, posterior.binding, posterior, asked)
     by, alike = "tempering from these beliefs", interchangeable(posterior.graph)
-    if alike and not _can_name(posterior, alike):
-        found = evidence_of(posterior.model, posterior.binding, None, asked)
+    if found.ordered:
+        by += f", over all orders of {found.ordered}, of which {found.orders:.2f}"
+    elif alike:
         by = f"tempering from the prior, over all orders of {', '.join(alike[0].components)}"
-    else:
-        found = evidence_of(posterior.model, posterior.binding, posterior, asked)
-        by += f", over all orders of {found.ordered}, of which {found.orders:.2f}" if found.ordered else ""
     return EvidenceCheck(claimed, found.log_evidence, found.standard_error, by, found.orders)
-
-
-def _can_name(posterior: Inferred, alike: tuple[Choice, ...]) -> bool:
-    """Whether a path from the beliefs counts all orders of components."""
-    with jax.enable_x64(True):
-        return named_by(path_of(posterior.model, posterior.binding, posterior, WIDER), alike) is not None
 
 
 def _by_weighted_draws(posterior: Inferred, seed: int) -> Estimate | None:

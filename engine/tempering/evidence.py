@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
-from ...compiler.symmetry import Choice, interchangeable
+from ...compiler.symmetry import interchangeable
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
@@ -29,7 +29,7 @@ from .annealing import log_weights, weighed
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
-from .orders import can_order, named_by, shares_of
+from .orders import Orders, orders_of, shares_of
 from .path import Path, summed
 from .replicas import BLOCK, LEAST, Ladder, Program, Replicas, Trace, begun, program, resized, round_trips, run
 
@@ -141,6 +141,7 @@ class Asked(NamedTuple):
     ladder: Ladder | None = None
     collapse: tuple[str, ...] = ()
     sum_out: bool = False
+    or_prior: bool = False  # whether the prior is the reference where beliefs cannot count the orders of components
 
 
 def path_of(model: Model, binding: Binding, marginals: Mapping[str, Marginal] | None, wider: float) -> Path:
@@ -165,30 +166,20 @@ def evidence_of(
                 "Nothing observed depends on a latent variable, so there is nothing to integrate: the evidence is "
                 "cv.infer(...).log_evidence, in closed form."
             )
-        alike = _alike(path, marginals)
-        known = named_by(path, alike)
-        named = known if asked.method == "tempering" else None
-        if known is not named or (alike and not can_order(path, alike)):
+        orders = orders_of(path, interchangeable(marginals.graph) if isinstance(marginals, Inferred) else ())
+        if orders.components and orders.named is None and asked.or_prior:
+            path, orders = path_of(model, binding, None, asked.wider), Orders()
+        named = orders.named if asked.method == "tempering" else None
+        if orders.missing or named is not orders.named:
             warn(
-                f"The reference names the components {_names(path, alike)} in one order, and how many others the "
-                "path meets is not known: up to log J! may be missing. reference='prior' counts all of them."
+                f"The reference names the components {orders.components} in one order, and how many others the path "
+                "meets is not known: up to log J! may be missing. reference='prior' counts all of them."
             )
         prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair, named)
         run_of = _annealing if asked.method == "annealing" else _tempering
         with progress_bar(progress, "sweep") as show:
             found = run_of(prepared, asked, _Counter(show))
-        return found if named is None else dataclasses.replace(found, ordered=_names(path, alike))
-
-
-def _alike(path: Path, marginals: Mapping[str, Marginal] | None) -> tuple[Choice, ...]:
-    """The choices between components that the model cannot tell apart, but beliefs name."""
-    return interchangeable(marginals.graph) if path.beliefs and isinstance(marginals, Inferred) else ()
-
-
-def _names(path: Path, alike: tuple[Choice, ...]) -> str:
-    axes = {choice.axis for choice in alike}
-    own = [name for name, variable in path.variables.items() if axes & set(variable.plates)]
-    return ", ".join(own or dict.fromkeys(name for choice in alike for name in choice.components))
+        return found if named is None else dataclasses.replace(found, ordered=orders.components)
 
 
 class _Counter:
@@ -226,7 +217,7 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     _tell_gaps(rejected, found.ladder, trips, made)
     own = _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
     means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
-    return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds, draws=trace.posterior, orders=orders)
+    return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds, orders=orders)
 
 
 def _estimated(trace: Trace, ladder: Ladder) -> tuple[dict[str, Estimate], float]:

@@ -33,8 +33,6 @@ class Evidence:
         log_ratio_means: the mean of log p(x, data) - log r(x), r being the reference, at each inverse temperature: with
             the prior as the reference that of the log likelihood, whose integral is the evidence. None of annealing.
         log_ratio_sds: its standard deviation there.
-        draws: of the posterior, by name, (draws, plates, event): the states of all copies at inverse temperature one,
-            every 16 sweeps. None of annealing.
         orders: the logarithm of how many orders of the components `ordered`, which the model cannot tell apart, there
             are for each that the chains met; `log_evidence` has them all.
     """
@@ -55,7 +53,6 @@ class Evidence:
     asked: int | None = None
     log_ratio_means: Float[np.ndarray, " rung"] | None = None
     log_ratio_sds: Float[np.ndarray, " rung"] | None = None
-    draws: dict[str, np.ndarray] | None = None
     orders: float = 0.0
     ordered: str = ""
 

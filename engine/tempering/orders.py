@@ -27,6 +27,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
 from ...factors.families.capabilities import DiscreteFamily
 from ..sampling.joint import Values
+from ..support.compiled import for_now
 from .estimators import LogRatio, error_of_mean
 from .path import INVERSE, Path
 
@@ -36,13 +37,34 @@ MOST = 12  # components: the sum takes 2^J J steps
 Named = Float[Array, "component name"]  # what each component adds to log r under each name
 
 
-def can_order(path: Path, choices: Sequence[Choice]) -> bool:
-    """Whether the sum over orders is known: the probabilities of selectors are simplices over components, or data."""
+class Orders(NamedTuple):
+    """What a path from beliefs knows of components that are alike.
+
+    `components` are their names, none where there are none; `named` is what each of them adds to log r under each name,
+    a function of values, None where that is not known; `missing` tells whether orders may then be missing: not where
+    the joint density knows the names after all, by the probabilities of states.
+    """
+
+    components: str = ""
+    named: Callable[[Values], Named] | None = None
+    missing: bool = False
+
+
+def orders_of(path: Path, choices: Sequence[Choice]) -> Orders:
+    """Of components that these choices are between, which their priors do not tell apart."""
+    if not path.beliefs or not choices:
+        return Orders()
     axes = {choice.axis for choice in choices}
-    axis = next(iter(axes))
+    own = [name for name, variable in path.variables.items() if axes & set(variable.plates)]
+    components = ", ".join(own or dict.fromkeys(name for choice in choices for name in choice.components))
+    axis, selectors = next(iter(axes)), [choice.selector for choice in choices]
     if len(axes) > 1 or axis is None or path.sizes[axis.name] > MOST:
-        return False
-    return all(_is_named(path.density.model.randoms, choice.selector) for choice in choices)
+        return Orders(components, missing=True)
+    if not all(_is_named(path.density.model.randoms, selector) for selector in selectors):
+        return Orders(components, missing=True)
+    if not _is_symmetric(path, axis, selectors):
+        return Orders(components)
+    return Orders(components, lambda values: _named(path, axis, selectors, values))
 
 
 def _is_named(variables: Mapping[str, Random], selector: Random) -> bool:
@@ -53,31 +75,17 @@ def _is_named(variables: Mapping[str, Random], selector: Random) -> bool:
     return all(isinstance(arg, Random) and arg.domain.kind == "simplex" for arg in random)
 
 
-def named_by(path: Path, choices: Sequence[Choice]) -> Callable[[Values], Named] | None:
-    """A function of values: what each component adds to log r under each name.
-
-    None where that is not known, and where the joint density knows the names after all, by the probabilities of states.
-    """
-    if not path.beliefs or not choices or not can_order(path, choices):
-        return None
-    axis = choices[0].axis
-    assert axis is not None
-    selectors = [choice.selector for choice in choices]
-    if not _is_symmetric(path, axis, selectors):
-        return None
-    return lambda values: _named(path, axis, selectors, values)
-
-
 def _is_symmetric(path: Path, axis: Plate, selectors: Sequence[Random]) -> bool:
     """Whether the joint density knows no names: tried with two of them exchanged, and with all of them moved on."""
     try:
         values = path.drawn(jax.random.key(0), path.arrays)
     except UnsupportedError:
         return False
-    data, factors, names = {**path.arrays, INVERSE: jnp.ones(())}, tuple(path.factors), np.arange(path.sizes[axis.name])
-    here = float(path.total(factors, values, data))
+    data, names = {**path.arrays, INVERSE: jnp.ones(())}, np.arange(path.sizes[axis.name])
+    total = for_now(lambda values, data: path.total(tuple(path.factors), values, data))
+    here = float(total(values, data))
     for order in (np.roll(names, 1), np.concatenate([names[1::-1], names[2:]])):
-        there = float(path.total(factors, _renamed(path, axis, selectors, values, order), data))
+        there = float(total(_renamed(path, axis, selectors, values, order), data))
         if not abs(there - here) <= EQUAL * (1.0 + abs(here)):
             return False
     return True

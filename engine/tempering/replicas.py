@@ -42,13 +42,11 @@ class Replicas(NamedTuple):
 class Trace(NamedTuple):
     """What is kept of each sweep: the log ratio of posterior and reference by rung, and which replica was there.
 
-    `posterior` has the states on the last rung, of all copies, after every block of sweeps, `named` what each component
-    adds to the log density of the reference under each name, where that was asked for.
+    `named` is what each component adds to the log density of the reference under each name, where that was asked for.
     """
 
     log_ratio: Float[np.ndarray, "sweep copy rung"]
     label: Int[np.ndarray, "sweep copy rung"]
-    posterior: dict[str, np.ndarray]
     named: Float[np.ndarray, "sweep copy rung component name"] | None
 
 
@@ -180,7 +178,7 @@ def run(
     `learning` tells whether moves learn, and whether this is the last round in which they do. After `end`, on the clock
     of `time.monotonic`, no further block of sweeps begins; LEAST of them are made in any case.
     """
-    ratios, labels, states, names = [], [], [], []
+    ratios, labels, names = [], [], []
     blocks = -(-sweeps // BLOCK)
     for number in range(blocks):
         last = np.arange(BLOCK) == BLOCK - 1 if number == blocks - 1 else np.zeros(BLOCK, bool)
@@ -191,13 +189,11 @@ def run(
         ratios.append(np.asarray(ratio))
         labels.append(np.asarray(label))
         names += [np.asarray(each) for each in told]
-        states.append({name: np.asarray(value[:, -1]) for name, value in now.values.items()})
         show(BLOCK)
         if number + 1 >= LEAST and time.monotonic() >= end:
             break
-    posterior = {name: np.concatenate([state[name] for state in states]) for name in now.values}
     named = np.concatenate(names) if names else None
-    return now, Trace(np.concatenate(ratios), np.concatenate(labels), posterior, named)
+    return now, Trace(np.concatenate(ratios), np.concatenate(labels), named)
 
 
 def round_trips(label: Int[np.ndarray, "sweep copy rung"]) -> int:

@@ -17,7 +17,7 @@ from cavity.engine.tempering.annealing import log_weights, weighed
 from cavity.engine.tempering.estimators import estimates
 from cavity.engine.tempering.evidence import Asked, _adapted, _tell_gaps, path_of
 from cavity.engine.tempering.ladder import equalised
-from cavity.engine.tempering.orders import log_permanent, named_by, shares_of
+from cavity.engine.tempering.orders import log_permanent, orders_of, shares_of
 from cavity.engine.tempering.path import Path, summed
 from cavity.engine.tempering.replicas import program, run
 
@@ -419,7 +419,7 @@ def test_the_named_share_is_that_of_all_orders_of_the_beliefs():
         orders = list(itertools.permutations(range(3)))
         logs = [[sum(_of_beliefs(path, _renamed(drawn, draw, order))) for order in orders] for draw in range(3)]
         share = np.array(logs)[:, 0] - logsumexp(logs, axis=1)
-        named = jax.vmap(named_by(path, interchangeable(posterior.graph)))(drawn)
+        named = jax.vmap(orders_of(path, interchangeable(posterior.graph)).named)(drawn)
     found = shares_of(np.asarray(named)[:, None, None])
     assert found.orders == pytest.approx(np.log(6.0) + logsumexp(share) - np.log(3.0), abs=1e-9)
     np.testing.assert_allclose(found.weights[:, 0, 0], np.exp(share) / np.exp(share).mean(), rtol=1e-9)
