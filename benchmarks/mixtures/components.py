@@ -7,8 +7,6 @@ its component's: .01 ("narrow") or 1e-6 ("broad"). Source: paquet2007thesis.
 import common
 
 # isort: split
-from pathlib import Path
-
 import numpy as np
 
 import cavity as cv
@@ -46,7 +44,8 @@ def mixture(x, number, ratio):
 
 def there(arguments):
     """The names of the sets whose files are among the data; what is missing is told."""
-    missing = [name for name, (where, *_) in SETS.items() if not (Path(common.folder(arguments)) / where).exists()]
+    data = common.folder(arguments, SETS["galaxy"][0]).parent
+    missing = [name for name, (where, *_) in SETS.items() if not (data / where).exists()]
     if missing:
         print(f"Not among the data, left out: {', '.join(missing)}.")
     return [name for name in SETS if name not in missing]

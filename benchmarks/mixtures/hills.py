@@ -30,7 +30,7 @@ PRIORS = {"narrow": components.NARROW, "broad": components.BROAD}
 
 
 def best(model, data, method):
-    """The fixed points that the starts met, best first, and how many starts converged."""
+    """The fixed points that the starts met, best first, how many starts converged, and the posterior of the best."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         posterior = cv.infer(model, data, method=method, restarts=STARTS, seed=0, max_iterations=400)
@@ -47,17 +47,16 @@ def in_double_loop(model, data, method):
 
 def measured(x, number, ratio, tempered):
     model, data = components.mixture(x, number, ratio)
-    found, reference = {}, None
+    found, runs = {}, {}
     for who, method in components.METHODS.items():
         begin = time.perf_counter()
-        found[who], posterior = best(model, data, method)
-        reference = posterior if who == "VMP" else reference
+        found[who], runs[who] = best(model, data, method)
         if who != "VMP" and not found[who]["points"]:
             found[who]["loop"] = in_double_loop(model, data, method)
         found[who]["seconds"] = time.perf_counter() - begin
     if tempered:
         begin = time.perf_counter()
-        truth = cv.evidence(model, data, reference, wider=1.5, sweeps=tempered, progress=False, seed=1)
+        truth = cv.evidence(model, data, runs["VMP"], wider=1.5, sweeps=tempered, progress=False, seed=1)
         found["tempering"] = {
             "value": truth.log_evidence,
             "error": truth.standard_error,

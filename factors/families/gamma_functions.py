@@ -24,18 +24,14 @@ _TRIGAMMA = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 _LGAMMA = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
 
 
-def log_minus_digamma(a: Numeric) -> Numeric:
+def log_minus_digamma(a: Numeric) -> Array:
     """log a - digamma(a), about 1 / (2 a) for large a."""
-    z = a + _SHIFT
-    poles = sum(1.0 / (a + i) for i in range(_SHIFT))
-    return poles - jnp.log1p(_SHIFT / a) + 0.5 / z + _series(_DIGAMMA, z) / z
+    return log_minus_digammas(jnp.asarray(a), 1)[0]
 
 
-def trigamma_minus_reciprocal(a: Numeric) -> Numeric:
+def trigamma_minus_reciprocal(a: Numeric) -> Array:
     """trigamma(a) - 1 / a, about 1 / (2 a^2) for large a; minus the derivative of `log_minus_digamma`."""
-    z = a + _SHIFT
-    poles = sum(1.0 / (a + i) ** 2 for i in range(_SHIFT))
-    return poles - _SHIFT / (a * z) + (0.5 + _series(_TRIGAMMA, z)) / z**2
+    return log_minus_digammas(jnp.asarray(a), 1)[1]
 
 
 def log_minus_digammas(a: Array, number: int) -> tuple[Array, Array]:
