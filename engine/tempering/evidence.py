@@ -170,7 +170,7 @@ def evidence_of(
         if orders.components and orders.named is None and asked.or_prior:
             path, orders = path_of(model, binding, None, asked.wider), Orders()
         named = orders.named if asked.method == "tempering" else None
-        if orders.missing or named is not orders.named:
+        if orders.components and named is None:
             warn(
                 f"The reference names the components {orders.components} in one order, and how many others the path "
                 "meets is not known: up to log J! may be missing. reference='prior' counts all of them."

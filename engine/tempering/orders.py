@@ -41,13 +41,12 @@ class Orders(NamedTuple):
     """What a path from beliefs knows of components that are alike.
 
     `components` are their names, none where there are none; `named` is what each of them adds to log r under each name,
-    a function of values, None where that is not known; `missing` tells whether orders may then be missing: not where
-    the joint density knows the names after all, by the probabilities of states.
+    a function of values. It is None where that is not known, or the joint density knows the names after all, by the
+    probabilities of states: then other orders are modes of other weights.
     """
 
     components: str = ""
     named: Callable[[Values], Named] | None = None
-    missing: bool = False
 
 
 def orders_of(path: Path, choices: Sequence[Choice]) -> Orders:
@@ -58,11 +57,9 @@ def orders_of(path: Path, choices: Sequence[Choice]) -> Orders:
     own = [name for name, variable in path.variables.items() if axes & set(variable.plates)]
     components = ", ".join(own or dict.fromkeys(name for choice in choices for name in choice.components))
     axis, selectors = next(iter(axes)), [choice.selector for choice in choices]
-    if len(axes) > 1 or axis is None or path.sizes[axis.name] > MOST:
-        return Orders(components, missing=True)
-    if not all(_is_named(path.density.model.randoms, selector) for selector in selectors):
-        return Orders(components, missing=True)
-    if not _is_symmetric(path, axis, selectors):
+    few = len(axes) == 1 and axis is not None and path.sizes[axis.name] <= MOST
+    simple = few and all(_is_named(path.density.model.randoms, selector) for selector in selectors)
+    if axis is None or not simple or not _is_symmetric(path, axis, selectors):
         return Orders(components)
     return Orders(components, lambda values: _named(path, axis, selectors, values))
 

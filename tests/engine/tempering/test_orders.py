@@ -62,3 +62,18 @@ def _renamed(drawn, draw, order):
 
 def _of_beliefs(path, values):
     return [float(np.sum(belief.log_density(values[name]))) for name, belief in path.beliefs.items()]
+
+
+def test_orders_of_other_weights_are_told():
+    """Shares that are not alike: the other order is a mode of its own, which a path from beliefs may not meet."""
+    m = cv.Model()
+    n, k = m.plate("n"), m.plate("k", 2)
+    share = m.random("share", cv.dirichlet([1.0, 4.0]))
+    centre = m.random("centre", cv.gaussian(0.0, sd=4.0), plates=k)
+    z = m.random("z", cv.categorical(share), plates=n)
+    m.random("y", cv.gaussian(centre[z], sd=1.0), plates=n)
+    data = {"y": np.array([-3.0, -2.5, 2.0, 2.6])}
+    posterior = cv.infer(m, data, method="vmp", seed=0)
+    with jax.enable_x64(True):
+        path = path_of(m, bind_checked(m, data), posterior, 1.5)
+        assert orders_of(path, interchangeable(posterior.graph)) == ("centre", None)
