@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from jax.sharding import Mesh
+
 from ..compiler.data.bind import plate_sizes
 from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
@@ -48,6 +50,7 @@ def infer(
     damping: float = 0.0,
     schedule: str | Schedule = "batches",
     start: Start | None = None,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -84,7 +87,7 @@ def infer(
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
     of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
-    options = Options(*of_sweeps, accuracy, execution, damping, schedule)
+    options = Options(*of_sweeps, accuracy, execution, damping, schedule, mesh)
     program = _program(model, data, method, sizes, options)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort))
 
@@ -191,6 +194,7 @@ def compile(
     execution: str = "compile",
     damping: float = 0.0,
     schedule: str | Schedule = "batches",
+    mesh: Mesh | None = None,
 ) -> Program:
     """A program for `model` with the variables named in `observed` given.
 
@@ -215,6 +219,7 @@ def compile(
             execution,
             damping,
             schedule,
+            mesh,
         ),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import UInt32
 
 from ..compiler.language.model import Model
@@ -35,6 +36,7 @@ class Options:
     execution: str = "auto"
     damping: float = 0.0
     schedule: str | Schedule = PLAIN  # by name, or one; a Schedule once it is checked
+    mesh: Mesh | None = None  # of the devices that rows are dealt to
 
     @property
     def starts(self) -> int:
@@ -48,8 +50,12 @@ class Options:
 
     @property
     def execution_of_sweeps(self) -> str:
-        """Who runs the sweeps: those of a double loop search, so nobody can count what NumPy would take."""
-        return "compile" if self.execution == "auto" and self.updates.loop == "double" else self.execution
+        """Who runs the sweeps: those of a double loop search, so nobody can count what NumPy would take.
+
+        Several devices run what is compiled.
+        """
+        searching = self.execution == "auto" and self.updates.loop == "double"
+        return "compile" if searching or self.mesh is not None else self.execution
 
     @property
     def updates(self) -> Schedule:
@@ -58,6 +64,16 @@ class Options:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schedule", checked_schedule(self.schedule))
+        if self.mesh is not None and not isinstance(self.mesh, Mesh):
+            raise ModelError(
+                f"mesh= is a jax.sharding.Mesh, whose devices share the rows of the data; found {self.mesh!r}. "
+                "jax.make_mesh((jax.device_count(),), ('rows',)) has all devices."
+            )
+        if self.mesh is not None and self.updates.loop == "double":
+            raise ModelError(
+                "schedule='double loop' searches over the messages of all rows at once, and mesh= has each device keep "
+                "those of its own. Leave one of them out."
+            )
         if not isinstance(self.accuracy, str) or self.accuracy not in ACCURACIES:
             raise ModelError(
                 f"accuracy= is 'fast', 'default' or 'best'; found {self.accuracy!r}. 'fast' is one inference with "

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Bool, Float
 
 from ..compiler.algebra.known import known_in
@@ -45,6 +46,7 @@ from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
 from .run.padded import PaddedRunner, padded_plates, with_larger
+from .run.placement import OnDevices, dealt_rows
 from .run.result import Outputs, Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -267,6 +269,8 @@ class Program:
 
         def make() -> tuple[Machine, Runs]:
             machine = Machine(plan, dict(binding.sizes), apart)
+            if self.options.mesh is not None:
+                return machine, self._on_devices(machine, self.options.mesh, inputs, binding)
             if plates := padded_plates(plan, binding.sizes, self.sizes, sparse):
                 machine = with_larger(machine, plates)
             return machine, self._shared(machine) or Runner(machine, self.options, self._count)
@@ -280,6 +284,11 @@ class Program:
         if larger is None or key is None:
             return None
         return PaddedRunner(self._padded.get(key, lambda: Runner(larger, self.options, self._count)), machine)
+
+    def _on_devices(self, machine: Machine, mesh: Mesh, inputs: Mapping[str, Any], binding: Binding) -> Runner:
+        """What runs data of these shapes on the devices of a mesh."""
+        dealt = dealt_rows(mesh, machine.graph, binding.sizes, {**inputs, **binding.observed})
+        return Runner(dataclasses.replace(machine, dealt=dealt), self.options, self._count, OnDevices(dealt))
 
     def _count(self) -> None:
         self.traces += 1

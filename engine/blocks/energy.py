@@ -17,11 +17,14 @@ from ...compiler.blocks.base import Gate
 from ...compiler.blocks.energy import EnergyBlock
 from ...factors.arrays import Array
 from ...factors.roles import ClassTable
+from ..values import dealt_blocks
+from ..values.dealt import Dealt
+from ..values.dealt_blocks import needs_place
 from ..values.evaluate import known, value
 from ..values.masks import present
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
-from ..values.row_blocks import summed, summed_with_gradient
+from ..values.row_blocks import Rows, nodes_of, summed, summed_with_gradient
 from ..values.scope import Scope
 from .composed import composed_density
 from .inner_product import bilinear_energy
@@ -32,8 +35,19 @@ Moments = tuple[Array, ...]  # of one of the classes of `factors/moments.py`, ea
 
 def block_energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
     """The sum over all instances of gate probability * E log f, under the moments and the data of `scope`."""
-    rows = scope.rows.get(block)
-    return _energy(block, scope) if rows is None else summed(lambda inside: _energy(block, inside), rows, scope)
+    if (rows := scope.rows.get(block)) is None:
+        return _energy(block, scope)
+    if (dealt := _by_device(block, rows, scope)) is not None:
+        return dealt_blocks.summed(lambda inside: _energy(block, inside), rows, scope, dealt)
+    return summed(lambda inside: _energy(block, inside), rows, scope)
+
+
+def _by_device(block: EnergyBlock, rows: Rows, scope: Scope) -> Dealt | None:
+    """How the rows of a block are dealt, where each device can go through its own."""
+    dealt = scope.dealt
+    if dealt is None or rows.plate not in set(dealt.plates):
+        return None
+    return None if any(needs_place(node, rows.plate) for node in nodes_of(block)) else dealt
 
 
 def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, at: Moments) -> tuple[Float[Array, ""], Moments]:
@@ -42,10 +56,14 @@ def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, at: Moments
     The gradient is shaped as `at`.
     """
 
+    rows = scope.rows[block]
+    if (dealt := _by_device(block, rows, scope)) is not None:
+        return dealt_blocks.summed_with_gradient(lambda inside: _energy(block, inside), rows, scope, dealt, name, at)
+
     def energy(inside: Scope, own: Moments) -> Float[Array, ""]:
         return _energy(block, inside.with_moments({**scope.moments, name: own}))
 
-    return summed_with_gradient(energy, scope.rows[block], scope, at)
+    return summed_with_gradient(energy, rows, scope, at)
 
 
 def _energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:

@@ -25,7 +25,7 @@ from ...compiler.blocks.mixture import MixtureBlock, Parent
 from ...factors.arrays import Array, Numeric
 from ...factors.families import ExponentialFamily
 from ..values.first_beliefs import discrete_family_of, event_size, family_of
-from ..values.instances import flattened, schedule_shape
+from ..values.instances import flattened, schedule_shape, unflattened
 from ..values.naturals import Naturals, Parts, add, subtract
 from ..values.scope import Scope
 from .discrete import tables
@@ -79,7 +79,7 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
     if prepared.seeds is None:
         return messages
     local, uniform = all_rows(prepared, messages)
-    chances = prepared.seeds.reshape((-1, prepared.seeds.shape[-1]))
+    chances = flattened(prepared.seeds, prepared.plan)
 
     def again(_: Numeric, chances: Float[Array, "row state"]) -> Float[Array, "row state"]:
         now = shares(block, local, chances, uniform)
@@ -100,7 +100,7 @@ def belonging(block: MixtureBlock, prepared: Prepared, chances: Float[Array, "ro
     messages = initial(block, prepared, scope)
     local, uniform = all_rows(prepared, messages)
     found = shares(block, local, chances, uniform)
-    return jax.tree.map(lambda part, like: part.reshape(like.shape), found, messages)
+    return unflattened(found, messages, prepared.plan)
 
 
 def _predicted(block: MixtureBlock, local: Local, naturals: Naturals, uniform: Messages) -> Float[Array, "row state"]:
@@ -288,7 +288,7 @@ def naturals_of(block: MixtureBlock, stats: Messages) -> Messages:
 
 def all_rows(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
     """The data and the messages of all rows."""
-    data, flat = flattened(prepared.scanned, messages)
+    data, flat = flattened((prepared.scanned, messages), prepared.plan)
     return {**prepared.fixed, **data}, flat
 
 

@@ -76,7 +76,7 @@ class Source:
     ) -> None:
         self.block, self.prepared, self.naturals, self.scope, self.levels = block, prepared, naturals, scope, levels
         scanned = _scanned(block, prepared)
-        self.by_row, self.messages = flattened(scanned, messages)
+        self.by_row, self.messages = flattened((scanned, messages), prepared.plan)
         plan = prepared.plan
         instances = count(block, scope.sizes)
         self.place = jnp.arange(instances)

@@ -30,6 +30,7 @@ from ..blocks.discrete import tables
 from ..blocks.energy import block_energy, energy_and_gradient
 from ..blocks.inner_product import shared_precision
 from ..blocks.kinds import KINDS
+from ..values.dealt import Dealt
 from ..values.exact_observations import certainties, certainty_of, exact_blocks
 from ..values.first_beliefs import family_of, first_element, first_moments, shape_of, uniform
 from ..values.joint_beliefs import joint_sizes
@@ -52,6 +53,7 @@ class BoundPlan:
     sizes: dict[str, int]
     apart: bool = False  # whether the data are known to give no instance one element twice
     padded: tuple[Plate, ...] = ()  # the plates of which not all rows count
+    dealt: Dealt | None = None  # the rows that are dealt to several devices
 
     def scope(self, data: Data, moments: Moments | None = None) -> Scope:
         """What expressions may look up."""
@@ -67,6 +69,7 @@ class BoundPlan:
             rows=self.rows,
             padded=self.padded,
             turns=self.graph.schedule.rows,
+            dealt=self.dealt,
         )
 
     @cached_property

@@ -86,11 +86,6 @@ def next_chunk(sweeps: int, seconds: float) -> int:
     return int(np.clip(sweeps * SECONDS / max(seconds, 1e-6), FEWEST, 2**20))
 
 
-def blank(form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
-    """Zeros of this form, for the place of a carry that is not there yet."""
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
-
-
 def strong(tree: PyTree) -> PyTree[jax.Array]:
     """The same arrays with types that do not give way, as those from outside have: one compilation for both."""
     return jax.tree.map(lambda a: jax.lax.convert_element_type(a, a.dtype), tree)

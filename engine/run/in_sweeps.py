@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,14 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
 from ...factors.arrays import Array
+from ..values.dealt import agreed
 from ..values.naturals import Naturals, State
-from .bound_plan import Data
+from .bound_plan import Data, Messages
 from .control import controller
-from .control.carry import Carry, Counts, Parts, Settings, Swept, begin
+from .control.carry import Carry, Counts, Parts, Point, Settings, Swept, begin
+from .control.next_start import either
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, RUNNING, SLOW
+from .dealt_state import numbers_of, packing, shown
 from .log_evidence import evidence_parts, part_names, with_contradictions
 from .machine import Machine
 from .result import Ended
@@ -36,24 +40,31 @@ class Sweeping:
         blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first))
         # Unless the run is young its start is known by its form alone: all else is in the carry.
         self.state, self.starts = jax.lax.cond(young, first, lambda: blank)
-        affordable = max(2, HISTORY // (2 * max(1, self.split(self.state)[0].size)))
+        affordable = max(2, HISTORY // (2 * max(1, numbers_of(self.machine, self.fixed, self.state))))
         self.settings = settings._replace(depth=min(settings.depth, affordable), seeded=bool(self.starts))
 
-    def split(
-        self, state: State
-    ) -> tuple[Float[jax.Array, " size"], Naturals, Callable[[Float[jax.Array, " size"], Naturals], State]]:
-        """The part of the state that is accelerated, as a vector; the rest; and the way back."""
-        transient = self.machine.transient
+    def split(self, state: State) -> tuple[Point, Any, Callable[[Point, Any], State]]:
+        """The part of the state that is accelerated, as a vector; the rest; and the way back.
+
+        Where rows are dealt to devices, both are vectors of what all have, and matrices of what each has by itself.
+        """
+        transient, dealt = self.machine.transient, self.machine.dealt
         live = {name: n for name, n in state.moving.items() if name not in transient}
         rest = {name: n for name, n in state.moving.items() if name in transient}
-        x, unravel = ravel_pytree((live, state.messages))
-        x = jnp.asarray(x, float)  # where there is nothing, that is of single precision
 
-        def join(x: Float[jax.Array, " size"], rest: Naturals) -> State:
-            live, messages = unravel(x)
+        def join(live: Naturals, messages: Messages, rest: Naturals) -> State:
             return State({name: live[name] if name in live else rest[name] for name in state.moving}, messages)
 
-        return x, rest, join
+        if dealt is None:
+            x, unravel = ravel_pytree((live, state.messages))
+            x = jnp.asarray(x, float)  # where there is nothing, that is of single precision
+            return x, rest, lambda x, rest: join(*unravel(x), rest)
+        of_x, of_rest = (packing(dealt, self.fixed, tree) for tree in ((live, state.messages), (rest, {})))
+        return (
+            of_x.packed((live, state.messages)),
+            of_rest.packed((rest, {})),
+            lambda x, rest: join(*of_x.tree(x), of_rest.tree(rest)[0]),
+        )
 
     def begin(self) -> Carry:
         """The carry before the first sweep."""
@@ -66,9 +77,7 @@ class Sweeping:
         """Sweeps up to number `limit`."""
         _, _, join = self.split(self.state)
 
-        def sweep(
-            x: Float[jax.Array, " size"], rest: Naturals, step: Float[Array, ""], first: Bool[Array, ""]
-        ) -> Swept:
+        def sweep(x: Point, rest: Any, step: Float[Array, ""], first: Bool[Array, ""]) -> Swept:
             result = self.machine.sweep(
                 self.fixed,
                 self.data,
@@ -82,11 +91,11 @@ class Sweeping:
             y, rest, _ = self.split(result.state)
             return Swept(y, rest, result.residual, result.evidence, result.sound, result.proper, result.floored)
 
-        def start(narrowed: Int[Array, ""]) -> Float[Array, " size"]:
+        def start(narrowed: Int[Array, ""]) -> Point:
             moving = narrower(self.machine, self.fixed, self.state.moving, narrowed)
             return self.split(self.state._replace(moving=moving))[0]
 
-        return controller.advance(sweep, start, carry, self.settings, limit)
+        return controller.advance(sweep, start, carry, self.settings, limit, partial(agreed, self.machine.dealt))
 
     def finish(self, carry: Carry) -> Ended:
         """What the run leaves.
@@ -95,7 +104,7 @@ class Sweeping:
         """
         _, _, join = self.split(self.state)
         seen, sound, tally = self.settings.with_evidence, carry.sound, carry.tally
-        state = join(sound.x if seen else jnp.where(carry.code == DIVERGED, sound.x, carry.good.y), sound.rest)
+        state = join(sound.x if seen else either(carry.code == DIVERGED, sound.x, carry.good.y), sound.rest)
         beliefs = self.machine.beliefs(self.fixed, state)
         parts = sound.parts
         if not seen:
@@ -108,8 +117,7 @@ class Sweeping:
         parts = with_contradictions(parts)
         evidence = sum(parts.values(), jnp.zeros(()))
         return {
-            "beliefs": beliefs,
-            "messages": state.messages,
+            **shown(self.machine, self.fixed, beliefs, state.messages),
             "parts": parts,
             "iteration": tally.iteration,
             "code": jnp.where(

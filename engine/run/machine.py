@@ -96,13 +96,14 @@ class Machine(BoundPlan):
     def prepared(self) -> Callable[[Data, Key], Fixed]:
         """What depends on data only (`start.prepare`)."""
         known = partial(prepare, self)
-        return known if self.rows else traced_once(known)  # of blocks of rows a function of the data goes with it
+        # With blocks of rows goes a function of the data, and rows of devices are cut where they are made.
+        return known if self.rows or self.dealt else traced_once(known)
 
     @cached_property
     def begun(self) -> Callable[[Fixed, Data, Lane], tuple[State, Moments]]:
         """The state that a run begins with (`start.start`)."""
         known = partial(start, self)
-        return known if self.rows else traced_once(known)
+        return known if self.rows or self.dealt else traced_once(known)
 
     # one sweep --------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from ..values.naturals import all_finite, subtract
 from .bound_plan import Data
 from .control.carry import Settings
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, SLOW
+from .dealt_state import shown
 from .log_evidence import evidence_parts, with_contradictions
 from .machine import Machine
 from .result import Ended
@@ -43,8 +44,7 @@ def direct(machine: Machine, settings: Settings, data: Data, key: Key) -> Ended:
     code = jnp.where(sound, jnp.where(error > 0.0, SLOW, CONVERGED), DIVERGED)
     zero, trace = jnp.zeros((), jnp.int32), jnp.full(settings.trace, jnp.nan)
     return {
-        "beliefs": beliefs,
-        "messages": messages,
+        **shown(machine, fixed, beliefs, messages),
         "parts": parts,
         "iteration": zero + 1,
         "code": jnp.where(jnp.isneginf(evidence), CONTRADICTION, code).astype(jnp.int32),

@@ -88,6 +88,8 @@ def _principal(matrix: Float[Array, "row column"], size: int) -> Float[Array, "r
     small = matrix @ matrix.T if rows <= columns else matrix.T @ matrix
     values, vectors = jnp.linalg.eigh(small)
     values, vectors = jnp.maximum(values[::-1][:size], 0.0), vectors[:, ::-1][:, :size]
+    largest = jnp.take_along_axis(vectors, jnp.argmax(jnp.abs(vectors), axis=0)[None], axis=0)
+    vectors = vectors * jnp.where(largest < 0.0, -1.0, 1.0)  # either sign is one: rounding must not decide
     found = vectors * jnp.sqrt(values) if rows <= columns else matrix @ vectors
     return jnp.pad(found / math.sqrt(columns), ((0, 0), (0, size - found.shape[1])))
 

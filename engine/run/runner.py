@@ -19,7 +19,7 @@ from ..options import Options, key_of
 from ..support.cache import Recent
 from ..support.compiled import Function, function, types_of
 from .bound_plan import Data
-from .chunks import DONE, Done, blank, in_chunks, strong
+from .chunks import DONE, Done, in_chunks, strong
 from .control.carry import Carry, Settings
 from .control.result_codes import preferred
 from .fixed_points import OTHERS, modes_of, without_others
@@ -27,6 +27,7 @@ from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
+from .placement import Here, OnDevices
 from .progress import Progress
 from .result import Ended, Outputs, Result
 from .start import Lane
@@ -40,18 +41,19 @@ Chunk: TypeAlias = Callable[..., tuple[Carries, Outputs]]
 
 
 class Made(NamedTuple):
-    """The chunk for data of given shapes, a carry of zeros, which nobody reads, and how many numbers the data have."""
+    """The chunk for data of given shapes, and how many numbers the data have."""
 
     function: Function
-    empty: Carries
     numbers: int
 
 
 class Runner:
     """The jitted functions of one machine."""
 
-    def __init__(self, machine: Machine, options: Options, on_trace: Callable[[], None]) -> None:
-        self.machine, self.options = machine, options
+    def __init__(
+        self, machine: Machine, options: Options, on_trace: Callable[[], None], place: Here | OnDevices | None = None
+    ) -> None:
+        self.machine, self.options, self.place = machine, options, place or Here()
         monotone = not machine.ep_blocks
         self.settings = Settings(
             options.tolerance,
@@ -98,15 +100,17 @@ class Runner:
 
     def _run(self, given: Given, watcher: Progress, many: bool, calls: int = 1) -> tuple[Outputs, bool]:
         """The outputs, stacked where there are many, and whether NumPy computed them."""
+        given = given[0], dict(self.place.placed(given[1])), given[2]
         made = self._made.get((many, calls, types_of(given)), lambda: self._make(given, watcher, many, calls))
 
         def task(chunk: Chunk) -> Outputs:
             # What is counted to choose who runs it must not depend on a clock.
             steady = made.function.interpreted
-            return in_chunks(lambda *now: chunk(*given, *now), made.empty, made.numbers, watcher, steady)
+            nothing = self.place.blank(made.function.form)  # a carry that nobody reads
+            return in_chunks(lambda *now: chunk(*given, *now), nothing, made.numbers, watcher, steady)
 
         trace = partial(self._traced, given, many)
-        return made.function.run(task, trace, watcher.stage), made.function.interpreted
+        return self.place.outputs(made.function.run(task, trace, watcher.stage)), made.function.interpreted
 
     def _make(self, given: Given, watcher: Progress, many: bool, calls: int) -> Made:
         """The chunk for arguments of these shapes."""
@@ -114,7 +118,7 @@ class Runner:
         trace, execution = partial(self._traced, given, many), self.options.execution_of_sweeps
         made = function("run", structure, given, trace, execution, watcher.stage, calls)
         numbers = sum(np.size(array) for array in jax.tree.leaves(given))
-        return Made(made, blank(made.form), numbers)
+        return Made(made, numbers)
 
     def _traced(self, given: Given, many: bool) -> tuple[jax.stages.Traced, PyTree[jax.ShapeDtypeStruct]]:
         """The chunk, traced, and the form of a carry."""
@@ -122,8 +126,8 @@ class Runner:
         if many:
             begin, chunk = jax.vmap(begin, (0, None, None)), jax.vmap(chunk, (0, None, None, 0, None, None))
         form = jax.eval_shape(begin, *given)
-        chunk = jax.jit(chunk, donate_argnums=3)  # each carry goes into the next: it may be a quarter of a gigabyte
-        return chunk.trace(*given, blank(form), np.asarray(True), np.asarray(0, np.int32)), form
+        chunk = self.place.jitted(chunk, given, form)
+        return chunk.trace(*given, self.place.blank(form), np.asarray(True), np.asarray(0, np.int32)), form
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 
@@ -150,7 +154,8 @@ class Runner:
         def one(lane: Lane) -> Carries:
             if self.machine.direct:
                 return DONE
-            return Sweeping(self.machine, self._settings(trace), {**data, **values}, lane, True).begin()
+            inside = dict(self.place.inside({**data, **values}))
+            return Sweeping(self.machine, self._settings(trace), inside, lane, True).begin()
 
         return self._over_restarts(one, self._lanes(key, data))
 
@@ -166,14 +171,15 @@ class Runner:
     ) -> tuple[Carries, Outputs]:
         """Sweeps up to number `limit`, from the start or from the carry: the next carry, and the outputs so far."""
         self.on_trace()
+        inside = dict(self.place.inside({**data, **values}))
 
         def one(lane: Lane, carry: Carries) -> tuple[Carries, Ended]:
             if self.machine.direct:
-                return DONE, direct(self.machine, self._settings(trace), {**data, **values}, lane.key)
+                return DONE, direct(self.machine, self._settings(trace), inside, lane.key)
             assert isinstance(carry, Carry)
             # A run that has not got away from its start may begin again from a narrower one, in a later chunk too.
             young = fresh | (carry.tally.accepted <= 1)
-            task = Sweeping(self.machine, self._settings(trace), {**data, **values}, lane, young)
+            task = Sweeping(self.machine, self._settings(trace), inside, lane, young)
             carry = task.advance(jax.lax.cond(fresh, task.begin, lambda: carry), limit)
             return carry, task.finish(carry)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
+from .dealt import WHOLE, Dealt
 from .evaluate import value
 from .few_sizes import fewest
 from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
@@ -28,17 +30,32 @@ from .scope import Scope
 
 BATCHES, IN_ORDER = "batches", "in order"  # how rows take turns, beside one by one in a random order
 _EACH, _FEWEST, _MOST = 400, 8, 32  # instances of a batch, and batches
+_Tree = TypeVar("_Tree")  # a pytree of arrays
+
+
+class Shares(NamedTuple):
+    """How batches are cut among devices: each has as many places, `each` rows of one instance or more.
+
+    `places[b, w]` is the place of an instance in its batch where nothing is cut, and there are `width` of these.
+    """
+
+    devices: int
+    each: int  # instances that a device has at most
+    width: int
+    places: Array
 
 
 class ScheduleLayout(NamedTuple):
     """`order[b, w]` is the instance in place w of batch b; `present[b, w]` is false for padding.
 
-    None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows.
+    None where a single batch in natural order will do. A batch consists of `blocks` blocks of consecutive rows. Where
+    rows are dealt to devices, `shares` says how, and w runs over the places of the first device, then of the next.
     """
 
     order: Array
     present: Array
     blocks: int = 1
+    shares: Shares | None = None
 
 
 def count(owner: Block | Random | Let, sizes: Mapping[str, int]) -> int:
@@ -80,9 +97,26 @@ def numbered(element: Expr, scope: Scope) -> Placed:
     return value(element, scope.with_data({variable.name: numbers}))
 
 
-def flattened(scanned: PyTree, messages: PyTree) -> tuple[PyTree, PyTree]:
-    """What travels in schedule order, (batches, width), with one axis of instances."""
-    return jax.tree.map(lambda a: a.reshape((-1, *a.shape[2:])), (scanned, messages))
+def flattened(tree: _Tree, plan: ScheduleLayout | None) -> _Tree:
+    """What travels in schedule order, (batches, width), with one axis of instances; those of a device stay together."""
+    dealt = plan is not None and plan.shares is not None
+
+    def flat(array: Array) -> Array:
+        return (jnp.swapaxes(array, 0, 1) if dealt else array).reshape((-1, *array.shape[2:]))
+
+    return jax.tree.map(flat, tree)
+
+
+def unflattened(tree: _Tree, like: _Tree, plan: ScheduleLayout | None) -> _Tree:
+    """The way back, to arrays shaped as those of `like`."""
+    dealt = plan is not None and plan.shares is not None
+
+    def back(array: Array, own: Array) -> Array:
+        if not dealt:
+            return array.reshape(own.shape)
+        return jnp.swapaxes(array.reshape((own.shape[1], own.shape[0], *own.shape[2:])), 0, 1)
+
+    return jax.tree.map(back, tree, like)
 
 
 def flat(placed: Placed, block: Block, scope: Scope) -> PyTree:
@@ -109,8 +143,54 @@ def batches(instances: int, coupled: bool) -> int:
 def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> ScheduleLayout | None:
     """A random permutation of the instances cut into equal batches; conflicts inside a batch are allowed.
 
-    Where the block is cut into blocks of rows, these are permuted.
+    Where the block is cut into blocks of rows, these are permuted. Where its rows are dealt to devices, the batches are
+    the same, and each device has its own rows of each.
     """
+    found = _layout(block, scope, edges, key)
+    if scope.dealt is None or scope.dealt.axis(block.plates) == WHOLE:
+        return found
+    return _cut_among_devices(found, block, scope.dealt, scope)
+
+
+def _cut_among_devices(found: ScheduleLayout | None, block: Block, dealt: Dealt, scope: Scope) -> ScheduleLayout:
+    """The same batches, with the instances of the first device before those of the next."""
+    instances, plate = count(block, scope.sizes), block.plates[0]
+    each = dealt.each(plate) * (instances // scope.sizes[plate.name])
+    if found is None:
+        found = ScheduleLayout(jnp.arange(instances)[None], jnp.ones((1, instances), bool))
+        most = each
+    else:
+        most = _most_of_a_batch(block, scope, found, each, dealt.devices)
+    order, present = found.order, found.present
+
+    def own(device: Array) -> tuple[Array, Array, Array]:
+        mine = present & (order // each == device)
+        place = jnp.argsort(~mine, axis=1, stable=True)[:, :most]
+        here = jnp.take_along_axis(mine, place, axis=1)
+        first = jnp.minimum(device * each, instances - 1)
+        return jnp.where(here, jnp.take_along_axis(order, place, axis=1), first), here, place
+
+    def side_by_side(array: Array) -> Array:  # (device, batch, place)
+        array = jnp.swapaxes(dealt.held(array, 0), 0, 1)
+        return dealt.held(array.reshape((array.shape[0], -1)), 1)
+
+    order, present, places = map(side_by_side, jax.vmap(own)(dealt.held(jnp.arange(dealt.devices), 0)))
+    shares = Shares(dealt.devices, each, found.order.shape[1], places.astype(jnp.int32))
+    return ScheduleLayout(order.astype(jnp.int32), present, 1, shares)
+
+
+def _most_of_a_batch(block: Block, scope: Scope, found: ScheduleLayout, each: int, devices: int) -> int:
+    """As many places as a device needs for its instances of any batch."""
+    batches, width = found.order.shape
+    if (rows := scope.rows.get(block)) is not None:  # of every stretch of so many blocks of rows a batch has one
+        size = rows.size * (count(block, scope.sizes) // rows.total)
+        return min(width, (each // (size * batches) + 2) * size)
+    # In random order the number is hypergeometric, and exceeds this with a probability below 1e-16.
+    mean = width / devices
+    return min(width, math.ceil(mean + 12.0 * math.sqrt(mean)) + 16)
+
+
+def _layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> ScheduleLayout | None:
     instances = count(block, scope.sizes)
     if (rows := scope.rows.get(block)) is not None:
         if scope.turns != BATCHES:
@@ -182,11 +262,16 @@ def room(block: Block, sizes: Mapping[str, int]) -> tuple[int, int] | None:
 
 
 def layout_of_rows(rows: Rows, each: int, key: Key) -> ScheduleLayout:
-    """Blocks of rows in random order, in up to 32 batches; `each` is the number of instances of a row."""
-    blocks = -(-rows.number // 32)
+    """Blocks of rows in up to 32 batches; `each` is the number of instances of a row.
+
+    A batch has one block, in random order, of every stretch of as many blocks as there are batches: whoever has some of
+    the rows has about as many of each batch.
+    """
+    blocks = -(-rows.number // _MOST)
     number = -(-rows.number // blocks)
-    padding = jnp.full(number * blocks - rows.number, rows.number)
-    window = rows.window(jnp.concatenate([jax.random.permutation(key, rows.number), padding]))
+    turns = jax.vmap(partial(jax.random.permutation, x=number))(jax.random.split(key, blocks))
+    chosen = jnp.minimum(turns + number * jnp.arange(blocks)[:, None], rows.number)
+    window = rows.window(chosen.T.reshape(-1))
     row = window.first[:, None] + jnp.arange(rows.size)
     present = jnp.repeat(row >= window.fresh[:, None], each, axis=1)
     order = (row[..., None] * each + jnp.arange(each)).reshape(present.shape)
@@ -197,7 +282,20 @@ def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:
     """Per-instance values in schedule order (batches, width, ...); scalars pass."""
     if array is None or jnp.ndim(array) == 0:
         return array
-    return array[None] if plan is None else array[plan.order]
+    if plan is None:
+        return array[None]
+    return array[plan.order] if plan.shares is None else _arranged_by_device(array, plan, plan.shares)
+
+
+def _arranged_by_device(array: Array, plan: ScheduleLayout, shares: Shares) -> Array:
+    """The same, where each device reads what it has."""
+    padding = shares.devices * shares.each - array.shape[0]
+    rows = jnp.pad(array, [(0, padding)] + [(0, 0)] * (array.ndim - 1))
+    rows = rows.reshape((shares.devices, shares.each, *array.shape[1:]))
+    place = plan.order.reshape((-1, shares.devices, plan.order.shape[1] // shares.devices))
+    place = place - shares.each * jnp.arange(shares.devices)[:, None]
+    found = jax.vmap(lambda own, at: own[at], (0, 1), 1)(rows, jnp.maximum(place, 0))
+    return found.reshape((*plan.order.shape, *array.shape[1:]))
 
 
 def restored(array: Array, plan: ScheduleLayout | None, instances: int) -> Array:

@@ -47,11 +47,15 @@ class Rows(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The rows from `first` on that an expression sees, of which those before `fresh` have been counted already."""
+    """The rows from `first` on that an expression sees, of which those before `fresh` have been counted already.
+
+    Those from `stop` on are padding, where it is not None.
+    """
 
     rows: Rows
     first: Array
     fresh: Array
+    stop: Array | None = None
 
     def seen(self, placed: Placed) -> Placed:
         """The part of a value that is inside."""
@@ -67,9 +71,11 @@ class Window(NamedTuple):
     @property
     def counted(self) -> Placed | None:
         """One for a row that counts, zero for one that the block before has had; None where all count."""
-        if self.rows.total % self.rows.size == 0:
+        if self.rows.total % self.rows.size == 0 and self.stop is None:
             return None
-        return Placed((self.first + jnp.arange(self.rows.size) >= self.fresh).astype(float), (self.rows.plate,))
+        row = self.first + jnp.arange(self.rows.size)
+        counts = row >= self.fresh if self.stop is None else (row >= self.fresh) & (row < self.stop)
+        return Placed(counts.astype(float), (self.rows.plate,))
 
 
 def rows_of(graph: Plan, sizes: Mapping[str, int]) -> dict[Block, Rows]:
@@ -117,7 +123,7 @@ def divisible(graph: Plan, block: Block, plate: Plate) -> bool:
     variables = [graph.latent[name] for name in block.latent if name in graph.latent]
     joined = [m for joint in graph.joints if joint.variable in set(variables) for m in joint.members]
     return not any(plate in variable.plates for variable in [*variables, *joined]) and not any(
-        reaches_across(node, plate) for node in _nodes(block)
+        reaches_across(node, plate) for node in nodes_of(block)
     )
 
 
@@ -137,7 +143,7 @@ def reaches_across(node: Expr, plate: Plate) -> bool:
     return isinstance(node, Apply) and dict(node.options).get("over") is plate
 
 
-def _nodes(block: Block) -> list[Expr]:
+def nodes_of(block: Block) -> list[Expr]:
     """The expressions that a block evaluates."""
     roots = [*block.arguments, *block.where, *(gate.selector for gate in block.gates)]
     roots += [block.out] if isinstance(block.out, Expr) else []
@@ -154,7 +160,7 @@ def _nodes(block: Block) -> list[Expr]:
 def _width(block: Block, plate: Plate, sizes: Mapping[str, int]) -> int:
     """About how many numbers the block holds for a row."""
     terms = block.form.terms if isinstance(block, SiteBlock) else ()
-    return max([width(_nodes(block), plate, sizes), *(_dimension(term.variable, sizes) for term in terms)])
+    return max([width(nodes_of(block), plate, sizes), *(_dimension(term.variable, sizes) for term in terms)])
 
 
 def width(nodes: Iterable[Expr], plate: Plate, sizes: Mapping[str, int]) -> int:
@@ -204,14 +210,15 @@ def joined(blocks: PyTree, axis: int, rows: Rows) -> PyTree:
 
 def within(scope: Any, rows: Rows, number: Array) -> Any:
     """The scope that sees one block of rows, and counts those that no block before has had."""
-    return _windowed(scope, rows.window(number))
+    return windowed(scope, rows.window(number))
 
 
 def beginning_at(scope: Any, rows: Rows, first: Array) -> Any:
     """The scope that sees the block of rows that begins with row `first`."""
-    return _windowed(scope, Window(rows, first, first))
+    return windowed(scope, Window(rows, first, first))
 
 
-def _windowed(scope: Any, window: Window) -> Any:
+def windowed(scope: Any, window: Window) -> Any:
+    """The scope that sees the rows of a window alone."""
     rows = window.rows
     return dataclasses.replace(scope, window=window, sizes={**scope.sizes, rows.plate.name: rows.size}, rows={})

@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Joint, NormalPair
 from ...compiler.language.nodes import Expr, Plate
+from .dealt import Dealt
 from .plated import Placed
 from .row_blocks import Rows, Window
 from .sparse_rows import Pages
@@ -20,8 +21,8 @@ class Scope:
     """What an expression may look up: plate sizes, data by name, moments by name, and the bound for its links.
 
     `rows` says how large factors are cut into blocks of rows, `window` which of these is seen (`row_blocks.py`);
-    `padded` are the plates of which not all rows count (`padding.py`), and `turns` says how the rows of a factor take
-    them (`compiler/schedules.py`).
+    `padded` are the plates of which not all rows count (`padding.py`), `turns` says how the rows of a factor take
+    them (`compiler/schedules.py`), and `dealt` which rows are dealt to several devices (`dealt.py`).
     """
 
     sizes: dict[str, int]
@@ -34,6 +35,7 @@ class Scope:
     window: Window | None = None
     padded: tuple[Plate, ...] = ()
     turns: str = "batches"
+    dealt: Dealt | None = None
 
     def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""

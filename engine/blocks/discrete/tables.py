@@ -257,7 +257,7 @@ def naturals_of(block: TableBlock, stats: Messages) -> Messages:
 
 def _flattened(block: TableBlock, prepared: PreparedTable, messages: Messages) -> tuple[PreparedTable, Messages]:
     """The data and the messages with all batches in one axis."""
-    data, flat = flattened(scanned_parts(block, prepared), messages)
+    data, flat = flattened((scanned_parts(block, prepared), messages), prepared.plan)
     return local_part(prepared, data), flat
 
 

@@ -87,6 +87,8 @@ def prepare(block: SiteBlock, scope: Scope, key: Key, apart: bool = False) -> Pr
     form = block.form
     edges = tuple(term.element for term in form.terms) + block.atoms
     plan, rows = layout(block, scope, edges, key), scope.rows.get(block)
+    if plan is not None and plan.shares is not None:
+        rows = None  # each device has the directions of its own rows, in their order
 
     def place(placed: Placed) -> Array:
         return arranged(flat(placed, block, scope), plan)

@@ -25,7 +25,7 @@ from ....factors.links.probit import positive_site
 from ....factors.quadrature.truncation import interval_site
 from ....factors.real.gaussian import gaussian_site
 from ....factors.special import log_sigmoid, softplus
-from ...values.instances import count, restored, schedule_shape
+from ...values.instances import count, flattened, restored, schedule_shape
 from ...values.scope import Scope
 from .site_data import Prepared, Term, per_batch, scanned_parts
 
@@ -340,7 +340,7 @@ def accumulate(block: SiteBlock, prepared: Prepared, messages: Messages, natural
             )
         return naturals, None
 
-    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
+    parts = _cut(flattened((scanned_parts(prepared), messages), prepared.plan), prepared.blocks)
     return _loop(batch, naturals, parts)[0]
 
 
@@ -395,7 +395,7 @@ def by_batch(
         local = per_batch(prepared, data)
         return carry, function(block, local, own, _batch(block, local, beliefs, odds, own, scope.sizes))
 
-    parts = _cut(_merged((scanned_parts(prepared), messages)), prepared.blocks)
+    parts = _cut(flattened((scanned_parts(prepared), messages), prepared.plan), prepared.blocks)
     return _loop(part, None, parts)[1]
 
 

@@ -253,7 +253,7 @@ def _naturals(edge: Edge, stats: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _flattened(prepared: Prepared, messages: Messages) -> tuple[Local, Messages]:
-    data, flat = flattened(prepared.scanned, messages)
+    data, flat = flattened((prepared.scanned, messages), prepared.plan)
     return {**prepared.fixed, **data}, flat
 
 

@@ -17,6 +17,10 @@ Parts: TypeAlias = dict[str, Float[Array, ""]]  # the evidence by factor
 Counts: TypeAlias = dict[str, Int[Array, ""]]  # how many cavities were floored, by block
 
 
+# What is accelerated: a vector, or several arrays of numbers where some are those of one device each.
+Point: TypeAlias = PyTree[Float[jax.Array, "..."]]
+
+
 class Settings(NamedTuple):
     """How the controller works; `monotone` is true when every sweep must raise the evidence (pure VMP and NCVMP).
 
@@ -42,7 +46,7 @@ class Settings(NamedTuple):
 class Swept(NamedTuple):
     """What a sweep makes of a state x."""
 
-    y: Float[jax.Array, " size"]
+    y: Point
     rest: PyTree
     residual: Float[Array, ""]  # largest change of a belief, in its standard deviations
     parts: Parts  # of x
@@ -52,14 +56,14 @@ class Swept(NamedTuple):
 
 
 # sweep(x, rest, step, whether it is the first), and the start made narrower so many times
-Sweeper: TypeAlias = Callable[[Float[jax.Array, " size"], PyTree, Float[Array, ""], Bool[Array, ""]], Swept]
-Starter: TypeAlias = Callable[[Int[Array, ""]], Float[Array, " size"]]
+Sweeper: TypeAlias = Callable[[Point, PyTree, Float[Array, ""], Bool[Array, ""]], Swept]
+Starter: TypeAlias = Callable[[Int[Array, ""]], Point]
 
 
 class Good(NamedTuple):
     """The last sweep that did not fail."""
 
-    y: Float[jax.Array, " size"]  # what it made of its start
+    y: Point  # what it made of its start
     residual: Float[Array, ""]
     older_residual: Float[Array, ""]  # of the one before it
     evidence: Float[Array, ""]
@@ -82,10 +86,10 @@ class Pace(NamedTuple):
 class History(NamedTuple):
     """What Anderson's extrapolation knows of the map (`next_start.py`)."""
 
-    differences_x: Float[Array, "depth size"]  # of starts of sweeps
-    differences_r: Float[Array, "depth size"]  # of what an undamped sweep would add
-    last_x: Float[Array, " size"]
-    last_r: Float[Array, " size"]
+    differences_x: Point  # of starts of sweeps, stacked along a first axis
+    differences_r: Point  # of what an undamped sweep would add
+    last_x: Point
+    last_r: Point
     ridge: Float[Array, ""]  # of its least squares: large after failures, when it is nearly a plain sweep
     used: Int[Array, ""]  # how many differences are in use
 
@@ -93,7 +97,7 @@ class History(NamedTuple):
 class Sound(NamedTuple):
     """The last start that was found sound: what a run returns."""
 
-    x: Float[jax.Array, " size"]
+    x: Point
     rest: PyTree  # parts of the state that no sweep reads
     parts: Parts
     found: Bool[Array, ""]  # whether there was one
@@ -113,8 +117,8 @@ class Tally(NamedTuple):
 class Carry(NamedTuple):
     """The controller's state between two sweeps."""
 
-    x: Float[jax.Array, " size"]  # what the next sweep starts from
-    base: Float[Array, " size"]  # the last start that turned out sound
+    x: Point  # what the next sweep starts from
+    base: Point  # the last start that turned out sound
     accelerated: Bool[Array, ""]  # whether x is an extrapolation
     closing: Bool[Array, ""]  # converged; the last sweep only evaluates the evidence of the answer
     code: Int[Array, ""]
@@ -140,11 +144,11 @@ class Carry(NamedTuple):
 
 
 def begin(
-    x: Float[jax.Array, " size"], rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int
+    x: Point, rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int
 ) -> Carry:
     """The carry before the first sweep, with the result code of a run that goes on."""
     inf, zero, false = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32), jnp.asarray(False)
-    empty = jnp.zeros((settings.depth, x.shape[0]), x.dtype)
+    empty = jax.tree.map(lambda own: jnp.zeros((settings.depth, *own.shape), own.dtype), x)
     trace = jnp.full(settings.trace, jnp.nan)
     return Carry(
         x=x,
@@ -156,7 +160,7 @@ def begin(
         good=Good(x, inf, inf, -inf),
         best=Best(inf, zero),
         pace=Pace(step=jnp.asarray(settings.longest), ceiling=jnp.asarray(settings.longest)),
-        history=History(empty, empty, x, jnp.zeros_like(x), jnp.asarray(SMALLEST_RIDGE), zero),
+        history=History(empty, empty, x, jax.tree.map(jnp.zeros_like, x), jnp.asarray(SMALLEST_RIDGE), zero),
         sound=Sound(x, rest, parts, false),
         tally=Tally(zero, zero, zero, zero, zero, floored),
         residuals=trace,

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 
 from ....factors.arrays import Array
 from ...support.computed_once import computed_once
+from ...values.naturals import all_finite
 from .carry import Carry, Parts, Settings, Swept
 
 PATIENCE = 25  # sweeps without a better residual
@@ -41,7 +42,7 @@ def judge(swept: Swept, carry: Carry, settings: Settings) -> Judgement:
     )
     evidence = sum(parts.values(), jnp.zeros(())) if settings.with_evidence else jnp.asarray(jnp.nan)
     residual = residual / carry.pace.step
-    finite = jnp.all(jnp.isfinite(swept.y)) & ~jnp.isnan(residual)
+    finite = all_finite(swept.y) & ~jnp.isnan(residual)
     # Minus infinity is the evidence of a contradiction; infinity and what is no number are those of no state at all.
     number = (evidence < jnp.inf) | (not settings.with_evidence)
     # The very first sweep may start from beliefs that are still improper, but must make numbers of them.

@@ -6,23 +6,25 @@ its own differences is subtracted.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
 from ....factors.arrays import Array
-from .carry import SMALLEST_RIDGE, Carry, History, Settings, Swept
+from ...values.naturals import all_finite
+from .carry import SMALLEST_RIDGE, Carry, History, Point, Settings, Swept
 from .judging import Judgement
 
 NARROWEST = 5  # times that a start may be made narrower
+_Tree = TypeVar("_Tree")  # a pytree of arrays
 
 
 class Start(NamedTuple):
     """What the next sweep starts from, whether that is an extrapolation, and what is known for those to come."""
 
-    x: Float[Array, " size"]
+    x: Point
     accelerated: Bool[Array, ""]
     history: History
 
@@ -39,9 +41,9 @@ def next_start(swept: Swept, carry: Carry, judged: Judgement, settings: Settings
     plain = history.used == 0
     if settings.climbs:
         plain = plain | (judged.residual > carry.good.residual)
-    back = jnp.where(carry.accelerated, carry.good.y, carry.base)
-    x = jnp.where(bad, back, jnp.where(stuck | plain, swept.y, x))
-    x = jnp.where(judged.closing, swept.y, x)
+    back = either(carry.accelerated, carry.good.y, carry.base)
+    x = either(bad, back, either(stuck | plain, swept.y, x))
+    x = either(judged.closing, swept.y, x)
     return Start(x, ~bad & ~stuck & ~plain & ~judged.closing, _kept(history, carry, judged))
 
 
@@ -66,27 +68,49 @@ def _kept(history: History, carry: Carry, judged: Judgement) -> History:
     )
 
 
-def _extrapolated(y: Float[Array, " size"], carry: Carry, settings: Settings) -> tuple[Float[Array, " size"], History]:
+def either(condition: Bool[Array, ""], one: _Tree, other: _Tree) -> _Tree:
+    """One of two states of the same form."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), one, other)
+
+
+def _extrapolated(y: Point, carry: Carry, settings: Settings) -> tuple[Point, History]:
     """Anderson's combination of the last results, and the differences with those of this sweep; none used: y itself."""
     if settings.depth == 0:
         return y, carry.history._replace(used=jnp.zeros((), jnp.int32))
-    old = carry.history
-    r = (y - carry.x) / carry.pace.step
+    old, step = carry.history, carry.pace.step
+    r = jax.tree.map(lambda y, x: (y - x) / step, y, carry.x)
     slot = jnp.mod(carry.iteration, settings.depth)
-    usable = (carry.iteration > 0) & jnp.all(jnp.isfinite(y))
+    usable = (carry.iteration > 0) & all_finite(y)
 
-    def noted(differences: Float[Array, "depth size"], new: Float[Array, " size"]) -> Float[Array, "depth size"]:
-        return jnp.where(usable, jax.lax.dynamic_update_index_in_dim(differences, new, slot, 0), differences)
+    def noted(differences: Array, new: Array, last: Array) -> Array:
+        changed = jax.lax.dynamic_update_index_in_dim(differences, new - last, slot, 0)
+        return jnp.where(usable, changed, differences)
 
-    dx, dr = noted(old.differences_x, carry.x - old.last_x), noted(old.differences_r, r - old.last_r)
+    dx = jax.tree.map(noted, old.differences_x, carry.x, old.last_x)
+    dr = jax.tree.map(noted, old.differences_r, r, old.last_r)
     used = jnp.where(usable, jnp.minimum(old.used + 1, settings.depth), 0)
     active = jnp.mod(slot - jnp.arange(settings.depth), settings.depth) < used
-    gram = jnp.where(active[:, None] & active[None, :], dr @ dr.T, 0.0)
+    gram = jnp.where(active[:, None] & active[None, :], _products(dr, dr), 0.0)
     scale = jnp.maximum(jnp.max(jnp.diagonal(gram)), 1e-300)
     gram = gram / scale + jnp.diag(jnp.where(active, old.ridge, 1.0))
-    right = jnp.where(active, dr @ r, 0.0) / scale
+    right = jnp.where(active, _products(dr, r), 0.0) / scale
     weights = jnp.linalg.solve(gram, right)
-    candidate = y - weights @ jnp.where(active[:, None], dx + carry.pace.step * dr, 0.0)
-    sound = jnp.all(jnp.isfinite(candidate))
+
+    def moved(y: Array, dx: Array, dr: Array) -> Array:
+        inside = active.reshape((-1,) + (1,) * y.ndim)
+        return y - jnp.tensordot(weights, jnp.where(inside, dx + step * dr, 0.0), 1)
+
+    candidate = jax.tree.map(moved, y, dx, dr)
+    sound = all_finite(candidate)
     history = History(dx, dr, carry.x, r, old.ridge, jnp.where(sound, used, 0))
-    return jnp.where(sound, candidate, y), history
+    return either(sound, candidate, y), history
+
+
+def _products(rows: Point, others: Point) -> Array:
+    """The inner products of each of `rows` with one point, or with each of several."""
+
+    def of_one(rows: Array, others: Array) -> Array:
+        axes = list(range(1, rows.ndim))
+        return jnp.tensordot(rows, others, (axes, [axis - rows.ndim for axis in axes]))
+
+    return sum(jax.tree.leaves(jax.tree.map(of_one, rows, others)), jnp.zeros(()))

@@ -1,0 +1,62 @@
+"""The state of a run whose rows are dealt to devices: what of it each has by itself, and what it is as an output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..values.dealt import WHOLE, Dealt, Packing
+from ..values.instances import ScheduleLayout
+from ..values.naturals import Fixed, Naturals, State
+from .bound_plan import BoundPlan, Messages
+
+
+def packing(dealt: Dealt, fixed: Fixed, tree: tuple[Naturals, Messages]) -> Packing:
+    """How naturals and messages are packed: naturals are dealt as their variables are, messages by batches."""
+    naturals, messages = tree
+    layouts = _layouts(fixed, messages)
+    axes = (
+        {name: jax.tree.map(lambda _, name=name: dealt.axes[name], own) for name, own in naturals.items()},
+        {n: jax.tree.map(lambda _, n=n: 1 if n in layouts else WHOLE, own) for n, own in messages.items()},
+    )
+    return Packing(dealt, tree, axes)
+
+
+def numbers_of(machine: BoundPlan, fixed: Fixed, state: State) -> int:
+    """How many numbers of a state are accelerated, without what pads the rows of devices."""
+    transient = set(getattr(machine, "transient", ()))
+    live = {name: own for name, own in state.moving.items() if name not in transient}
+    total = sum(jnp.size(leaf) for leaf in jax.tree.leaves(live))
+    layouts = {} if machine.dealt is None else _layouts(fixed, state.messages)
+    for number, messages in state.messages.items():
+        size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(messages))
+        if number in layouts:
+            order, shares = layouts[number].order, layouts[number].shares
+            assert shares is not None
+            size = size // order.shape[1] * shares.width
+        total += size
+    return total
+
+
+def shown(machine: BoundPlan, fixed: Fixed, beliefs: Naturals, messages: Messages) -> Any:
+    """Beliefs and messages as outputs; where rows are dealt, as many for each device, and where messages belong."""
+    if (dealt := machine.dealt) is None:
+        return {"beliefs": beliefs, "messages": messages}
+    even = {
+        name: jax.tree.map(lambda leaf, axis=dealt.axes[name]: dealt.even(leaf, axis), own)
+        for name, own in beliefs.items()
+    }
+    places = {}
+    for number, layout in _layouts(fixed, messages).items():
+        assert layout.shares is not None
+        width = layout.shares.width
+        places[number] = jnp.where(layout.present, layout.shares.places, width), jnp.asarray(width)
+    return {"beliefs": even, "messages": messages, "places": places}
+
+
+def _layouts(fixed: Fixed, messages: Messages) -> dict[str, ScheduleLayout]:
+    """The layouts of the blocks whose messages are dealt to devices, by number."""
+    plans = {number: getattr(fixed.prepared[number], "plan", None) for number in messages}
+    return {number: plan for number, plan in plans.items() if plan is not None and plan.shares is not None}

@@ -1,0 +1,81 @@
+"""Blocks of rows on several devices: each goes through its own rows, and their sums cross devices once at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+from jaxtyping import PyTree
+
+from ...compiler.language.nodes import Constant, Expr, Member, Plate, Position
+from ...factors.arrays import Array, Numeric
+from .dealt import WHOLE, Dealt
+from .row_blocks import Rows, Window, windowed
+from .scope import Scope
+
+Energy = Callable[[Scope], Array]  # of the data and the moments of its scope
+
+
+def needs_place(node: Expr, plate: Plate) -> bool:
+    """Whether an expression at a row depends on which of all rows it is, which a device does not know of its own."""
+    return isinstance(node, (Constant, Position, Member)) and plate in node.plates
+
+
+def summed(energy: Energy, rows: Rows, scope: Scope, dealt: Dealt) -> Array:
+    """The sum of a function of windowed scopes over all rows; its gradient too holds one block at a time."""
+
+    def own(inside: Scope, windows: Callable[[Numeric], Window], number: int) -> Array:
+        one = jax.checkpoint(lambda i: energy(windowed(inside, windows(i))), prevent_cse=False)
+        return jnp.sum(jax.lax.map(one, jnp.arange(number)))
+
+    return _over_devices(own, rows, scope, dealt)
+
+
+def summed_with_gradient(
+    energy: Energy, rows: Rows, scope: Scope, dealt: Dealt, name: str, here: PyTree
+) -> tuple[Array, PyTree]:
+    """The sum over all rows, and its gradient in the moments of the variable `name`, where these are `here`."""
+
+    def own(inside: Scope, windows: Callable[[Numeric], Window], number: int) -> tuple[Array, PyTree]:
+        at = inside.moments[name]
+
+        def one(total: PyTree, i: Array) -> tuple[PyTree, None]:
+            def of(moments: PyTree) -> Array:
+                return energy(windowed(inside.with_moments({**inside.moments, name: moments}), windows(i)))
+
+            return jax.tree.map(jnp.add, total, jax.value_and_grad(of)(at)), None
+
+        start = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, at))
+        return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), start, jnp.arange(number))[0]
+
+    return _over_devices(own, rows, scope.with_moments({**scope.moments, name: here}), dealt)
+
+
+def _over_devices(own: Callable[..., PyTree], rows: Rows, scope: Scope, dealt: Dealt) -> PyTree:
+    """The sum over devices of what each makes of its own rows.
+
+    `own(scope, windows, number)` has a scope with these rows alone, and the number of blocks that they are cut into.
+    """
+    plate, names = rows.plate, dealt.mesh.axis_names
+    each = dealt.each(plate)
+    mine = Rows(plate, each, min(rows.size, each))
+    data = {name: (array, dealt.axes[name]) for name, array in scope.data.items() if name in dealt.axes}
+    cut = {name: dealt.even(array, axis) for name, (array, axis) in data.items() if axis != WHOLE}
+    rest = {name: array for name, (array, axis) in data.items() if axis == WHOLE}
+    moments = {name: own for name, own in scope.moments.items() if dealt.axes.get(name) == WHOLE}
+
+    def one(cut: dict[str, Array], rest: dict[str, Any], moments: PyTree) -> PyTree:
+        sizes = {**scope.sizes, plate.name: each}
+        inside = dataclasses.replace(scope, data={**rest, **cut}, moments=moments, sizes=sizes, dealt=None, rows={})
+        stop = rows.total - jax.lax.axis_index(names) * each
+        return jax.lax.psum(own(inside, lambda i: mine.window(i)._replace(stop=stop), mine.number), names)
+
+    whole = PartitionSpec()
+    specs = {name: dealt.spec(dealt.axes[name]) for name in cut}
+    return jax.shard_map(
+        one, mesh=dealt.mesh, in_specs=(specs, whole, whole), out_specs=whole, check_vma=False
+    )(cut, rest, moments)
