@@ -13,6 +13,7 @@ CONVERGED, SLOW, OSCILLATING, DIVERGED, RUNNING, CONTRADICTION = 0, 1, 2, 3, 4, 
 # By code, the rank of a run among several: where the evidence is a bound, it is one before convergence too.
 RANKS = {False: (0, 1, 1, 2, 1, 3), True: (0, 0, 0, 1, 0, 3)}
 UNSOUND = 4  # the rank of a run that met no sound state
+EQUAL = 1e-8  # of the evidence, relative: so far apart are runs that ended at one fixed point
 
 
 def code_after(carry: Carry, judged: Judgement, spent: Bool[Array, ""], settings: Settings) -> Int[Array, ""]:
@@ -33,7 +34,12 @@ def preferred(
 ) -> Int[Array, ""]:
     """The position of the best of several runs: the best evidence among those of the best rank.
 
-    Without convergence the evidence of EP means little, and that of a run that diverged nothing.
+    Without convergence the evidence of EP means little, and that of a run that diverged nothing. Of runs that differ by
+    no more than runs to one fixed point do it is the first that converged: rounding must not decide which order
+    components have.
     """
     rank = jnp.where(found, jnp.asarray(RANKS[monotone])[code], UNSOUND)
-    return jnp.lexsort((-evidence, rank))[0]
+    highest = evidence[jnp.lexsort((-evidence, rank))[0]]
+    as_high = evidence >= highest - EQUAL * (1.0 + jnp.abs(highest))
+    alike = (rank == jnp.min(rank)) & (as_high | (evidence == highest))
+    return jnp.argmax(jnp.where(alike, 1 + (code == CONVERGED), 0))
