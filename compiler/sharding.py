@@ -1,11 +1,13 @@
-"""Plates whose rows may be dealt to several devices: what is said of a row meets that of others in shared variables only.
+"""Plates whose rows may be dealt to several devices: rows that meet in shared variables only.
 
 Each device then holds its rows alone, and what crosses devices is sums. Any other plate is whole on every device.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..factors.factor import Chain
 from .algebra.known import ungathered
@@ -40,6 +42,15 @@ def told(plan: Plan, block: Block) -> list[str]:
     atoms = [ungathered(atom) for atom in block.atoms]
     names = {*block.latent, *(getattr(atom, "name", "") for atom in atoms)} - set(block.parameters)
     return [name for name in plan.latent if name in names]
+
+
+def numbers_by_plate(plan: Plan, data: Mapping[str, Any]) -> dict[str, int]:
+    """How many numbers of the data are on each plate."""
+    model, numbers = plan.model, {}
+    for name, array in data.items():
+        for plate in {**model.inputs, **model.randoms, **model.lets}[name].plates:
+            numbers[plate.name] = numbers.get(plate.name, 0) + math.prod(array.shape)
+    return numbers
 
 
 def dealt_plates(plan: Plan, sizes: Mapping[str, int], numbers: Mapping[str, int], devices: int) -> tuple[Plate, ...]:

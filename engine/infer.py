@@ -16,6 +16,7 @@ from ..compiler.schedules import Schedule
 from ..factors.errors import ModelError
 from .answers.verdict import is_serious
 from .checks.flat_priors import Proper, of_flat_priors
+from .data.row_sources import loaded
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
@@ -104,6 +105,13 @@ def _inferred(
     """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
     options, method = program.request.options, program.request.method
     with of_flat_priors(program.request.model, program.observed, prior) as proper:
+        if options.mesh is not None and program.has_own_rows(data):
+            if integrate:
+                raise ModelError(
+                    "integrate= makes a run at every point of a grid, for which every process needs all the data; "
+                    "here each has rows of its own. Leave integrate= out, or give all the data in every process."
+                )
+            return _warned(program.run(data, seed=seed, prior=prior, start=start))
         if integrate:
             _check_no_start(start)
             return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
@@ -155,7 +163,7 @@ def _program(
     key = frozenset(observed), _hashable(checked_method(method)), _hashable(plate_sizes(sizes)), options, declared
 
     def make() -> Program:
-        bind_checked(model, data, sizes)
+        bind_checked(model, loaded(data, options.mesh), sizes)
         return Program(model, observed, method, sizes, options)
 
     return programs_of(model).get(key, make)

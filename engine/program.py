@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings, bind_many
 from ..compiler.data.keys import STARTS
 from ..compiler.data.same_element import check_apart
-from ..compiler.data.sparse_matrices import is_sparse
+from ..compiler.data.sparse_matrices import is_paged, is_streamed
 from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
@@ -37,6 +37,7 @@ from .blocks.site.site_data import all_apart
 from .checks.flat_priors import of_flat_priors
 from .data.centred import Form, check_centred, linear_forms
 from .data.missing_and_sparse import arrays_of
+from .data.row_sources import Rows, check_streams, is_marked, loaded
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior, Start
@@ -46,7 +47,6 @@ from .run.control.carry import Settings
 from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
 from .run.padded import PaddedRunner, padded_plates, with_larger
-from .run.placement import OnDevices, dealt_rows
 from .run.result import Outputs, Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
@@ -55,6 +55,9 @@ from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread
 from .values.scope import Scope
+
+if TYPE_CHECKING:
+    from .cluster.own_rows import OwnRows
 
 Runs: TypeAlias = Runner | PaddedRunner
 
@@ -162,12 +165,15 @@ class Program:
         `data`, `seed`, `prior` and `start` are those of a call. Returns a `Posterior`. Errors as of a call.
         """
         binding = self.bind(data)
-        beliefs = given_beliefs(self.model, binding, prior)
         with jax.enable_x64(True):
-            machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs))
+            own = self.own_rows(data, binding)
+            binding = binding if own is None else own.binding
+            beliefs = given_beliefs(self.model, binding, prior)
+            machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs), own)
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
             given, remark = ({}, "") if start is None else self._started(machine, binding, start)
             result = run({**arrays, **given}, seed, self.options.progress, self.planned())
+            check_streams(binding.inputs)
             result = dataclasses.replace(result, remark=" ".join(filter(None, (result.remark, remark))))
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
@@ -200,7 +206,7 @@ class Program:
         Raises DataError for data that do not fit the model, that contradict each other, or that are so far from zero
         beside an intercept that rounding would be the answer.
         """
-        binding = bind_checked(self.model, data, self.sizes)
+        binding = bind_checked(self.model, loaded(data, self.options.mesh), self.sizes)
         self.check_observed(binding)
         self._check_known(binding)
         self._check_centred(binding)
@@ -251,26 +257,50 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
+    def own_rows(self, data: Mapping[str, Any], binding: Binding) -> OwnRows | None:
+        """The rows of each process, where there are several and none has all the data; asks all other processes."""
+        mesh = self.options.mesh
+        if mesh is None or jax.process_count() == 1:
+            return None
+        from .cluster.own_rows import own_rows
+
+        marked = any(is_marked(value) for value in data.values())
+        return own_rows(binding, self._plan(frozenset(binding.missing), binding.sizes), mesh.size, marked)
+
+    def has_own_rows(self, data: Mapping[str, Any]) -> bool:
+        """Whether processes have rows of their own; `data` as of a call. All processes of the mesh must ask."""
+        if jax.process_count() == 1:
+            return any(isinstance(value, Rows) and value.streamed for value in data.values())
+        with jax.enable_x64(True):
+            return self.own_rows(data, self.bind(data)) is not None
+
     def machine_and_runner(
-        self, binding: Binding, inputs: Mapping[str, Any], given: frozenset[Part] = frozenset()
+        self,
+        binding: Binding,
+        inputs: Mapping[str, Any],
+        given: frozenset[Part] = frozenset(),
+        own: OwnRows | None = None,
     ) -> tuple[Machine, Runs]:
         """What runs data of these shapes, made at most once.
 
-        `binding` has the shapes, `inputs` the input arrays (of many data sets at once, stacked), and `given` are the
-        parts with beliefs of earlier data.
+        `binding` has the shapes, `inputs` the input arrays (of many data sets at once, stacked), `given` are the
+        parts with beliefs of earlier data, and `own` the rows of each process, where each has some of them.
         """
-        plan = self._plan(frozenset(binding.missing), binding.sizes, given)
+        sizes = binding.sizes if own is None else own.sizes()
+        plan = self._plan(frozenset(binding.missing), sizes, given)
         for block in plan.blocks:
             if isinstance(block, SlotsBlock):
                 check_apart(block, {**binding.observed, **inputs}, binding.sizes)
         apart = all(all_apart(block, inputs) for block in plan.blocks if isinstance(block, SiteBlock))
-        sparse = frozenset(name for name, array in inputs.items() if is_sparse(array))
-        signature = (tuple(sorted(binding.sizes.items())), tuple(sorted(binding.missing)), apart, given, sparse)
+        sparse = frozenset(name for name, array in inputs.items() if is_paged(array))
+        shapes = tuple(sorted(binding.sizes.items())), tuple(sorted(sizes.items()))
+        signature = (shapes, tuple(sorted(binding.missing)), apart, given, sparse)
 
         def make() -> tuple[Machine, Runs]:
-            machine = Machine(plan, dict(binding.sizes), apart)
+            streamed = frozenset(name for name in sparse if is_streamed(inputs[name]))
+            machine = Machine(plan, dict(binding.sizes), apart, streamed=streamed)
             if self.options.mesh is not None:
-                return machine, self._on_devices(machine, self.options.mesh, inputs, binding)
+                return machine, self._on_devices(machine, self.options.mesh, {**inputs, **binding.observed}, own)
             if plates := padded_plates(plan, binding.sizes, self.sizes, sparse):
                 machine = with_larger(machine, plates)
             return machine, self._shared(machine) or Runner(machine, self.options, self._count)
@@ -285,10 +315,14 @@ class Program:
             return None
         return PaddedRunner(self._padded.get(key, lambda: Runner(larger, self.options, self._count)), machine)
 
-    def _on_devices(self, machine: Machine, mesh: Mesh, inputs: Mapping[str, Any], binding: Binding) -> Runner:
+    def _on_devices(self, machine: Machine, mesh: Mesh, data: Mapping[str, Any], own: OwnRows | None) -> Runner:
         """What runs data of these shapes on the devices of a mesh."""
-        dealt = dealt_rows(mesh, machine.graph, binding.sizes, {**inputs, **binding.observed})
-        return Runner(dataclasses.replace(machine, dealt=dealt), self.options, self._count, OnDevices(dealt))
+        from .run.on_devices import OnDevices, dealt_rows, messages_of_own_rows  # few programs have several devices
+
+        sizes = machine.sizes if own is None else own.sizes()
+        dealt = dealt_rows(mesh, machine.graph, sizes, data)
+        place = OnDevices(dealt, own, partial(messages_of_own_rows, machine, own))
+        return Runner(dataclasses.replace(machine, sizes=sizes, dealt=dealt), self.options, self._count, place)
 
     def _count(self) -> None:
         self.traces += 1

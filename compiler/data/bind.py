@@ -19,7 +19,7 @@ from ..language.nodes import Input, Let, Places, Plate, PlatePart, Random
 from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
-from .sparse_matrices import is_sparse, sparse_rows
+from .sparse_matrices import is_paged, is_sparse, is_streamed, sparse_rows, streamed_rows
 
 Named = Input | Random | Let
 
@@ -133,7 +133,10 @@ def _read(node: Named, value: UserValue) -> _Given:
             f"{place}: found None. Leave the name out of the data to have a variable inferred; inputs need values."
         )
     try:
-        array = sparse_rows(node, value) if is_sparse(value) else numeric_array(value.data if masked else value)
+        if is_streamed(value):
+            array = streamed_rows(node, value)
+        else:
+            array = sparse_rows(node, value) if is_sparse(value) else numeric_array(value.data if masked else value)
     except ValueProblem as problem:
         raise DataError(f"{place}: {problem}") from None
     return _Given(node, array, np.ma.getmaskarray(value) if masked else None)
@@ -311,7 +314,7 @@ def _absent(item: _Given) -> np.ndarray | None:
 def _values(item: _Given, sizes: Mapping[str, int], *, infinite: bool = False) -> np.ndarray:
     """The array in the dtype of its domain; DataError when a value lies outside, `infinite` ones where not allowed."""
     domain = item.node.domain
-    if is_sparse(item.array):
+    if is_paged(item.array):
         return item.array
     if item.mask is not None and item.mask.any():
         raise DataError(

@@ -13,7 +13,7 @@ from ..language.nodes import Places
 from ..language.values import UserValue
 from .acyclic import check_trees
 from .bind import Binding, bind, places_of, stacked_values
-from .sparse_matrices import is_sparse
+from .sparse_matrices import is_paged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ def bind_many(
         raise DataError("No data sets were given. Give a list with at least one.")
     sizes = {**(sizes or {}), **_places(model, datas)}
     first = bind(model, datas[0], sizes)
-    if sparse := [name for name, array in first.inputs.items() if is_sparse(array)]:
+    if sparse := [name for name, array in first.inputs.items() if is_paged(array)]:
         raise DataError(
             f"Input '{sparse[0]}': found a sparse matrix in a batch, which runs its data sets side by side as one "
             "dense array. Call the program for each data set, or give dense arrays."

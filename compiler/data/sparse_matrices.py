@@ -1,4 +1,4 @@
-"""Sparse data: matrices of scipy.sparse as the vectors of an input, one by row."""
+"""Data that are no arrays: matrices of scipy.sparse, or rows of files, as the vectors of an input, one by row."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ from ..language.values import UserValue
 def is_sparse(value: UserValue) -> bool:
     """Whether a value is a matrix of scipy.sparse, in whatever format."""
     return hasattr(value, "tocsr")
+
+
+def is_streamed(value: UserValue) -> bool:
+    """Whether a value is rows of files that are read one block at a time."""
+    return hasattr(value, "read_rows")
+
+
+def is_paged(value: UserValue) -> bool:
+    """Whether a value is no array: a program sees one block of its rows at a time."""
+    return is_sparse(value) or is_streamed(value)
+
+
+def streamed_rows(node: Expr, value: Any) -> Any:
+    """`value`, where `node` can take rows of files; ValueProblem where it cannot."""
+    if not (isinstance(node, Input) and node.domain.is_vector and len(node.plates) == 1):
+        raise ValueProblem(
+            "found rows that are streamed from files, but only an input of vectors over one plate, m.input(name, "
+            "cv.vector(d), plates=row), is read one block at a time. Give cv.rows(..., stream=False)."
+        )
+    return value
 
 
 def sparse_rows(node: Expr, value: Any) -> Any:

@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 
 from ...compiler.data.bind import Binding
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_paged
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Derived, Expr, Input, Random, inside, parents
 from ...compiler.passes.roles import below
@@ -141,7 +141,7 @@ class _Case:
 
     def _same(self, name: str) -> bool:
         old, new = self._old.inputs[name], self._data[name]
-        if is_sparse(old) or is_sparse(new):
+        if is_paged(old) or is_paged(new):
             return False
         return np.array_equal(np.asarray(old), np.asarray(new))
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_paged
 from ...compiler.graph import Plan
 from ...compiler.language.nodes import Derived, Expr, Let, Random
 from ...factors.errors import DataError
@@ -78,7 +78,7 @@ def predict(
 
 def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked: Mapping[str, int]) -> PaddedRows:
     """The new rows of plates that a run pads too: predictions of a few rows more need no other forward pass."""
-    sparse = [name for name, array in binding.inputs.items() if is_sparse(array)]
+    sparse = [name for name, array in binding.inputs.items() if is_paged(array)]
     plates = padded_plates(posterior.machine.graph, binding.sizes, asked, sparse)
     return PaddedRows(posterior.model, tuple(plate for plate in plates if plate.name in fresh), binding.sizes)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_sparse, is_streamed
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr, Random, parents
 from ...factors.errors import UnsupportedError
@@ -104,7 +104,7 @@ def _below(roots: Iterable[Expr]) -> set[int]:
 def check_proper(posterior: Inferred, flat: Collection[str]) -> None:
     """UnsupportedError where the belief of a variable with a flat prior is so wide that the data cannot bound it."""
     given = (*posterior.binding.inputs.values(), *posterior.observed.values())
-    values = [value.data if is_sparse(value) else value for value in given]
+    values = [value.data if is_sparse(value) else value for value in given if not is_streamed(value)]
     numbers = [np.abs(v[np.isfinite(v)]).max(initial=0.0) for v in (np.asarray(v, float) for v in values)]
     reach = VAST * max([1.0, *map(float, numbers)])
     for name in flat:

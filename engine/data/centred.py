@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from ...compiler.algebra.known import known_in
 from ...compiler.algebra.linear import linear_term
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_paged
 from ...compiler.graph import Plan
 from ...compiler.language.atoms import ONE
 from ...compiler.language.monomials import expand
@@ -44,7 +44,7 @@ def check_centred(forms: list[Form], data: Mapping[str, Array], sizes: dict[str,
     Warns where few would be. `forms` are those of `linear_forms`, `data` inputs and observations without missing
     entries.
     """
-    scope = Scope(sizes, {name: array for name, array in data.items() if not is_sparse(array)}, {})
+    scope = Scope(sizes, {name: array for name, array in data.items() if not is_paged(array)}, {})
     for name, multipliers in forms:
         columns = [_columns(multiplier, data, scope) for multiplier in multipliers]
         if not any(np.any((sd == 0.0) & (mean > 0.0)) for mean, sd in columns):
@@ -60,7 +60,7 @@ def check_centred(forms: list[Form], data: Mapping[str, Array], sizes: dict[str,
 def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple[np.ndarray, np.ndarray]:
     """The size of the mean and the standard deviation over rows, by coordinate of a vector."""
     given = (data[leaf.name] for leaf in inside([multiplier]) if isinstance(leaf, Input))
-    sparse = [array for array in given if is_sparse(array)]
+    sparse = [array for array in given if is_paged(array)]
     if sparse:  # a number that multiplies it changes mean and deviation alike
         return _columns_of_sparse(sparse[0])
     if not known(multiplier, scope):

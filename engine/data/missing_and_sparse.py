@@ -10,21 +10,23 @@ import numpy as np
 from ...compiler.data.bind import Binding
 from ...compiler.data.bind_many import Bindings
 from ...compiler.data.keys import is_present
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_sparse, is_streamed
 from ...compiler.graph import Plan
 from ...factors.arrays import Array
 from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import Rows, rows_of
 from ..values.sparse_rows import Pages, paged
+from ..values.streamed_rows import StreamedRows
 
-Arrays: TypeAlias = dict[str, Array | Pages]  # what enters a program, by name
+Arrays: TypeAlias = dict[str, Array | Pages | StreamedRows]  # what enters a program, by name
 
 
 def arrays_of(binding: Binding | Bindings, graph: Plan) -> Arrays:
     """The arrays that enter the jitted program."""
     arrays: Arrays = {**binding.inputs, **binding.observed}
     if isinstance(binding, Binding):
-        rows = rows_of(graph, {**binding.sizes, **joint_sizes(graph)})
+        streamed = frozenset(name for name, array in binding.inputs.items() if is_streamed(array))
+        rows = rows_of(graph, {**binding.sizes, **joint_sizes(graph)}, streamed)
         arrays |= in_blocks(binding, graph, rows.values())
     for name, missing in binding.missing.items():
         if name not in graph.partly:
@@ -41,6 +43,8 @@ def in_blocks(binding: Binding, graph: Plan, cut: Iterable[Rows]) -> Arrays:
     found: Arrays = dict(binding.inputs)
     by_plate = {rows.plate: rows for rows in cut}
     for name, array in binding.inputs.items():
+        if is_streamed(array):
+            found[name] = StreamedRows(np.zeros((), np.int32), array)
         if is_sparse(array):
             (plate,) = graph.model.inputs[name].plates
             found[name] = paged(name, array, by_plate.get(plate, Rows(plate, *array.shape[:1] * 2)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...compiler.data.bind import Binding, bind
 from ...compiler.data.keys import clash
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_paged
 from ...compiler.language.argument_rules import Laid, check_rules
 from ...compiler.language.balanced_sums import not_too_deep
 from ...compiler.language.model import Model
@@ -62,7 +62,7 @@ def check_names(model: Model) -> None:
 
 def _data(binding: Binding) -> dict[str, np.ndarray]:
     """Inputs and observations, NaN where missing; what cannot hold NaN is left out where some are."""
-    found = {name: array for name, array in binding.inputs.items() if not is_sparse(array)}
+    found = {name: array for name, array in binding.inputs.items() if not is_paged(array)}
     for name, array in binding.observed.items():
         if name not in binding.missing:
             found[name] = array

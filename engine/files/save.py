@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_sparse, is_streamed
 from ...compiler.language.model import Model, check_graph
 from ...compiler.language.nodes import Constant
 from ...compiler.methods import Method
@@ -159,6 +159,11 @@ def contents_of(posterior: Outcome) -> Contents:
 
 def write(posterior: Inferred, path: str | os.PathLike[str], contents: Contents) -> None:
     """The same of any posterior, with what is not read of all alike."""
+    if streamed := [name for name, array in posterior.binding.inputs.items() if is_streamed(array)]:
+        raise UnsupportedError(
+            f"save() keeps the data with a posterior, and '{streamed[0]}' is streamed from files, of which nothing is "
+            "kept. Save the marginals that you need, numpy.savez(path, weight=posterior['weight'].mean)."
+        )
     writer = _Writer()
     meta = _describe(posterior, contents, writer)
     text = json.dumps(meta, indent=1, allow_nan=False, default=_number)

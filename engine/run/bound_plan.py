@@ -54,6 +54,7 @@ class BoundPlan:
     apart: bool = False  # whether the data are known to give no instance one element twice
     padded: tuple[Plate, ...] = ()  # the plates of which not all rows count
     dealt: Dealt | None = None  # the rows that are dealt to several devices
+    streamed: frozenset[str] = frozenset()  # the inputs that are read from files
 
     def scope(self, data: Data, moments: Moments | None = None) -> Scope:
         """What expressions may look up."""
@@ -75,7 +76,7 @@ class BoundPlan:
     @cached_property
     def rows(self) -> dict[Block, Rows]:
         """How blocks of many rows are cut."""
-        return rows_of(self.graph, {**self.sizes, **joint_sizes(self.graph)})
+        return rows_of(self.graph, {**self.sizes, **joint_sizes(self.graph)}, self.streamed)
 
     def completed(self, data: Data) -> Data:
         """The data with the precisions of exact observations, which follow from the rest: made once for a run."""

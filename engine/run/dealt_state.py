@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Int
 
+from ...factors.arrays import Array
 from ..values.dealt import WHOLE, Dealt, Packing
 from ..values.instances import ScheduleLayout
 from ..values.naturals import Fixed, Naturals, State
 from .bound_plan import BoundPlan, Messages
+
+
+class Places(NamedTuple):
+    """Where the messages of a block that is dealt belong, as an output: what is padding has the place `width`.
+
+    `place` is that in the batch of a run that is not dealt, where a batch has `width`, `instance` the instance, or -1.
+    """
+
+    place: Int[Array, "batch width"]
+    width: Int[Array, ""]
+    instance: Int[Array, "batch width"]
 
 
 def packing(dealt: Dealt, fixed: Fixed, tree: tuple[Naturals, Messages]) -> Packing:
@@ -52,7 +65,11 @@ def shown(machine: BoundPlan, fixed: Fixed, beliefs: Naturals, messages: Message
     for number, layout in _layouts(fixed, messages).items():
         assert layout.shares is not None
         width = layout.shares.width
-        places[number] = jnp.where(layout.present, layout.shares.places, width), jnp.asarray(width)
+        places[number] = Places(
+            jnp.where(layout.present, layout.shares.places, width),
+            jnp.asarray(width),
+            jnp.where(layout.present, layout.order, -1),
+        )
     return {"beliefs": even, "messages": messages, "places": places}
 
 

@@ -27,7 +27,7 @@ from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
-from .placement import Here, OnDevices
+from .placement import Here, Place
 from .progress import Progress
 from .result import Ended, Outputs, Result
 from .start import Lane
@@ -51,7 +51,7 @@ class Runner:
     """The jitted functions of one machine."""
 
     def __init__(
-        self, machine: Machine, options: Options, on_trace: Callable[[], None], place: Here | OnDevices | None = None
+        self, machine: Machine, options: Options, on_trace: Callable[[], None], place: Place | None = None
     ) -> None:
         self.machine, self.options, self.place = machine, options, place or Here()
         monotone = not machine.ep_blocks

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -26,15 +27,20 @@ WHOLE = -1  # the axis of what every device has
 class Dealt:
     """The plates that are dealt to the devices of a mesh, by rows that follow each other; `sizes` are those of all.
 
-    `axes` has the dealt axis of whatever has plates, by name: of data, and of the moments of variables; `lengths` the
-    number of rows along it.
+    `axes` has the dealt axis of whatever has plates, by name: of data, and of the moments of variables; `plate_of` the
+    plate that it is of, where there is one.
     """
 
     mesh: Mesh
     plates: tuple[Plate, ...]
     sizes: Mapping[str, int]
     axes: Mapping[str, int]
-    lengths: Mapping[str, int]
+    plate_of: Mapping[str, str]
+
+    @cached_property
+    def lengths(self) -> dict[str, int]:
+        """The number of rows along it, by name."""
+        return {name: self.sizes[plate] for name, plate in self.plate_of.items()}
 
     @property
     def devices(self) -> int:
@@ -65,7 +71,7 @@ class Dealt:
         """Data with padded rows, by name, as they are inside of a program."""
         found = dict(data)
         for name, length in self.lengths.items():
-            if name in found:
+            if name in found and isinstance(found[name], jax.Array):  # not what is read from files
                 axis = self.axes[name]
                 found[name] = self.held(jax.lax.slice_in_dim(found[name], 0, length, axis=axis), axis)
         return found

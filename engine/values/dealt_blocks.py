@@ -16,6 +16,7 @@ from ...factors.arrays import Array, Numeric
 from .dealt import WHOLE, Dealt
 from .row_blocks import Rows, Window, windowed
 from .scope import Scope
+from .streamed_rows import StreamedRows
 
 Energy = Callable[[Scope], Array]  # of the data and the moments of its scope
 
@@ -63,19 +64,23 @@ def _over_devices(own: Callable[..., PyTree], rows: Rows, scope: Scope, dealt: D
     plate, names = rows.plate, dealt.mesh.axis_names
     each = dealt.each(plate)
     mine = Rows(plate, each, min(rows.size, each))
-    data = {name: (array, dealt.axes[name]) for name, array in scope.data.items() if name in dealt.axes}
+    streamed = {name: array for name, array in scope.data.items() if isinstance(array, StreamedRows)}
+    data = {n: (array, dealt.axes[n]) for n, array in scope.data.items() if n in dealt.axes and n not in streamed}
     cut = {name: dealt.even(array, axis) for name, (array, axis) in data.items() if axis != WHOLE}
     rest = {name: array for name, (array, axis) in data.items() if axis == WHOLE}
     moments = {name: own for name, own in scope.moments.items() if dealt.axes.get(name) == WHOLE}
 
     def one(cut: dict[str, Array], rest: dict[str, Any], moments: PyTree) -> PyTree:
-        sizes = {**scope.sizes, plate.name: each}
-        inside = dataclasses.replace(scope, data={**rest, **cut}, moments=moments, sizes=sizes, dealt=None, rows={})
-        stop = rows.total - jax.lax.axis_index(names) * each
+        sizes, before = {**scope.sizes, plate.name: each}, jax.lax.axis_index(names) * each
+        files = {name: dataclasses.replace(array, first=array.first + before) for name, array in streamed.items()}
+        inside = dataclasses.replace(
+            scope, data={**rest, **cut, **files}, moments=moments, sizes=sizes, dealt=None, rows={}
+        )
+        stop = rows.total - before
         return jax.lax.psum(own(inside, lambda i: mine.window(i)._replace(stop=stop), mine.number), names)
 
     whole = PartitionSpec()
     specs = {name: dealt.spec(dealt.axes[name]) for name in cut}
-    return jax.shard_map(
-        one, mesh=dealt.mesh, in_specs=(specs, whole, whole), out_specs=whole, check_vma=False
-    )(cut, rest, moments)
+    return jax.shard_map(one, mesh=dealt.mesh, in_specs=(specs, whole, whole), out_specs=whole, check_vma=False)(
+        cut, rest, moments
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -78,15 +78,24 @@ class Window(NamedTuple):
         return Placed(counts.astype(float), (self.rows.plate,))
 
 
-def rows_of(graph: Plan, sizes: Mapping[str, int]) -> dict[Block, Rows]:
-    """How the factors that would hold too many numbers at once are cut; factors on one plate have the same blocks."""
+def rows_of(graph: Plan, sizes: Mapping[str, int], streamed: Collection[str] = ()) -> dict[Block, Rows]:
+    """How the factors that would hold too many numbers at once are cut; factors on one plate have the same blocks.
+
+    So are those that read the inputs `streamed` from files.
+    """
     candidates = {block: plate for block in graph.blocks if (plate := _longest(graph, block, sizes)) is not None}
     found: dict[Plate, Rows] = {}
     for plate in dict.fromkeys(candidates.values()):
         width = max(_width(block, plate, sizes) for block, own in candidates.items() if own is plate)
-        if is_large(sizes[plate.name] * width):
+        reads = any(_reads(block, streamed) for block, own in candidates.items() if own is plate)
+        if reads or is_large(sizes[plate.name] * width):
             found[plate] = rows_by_width(plate, width, sizes)
     return {block: found[plate] for block, plate in candidates.items() if plate in found}
+
+
+def _reads(block: Block, names: Collection[str]) -> bool:
+    """Whether a block reads one of these inputs."""
+    return bool(names) and any(isinstance(node, Input) and node.name in names for node in nodes_of(block))
 
 
 def rows_by_width(plate: Plate, width: int, sizes: Mapping[str, int]) -> Rows:

@@ -143,9 +143,7 @@ class Carry(NamedTuple):
         return self.good.residual
 
 
-def begin(
-    x: Point, rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int
-) -> Carry:
+def begin(x: Point, rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int) -> Carry:
     """The carry before the first sweep, with the result code of a run that goes on."""
     inf, zero, false = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32), jnp.asarray(False)
     empty = jax.tree.map(lambda own: jnp.zeros((settings.depth, *own.shape), own.dtype), x)

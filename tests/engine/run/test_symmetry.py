@@ -113,7 +113,8 @@ def test_starts_by_default_never_lose_evidence(build):
     several = cv.infer(model, data, restarts=5, accuracy="fast")
     assert len(one.restarts.by_start) == 1
     assert several.log_evidence >= one.log_evidence - 1e-9
-    assert several.log_evidence == several.restarts.by_start.max()
+    highest = several.restarts.by_start.max()  # of equal ones, to rounding, the first
+    assert abs(several.log_evidence - highest) <= 1e-8 * (1 + abs(highest))
 
 
 def factors():

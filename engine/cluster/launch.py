@@ -1,0 +1,67 @@
+"""Starting a script as several processes on one machine, which JAX joins: python -m cavity launch -n 2 script.py."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+ADDRESS, NUMBER, RANK = "CAVITY_COORDINATOR", "CAVITY_PROCESSES", "CAVITY_PROCESS"
+GRACE = 5.0  # seconds that the others have to end of their own, once a process has failed
+
+
+def launch(script: str, arguments: Sequence[str], processes: int) -> int:
+    """Runs a script as so many processes of this machine: their exit status, of the first that failed.
+
+    Each calls `join` before the script. Where one fails the others are stopped, with a line that names it.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    threads = max(1, (os.cpu_count() or 1) // processes)
+    running = []
+    for rank in range(processes):
+        environment = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), **os.environ}
+        environment |= {ADDRESS: f"127.0.0.1:{port}", NUMBER: str(processes), RANK: str(rank)}
+        command = [sys.executable, "-m", "cavity", "join", script, *arguments]
+        running.append(subprocess.Popen(command, env=environment))
+    try:
+        return _watch(running)
+    finally:
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _watch(running: list[subprocess.Popen]) -> int:
+    """Waits for all; the status of the first that failed, and a line on it, once the others have had their time."""
+    while True:
+        states = [process.poll() for process in running]
+        failed = next((rank for rank, state in enumerate(states) if state), None)
+        if failed is not None:
+            ended = f"was killed by signal {-states[failed]}" if states[failed] < 0 else f"ended with {states[failed]}"
+            print(f"cavity: process {failed} of {len(running)} {ended}; the others are stopped.", file=sys.stderr)
+            until = time.monotonic() + GRACE
+            while time.monotonic() < until and any(process.poll() is None for process in running):
+                time.sleep(0.05)
+            return abs(states[failed])
+        if all(state == 0 for state in states):
+            return 0
+        time.sleep(0.05)
+
+
+def join(script: str, arguments: Sequence[str]) -> None:
+    """Joins the other processes of a launch, and runs the script as the main module."""
+    import jax
+
+    jax.distributed.initialize(
+        os.environ[ADDRESS], int(os.environ[NUMBER]), int(os.environ[RANK]), heartbeat_timeout_seconds=20
+    )
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    runpy.run_path(script, run_name="__main__")

@@ -1,0 +1,45 @@
+"""Rows of files in a program: a block of them is read when it is seen, and held no longer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...factors.arrays import Array
+from ...factors.errors import UnsupportedError
+from ...factors.records import Record, fixed
+from .plated import Placed, Plates
+from .row_blocks import Window
+
+
+class StreamedRows(Record):
+    """Rows of `source` from number `first` on, where `source.read_rows(start, stop)` reads some."""
+
+    first: Array
+    source: Any = fixed()
+
+    def seen(self, window: Window | None, plates: Plates) -> Placed:
+        """The rows inside the window."""
+        if window is None:
+            raise UnsupportedError(
+                f"Some factor needs all rows at once of what is streamed from files, {self.source!r}: EP on several "
+                "devices, or an expression that reads across rows. Ask for method='ncvmp' or 'vmp', let it enter by "
+                "cv.dot with weights that live on other plates only, or have the rows in memory: cv.rows(..., "
+                "stream=False)."
+            )
+        size, event = window.rows.size, self.source.shape[1:]
+        form = jax.ShapeDtypeStruct((size, *event), np.float64)
+
+        def read(first: Any) -> np.ndarray:
+            return _whole(self.source.numbers(int(first), int(first) + size), size)
+
+        return Placed(jax.pure_callback(read, form, self.first + window.first, vmap_method="sequential"), plates)
+
+
+def _whole(rows: np.ndarray, size: int) -> np.ndarray:
+    """As many rows as asked for: at the end the last stands in for those that are not there."""
+    if len(rows) == size:
+        return rows
+    return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
