@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from ...compiler.algebra.known import known_in
 from ...compiler.algebra.linear import linear_term
-from ...compiler.data.sparse_matrices import is_paged
+from ...compiler.data.sparse_matrices import is_paged, is_sparse
 from ...compiler.graph import Plan
 from ...compiler.language.atoms import ONE
 from ...compiler.language.monomials import expand
@@ -32,6 +32,7 @@ from ..values.sparse_rows import Pages
 from .values_of_data import value_of_data
 
 DIGITS = 16.0
+READ = 4096  # rows of a file that are looked at before a run
 DOUBTFUL, HOPELESS = 6.0, 3.0  # digits left: fewer than a run needs to converge, and fewer than an answer needs
 
 
@@ -60,16 +61,21 @@ def check_centred(forms: list[Form], data: Mapping[str, Array], sizes: dict[str,
 def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple[np.ndarray, np.ndarray]:
     """The size of the mean and the standard deviation over rows, by coordinate of a vector."""
     given = (data[leaf.name] for leaf in inside([multiplier]) if isinstance(leaf, Input))
-    sparse = [array for array in given if is_paged(array)]
-    if sparse:  # a number that multiplies it changes mean and deviation alike
-        return _columns_of_sparse(sparse[0])
+    paged = [array for array in given if is_paged(array)]
+    if paged and is_sparse(paged[0]):  # a number that multiplies it changes mean and deviation alike
+        return _columns_of_sparse(paged[0])
+    if paged:  # rows of a file: the first ones tell
+        return _of_columns(np.asarray(paged[0].numbers(paged[0].start, paged[0].start + READ), float))
     if not known(multiplier, scope):
         return np.zeros(1), np.zeros(1)
     if isinstance(multiplier, Input) and not isinstance(scope.data[multiplier.name], Pages):
         array = scope.data[multiplier.name]
     else:
         array = np.asarray(value_of_data(multiplier, scope), float)
-    rows = array.reshape(-1, array.shape[-1] if multiplier.domain.is_vector else 1)
+    return _of_columns(array.reshape(-1, array.shape[-1] if multiplier.domain.is_vector else 1))
+
+
+def _of_columns(rows: Float[np.ndarray, "row column"]) -> tuple[np.ndarray, np.ndarray]:
     same = rows.min(0) == rows.max(0)  # exactly: the rounding of a mean is no spread
     return np.abs(rows.mean(0)), np.where(same, 0.0, rows.std(0))
 
