@@ -100,8 +100,8 @@ __all__ = [
     "laplace_approximation", "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal",
     "map", "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered",
     "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit",
-    "real", "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt",
-    "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "real", "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab",
+    "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
     "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
     "wishart",
 ]  # fmt: skip
@@ -110,6 +110,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .engine import moves
     from .engine.answers.marginal import Marginal
+    from .engine.cluster.resume import resume
     from .engine.data.row_sources import rows
     from .engine.density.log_density import LogDensity, log_density
     from .engine.evidence.gradient import evidence_gradient
@@ -173,6 +174,7 @@ _LATER = {
     "log_density": ".engine.density.log_density",
     "map": ".engine.evidence.maximum",
     "moves": ".engine",
+    "resume": ".engine.cluster.resume",
     "rows": ".engine.data.row_sources",
     "sample": ".engine.sampling.sample",
     "search": ".engine.moves.search",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jax.sharding import Mesh
 
@@ -26,6 +27,9 @@ from .program import PROGRAMS, Program
 from .support.asked_arguments import named, the_model
 from .support.cache import Recent
 from .support.warn import warn
+
+if TYPE_CHECKING:
+    from .run.checkpoints import Keeping
 
 OF_BEST = 10.0  # seconds that accuracy="best" may spend on draws, whatever effort= says
 
@@ -52,6 +56,8 @@ def infer(
     schedule: str | Schedule = "batches",
     start: Start | None = None,
     mesh: Mesh | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = 60.0,
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
@@ -82,7 +88,11 @@ def infer(
     oscillate, and sweeps are more. `schedule` is the order of the updates: "batches", "sequential", "in order",
     "residual", "double loop" (which converges where EP oscillates), or a `cv.Schedule`, such as `posterior.schedule` of
     another run with changes. `start` is where the run begins: a posterior of the same model, also by another method or
-    of other data, or a dictionary of marginals by name. No prior changes by it. It is one inference.
+    of other data, or a dictionary of marginals by name. No prior changes by it. It is one inference. `mesh` is a
+    `jax.sharding.Mesh`: the rows of the data are dealt to its devices, in several processes too, where they meet in
+    shared variables alone (`explain` says which plates); answers are those of one device. Each process gives all the
+    data or its own rows (`cv.rows`). `checkpoint` is a file that the run is written to, `every` so many seconds, and
+    that `cv.resume` goes on from; it is then one inference.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
@@ -90,7 +100,8 @@ def infer(
     of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
     options = Options(*of_sweeps, accuracy, execution, damping, schedule, mesh)
     program = _program(model, data, method, sizes, options)
-    return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort))
+    keeping = program.kept(checkpoint, every, data, seed)
+    return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping)
 
 
 def _inferred(
@@ -101,6 +112,7 @@ def _inferred(
     start: Start | None,
     integrate: Sequence[str] | str,
     effort: float,
+    keeping: Keeping | None,
 ) -> Posterior:
     """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
     options, method = program.request.options, program.request.method
@@ -111,12 +123,13 @@ def _inferred(
                     "integrate= makes a run at every point of a grid, for which every process needs all the data; "
                     "here each has rows of its own. Leave integrate= out, or give all the data in every process."
                 )
-            return _warned(program.run(data, seed=seed, prior=prior, start=start))
+            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start, keeping=keeping)))
         if integrate:
             _check_no_start(start)
             return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
-        if prior is not None or start is not None or not _integrates(options.accuracy, method):
-            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start)))
+        single = prior is not None or start is not None or keeping is not None
+        if single or not _integrates(options.accuracy, method):
+            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start, keeping=keeping)))
         found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
     return _warned(_right_by_default(found, seed, options.accuracy, effort))
 

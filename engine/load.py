@@ -171,7 +171,8 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
     return Beliefs(parts, joints, sizes)
 
 
-def _read_method(method: MethodEntry) -> Asked:
+def read_method(method: MethodEntry) -> Asked:
+    """The method of a file, as it was asked for."""
     if not isinstance(method, str) and "by_name" in method:
         return {name: _one_method(value) for name, value in method["by_name"].items()}
     return _one_method(method)
@@ -317,7 +318,7 @@ def _program(reader: _Reader, model: Model) -> Program:
     """The program that ran; nothing is compiled."""
     asked = reader.meta["program"]
     options = Options(**{**asked["options"], "schedule": Schedule(**asked["options"].get("schedule", {}))})
-    return Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
+    return Program(model, asked["observed"], read_method(asked["method"]), asked["sizes"], options)
 
 
 def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -55,9 +56,11 @@ from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread
 from .values.scope import Scope
+from .values.streamed_rows import Slot, StreamedRows
 
 if TYPE_CHECKING:
     from .cluster.own_rows import OwnRows
+    from .run.checkpoints import Keeping
 
 Runs: TypeAlias = Runner | PaddedRunner
 
@@ -104,6 +107,7 @@ class Program:
         self._plans_given: Recent[Plan] = Recent(GIVEN)
         self._runs: Recent[tuple[Machine, Runs]] = Recent(SHAPES)
         self._padded: Recent[Runner] = Recent(SHAPES)
+        self._slots: dict[tuple[str, tuple[int, ...]], Slot] = {}
         self.predictors: Predictors = Recent(SHAPES)
         self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
@@ -141,28 +145,43 @@ class Program:
 
     @not_too_deep()
     def __call__(
-        self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None, start: Start | None = None
+        self,
+        data: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        prior: Prior | None = None,
+        start: Start | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 60.0,
     ) -> Posterior:
         """Infers the posterior given `data`: values by name for all inputs and the observed variables.
 
-        `prior` is what an earlier posterior knows, `start` where the run begins (see `infer`). Returns a `Posterior`,
-        once it is computed. Raises
-        DataError, before anything is compiled, for data that do not fit the model, and UnsupportedError for a run
-        that met no sound state. Warns (`CavityWarning`) of a run that did not converge. The same seed gives the same
-        result.
+        `prior` is what an earlier posterior knows, `start` where the run begins, `checkpoint` the file that it is
+        written to `every` so many seconds (see `infer`). Returns a `Posterior`, once it is computed. Raises DataError,
+        before anything is compiled, for data that do not fit the model, and UnsupportedError for a run that met no
+        sound state. Warns (`CavityWarning`) of a run that did not converge. The same seed gives the same result.
         """
         with of_flat_priors(self.model, self.observed, prior) as proper:
-            posterior = proper(self.run(data, seed=seed, prior=prior, start=start))
+            posterior = proper(
+                self.run(data, seed=seed, prior=prior, start=start, keeping=self.kept(checkpoint, every, data, seed))
+            )
         if not posterior.converged:
             warn(posterior.diagnosis)
         return posterior
 
     def run(
-        self, data: Mapping[str, Any], *, seed: int = 0, prior: Prior | None = None, start: Start | None = None
+        self,
+        data: Mapping[str, Any],
+        *,
+        seed: int = 0,
+        prior: Prior | None = None,
+        start: Start | None = None,
+        keeping: Keeping | None = None,
     ) -> Posterior:
         """As a call, without the warning: for a caller who looks at `posterior.converged`.
 
-        `data`, `seed`, `prior` and `start` are those of a call. Returns a `Posterior`. Errors as of a call.
+        `data`, `seed`, `prior` and `start` are those of a call, `keeping` the file that the run is written to. Returns
+        a `Posterior`. Errors as of a call.
         """
         binding = self.bind(data)
         with jax.enable_x64(True):
@@ -170,13 +189,37 @@ class Program:
             binding = binding if own is None else own.binding
             beliefs = given_beliefs(self.model, binding, prior)
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs), own)
+            if keeping is not None and isinstance(run, PaddedRunner):  # a file has the rows of the data
+                run = Runner(machine, self.options, self._count)
             arrays = {**arrays_of(binding, machine.graph), **given_arrays(self.model, beliefs)}
             given, remark = ({}, "") if start is None else self._started(machine, binding, start)
-            result = run({**arrays, **given}, seed, self.options.progress, self.planned())
+            arrays_of_run = {**arrays, **given, **self._streams(arrays)}
+            kept = {} if keeping is None else {"keeping": keeping}
+            result = run(arrays_of_run, seed, self.options.progress, self.planned(), **kept)
             check_streams(binding.inputs)
             result = dataclasses.replace(result, remark=" ".join(filter(None, (result.remark, remark))))
         result.demand_sound(self.model.name)
         return self.posterior(machine, arrays, binding, result)
+
+    def kept(
+        self, checkpoint: str | os.PathLike[str] | None, every: float, data: Mapping[str, Any], seed: int
+    ) -> Keeping | None:
+        """The file that a run is written to. Raises ModelError or DataError for a path that none can be at."""
+        if checkpoint is None:
+            return None
+        from .cluster.resume import keeping
+
+        return keeping(checkpoint, every, self.request, data, seed)
+
+    def _streams(self, arrays: Data) -> Data:
+        """What is read from files, by way of a slot: a program for one file serves others of as many rows."""
+        found = {}
+        for name, array in arrays.items():
+            if isinstance(array, StreamedRows):
+                slot = self._slots.setdefault((name, array.source.shape), Slot(array.source.shape))
+                slot.source = array.source
+                found[name] = StreamedRows(array.first, slot)
+        return found
 
     def _started(self, machine: Machine, binding: Binding, start: Start) -> tuple[Data, str]:
         """The arrays that say where a run begins, and a sentence on what does not begin there."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 
 ADDRESS, NUMBER, RANK = "CAVITY_COORDINATOR", "CAVITY_PROCESSES", "CAVITY_PROCESS"
+HEARTBEAT = 20  # seconds without a sign of life, after which a process is taken for lost
 GRACE = 5.0  # seconds that the others have to end of their own, once a process has failed
 
 
@@ -22,11 +23,9 @@ def launch(script: str, arguments: Sequence[str], processes: int) -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    threads = max(1, (os.cpu_count() or 1) // processes)
     running = []
     for rank in range(processes):
-        environment = {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), **os.environ}
-        environment |= {ADDRESS: f"127.0.0.1:{port}", NUMBER: str(processes), RANK: str(rank)}
+        environment = {**os.environ, ADDRESS: f"127.0.0.1:{port}", NUMBER: str(processes), RANK: str(rank)}
         command = [sys.executable, "-m", "cavity", "join", script, *arguments]
         running.append(subprocess.Popen(command, env=environment))
     try:
@@ -56,12 +55,17 @@ def _watch(running: list[subprocess.Popen]) -> int:
 
 
 def join(script: str, arguments: Sequence[str]) -> None:
-    """Joins the other processes of a launch, and runs the script as the main module."""
-    import jax
+    """Joins the other processes of a launch, and runs the script as the main module.
 
-    jax.distributed.initialize(
-        os.environ[ADDRESS], int(os.environ[NUMBER]), int(os.environ[RANK]), heartbeat_timeout_seconds=20
-    )
+    Each has cores of its own, as far as there are enough: threads of several processes on one core wait for each other.
+    """
+    number, rank = int(os.environ[NUMBER]), int(os.environ[RANK])
+    if hasattr(os, "sched_setaffinity") and len(cores := sorted(os.sched_getaffinity(0))) >= number:
+        each = len(cores) // number
+        os.sched_setaffinity(0, cores[rank * each : (rank + 1) * each])
+    import jax  # which counts the cores
+
+    jax.distributed.initialize(os.environ[ADDRESS], number, rank, heartbeat_timeout_seconds=HEARTBEAT)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     runpy.run_path(script, run_name="__main__")

@@ -227,7 +227,7 @@ def _pieces(path: str, columns: Columns) -> list[_Piece]:
 
 def _of_parquet(path: str, columns: Columns) -> list[_Piece]:
     parquet = _module("pyarrow.parquet")
-    file = parquet.ParquetFile(path, memory_map=True)
+    file = parquet.ParquetFile(path)
 
     def group(number: int) -> Any:
         return lambda names: file.read_row_group(number, columns=names, use_threads=False).select(names)

@@ -32,7 +32,7 @@ from ..answers.inferred import Inferred
 from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
 from ..answers.verdict import Verdict
-from ..options import Asked, Request
+from ..options import Asked, Options, Request
 from ..run.fixed_points import Restarts
 from ..run.result import Outputs
 from .archive import write_archive
@@ -266,11 +266,16 @@ def _drawn(found: Drawn, writer: _Writer) -> DrawsEntry:
 def _program(request: Request, given: Iterable[Part]) -> ProgramEntry:
     return {
         "observed": sorted(request.observed),
-        "method": _method(request.method),
+        "method": method_entry(request.method),
         "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
-        "options": dataclasses.asdict(request.options),
+        "options": options_of(request.options),
         "given": sorted(given),
     }
+
+
+def options_of(options: Options) -> dict[str, Any]:
+    """The options of a run, without the devices that it had."""
+    return dataclasses.asdict(dataclasses.replace(options, mesh=None))
 
 
 def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[MemberEntry]:
@@ -299,7 +304,7 @@ def digest_of_constants(model: Model) -> str:
     return digest.hexdigest()
 
 
-def _method(method: Asked) -> MethodEntry:
+def method_entry(method: Asked) -> MethodEntry:
     return {"by_name": {n: _one(m) for n, m in method.items()}} if isinstance(method, Mapping) else _one(method)
 
 

@@ -56,14 +56,17 @@ def in_chunks(
     numbers: int,
     watch: Callable[[Watched], None],
     steady: bool = False,
+    agreed: Callable[[int], int] = int,
+    begun: int | None = None,
 ) -> _Out:
     """The outputs of a run.
 
     `advance(carry, fresh, limit)` returns the next carry and the outputs so far, and starts anew where `fresh`;
     `numbers` is how many there are in the data; `watch` sees every carry. The chunks of a `steady` run are all of one
-    length, those of others last about as long as an interrupt may wait.
+    length, those of others last about as long as an interrupt may wait; `agreed` makes that the same in all processes.
+    A run that goes on has `begun` so many sweeps, which `carry` is after.
     """
-    sweeps, limit, fresh = first_chunk(numbers), 0, True
+    sweeps, limit, fresh = first_chunk(numbers), begun or 0, begun is None
     while True:
         began, limit = time.monotonic(), limit + sweeps
         carry, outputs = advance(carry, np.asarray(fresh), np.asarray(limit, np.int32))
@@ -73,7 +76,7 @@ def in_chunks(
         if not running:
             return jax.block_until_ready(outputs)
         if not steady:
-            sweeps = next_chunk(sweeps, time.monotonic() - began)
+            sweeps = agreed(next_chunk(sweeps, time.monotonic() - began))
 
 
 def first_chunk(numbers: int) -> int:

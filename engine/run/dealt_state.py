@@ -73,6 +73,24 @@ def shown(machine: BoundPlan, fixed: Fixed, beliefs: Naturals, messages: Message
     return {"beliefs": even, "messages": messages, "places": places}
 
 
+def dealt_messages(machine: BoundPlan, fixed: Fixed, messages: Messages) -> Messages:
+    """Messages in the layout of a run that is not dealt, in that of this machine."""
+    if machine.dealt is None:
+        return messages
+    found = dict(messages)
+    for number, layout in _layouts(fixed, messages).items():
+        assert layout.shares is not None
+        places, present = layout.shares.places, layout.present
+
+        def own(leaf: Array, places: Array = places, present: Array = present) -> Array:
+            event = (1,) * (leaf.ndim - 2)
+            taken = jnp.take_along_axis(leaf, places.reshape((*places.shape, *event)), axis=1)
+            return jnp.where(present.reshape((*present.shape, *event)), taken, 0)
+
+        found[number] = jax.tree.map(own, messages[number])
+    return found
+
+
 def _layouts(fixed: Fixed, messages: Messages) -> dict[str, ScheduleLayout]:
     """The layouts of the blocks whose messages are dealt to devices, by number."""
     plans = {number: getattr(fixed.prepared[number], "plan", None) for number in messages}

@@ -23,9 +23,8 @@ from ..values.streamed_rows import StreamedRows
 from .bound_plan import BoundPlan
 from .dealt_state import Places
 from .fixed_points import OTHERS
+from .placement import Arrays, Shardings
 from .result import Outputs
-
-Arrays = Mapping[str, Any]  # data of a run, by name
 
 
 class OnDevices:
@@ -39,13 +38,18 @@ class OnDevices:
     ) -> None:
         self.dealt, self.own, self.messages = dealt, own, messages
 
-    def jitted(self, chunk: Callable[..., Any], given: tuple[Any, ...], form: PyTree) -> Any:
-        """The chunk as a jitted function of arrays that are on the devices already."""
+    def shardings(self, given: tuple[Any, ...], form: PyTree) -> Shardings:
+        """Where the arguments `given` of a program are, and carries of this form."""
         values, data, _ = given
-        all_have, carry = self.dealt.sharding(WHOLE), self._of_carry(form)
+        whole = self.dealt.sharding(WHOLE)
         of_data = {name: self._of(name, own) for name, own in data.items()}
-        shardings = (dict.fromkeys(values, all_have), of_data, all_have, carry, all_have, all_have)
-        return jax.jit(chunk, donate_argnums=3, in_shardings=shardings, out_shardings=(carry, None))
+        return Shardings((dict.fromkeys(values, whole), of_data, whole), self._of_carry(form), whole)
+
+    def agreed(self, number: int) -> int:
+        """The number of the first process."""
+        if jax.process_count() == 1:
+            return number
+        return int(multihost_utils.broadcast_one_to_all(np.int32(min(number, 2**30))))
 
     def _of(self, name: str, array: Any) -> jax.sharding.NamedSharding:
         dealt = name in self.dealt.lengths and not isinstance(array, StreamedRows)
@@ -106,6 +110,12 @@ class OnDevices:
         if others is not None and self.own is None:
             found[OTHERS] = self._undealt(others)
         return self._undealt(found)
+
+    def told(self, found: Any) -> Any:
+        """What a checkpoint has of a carry, with no order of devices in it: on the host of every process."""
+        every = OnDevices(self.dealt)  # rows of all processes
+        found = jax.tree.map(_fetched, found)
+        return found._replace(points=every._undealt(found.points))
 
     def _rows(self, name: str) -> slice:
         """Which of the rows of a variable this process had in its data."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -14,11 +14,23 @@ from .result import Outputs
 Arrays = Mapping[str, Any]  # data of a run, by name
 
 
+class Shardings(NamedTuple):
+    """Where arrays are that a program takes and gives: arguments, carries, and what all devices have."""
+
+    given: tuple[PyTree, PyTree, PyTree]
+    carry: PyTree
+    whole: Any
+
+
 class Place(Protocol):
     """What differs between places of a run."""
 
-    def jitted(self, chunk: Callable[..., Any], given: tuple[Any, ...], form: PyTree) -> Any:
-        """The chunk as a jitted function, for the arguments `given` and carries of this form."""
+    def shardings(self, given: tuple[Any, ...], form: PyTree) -> Shardings | None:
+        """Where the arguments `given` of a program are, and carries of this form; None on the default device."""
+        ...
+
+    def agreed(self, number: int) -> int:
+        """A number that all processes have alike."""
         ...
 
     def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree:
@@ -37,13 +49,21 @@ class Place(Protocol):
         """What a run leaves, as it is elsewhere."""
         ...
 
+    def told(self, found: Any) -> Any:
+        """What a checkpoint has of a carry, as it is elsewhere."""
+        ...
+
 
 class Here:
     """On the default device."""
 
-    def jitted(self, chunk: Callable[..., Any], given: tuple[Any, ...], form: PyTree) -> Any:
-        """The chunk as a jitted function; each carry goes into the next: it may be a quarter of a gigabyte."""
-        return jax.jit(chunk, donate_argnums=3)
+    def shardings(self, given: tuple[Any, ...], form: PyTree) -> None:
+        """There is but one device."""
+        return
+
+    def agreed(self, number: int) -> int:
+        """There is but one process."""
+        return number
 
     def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
         """Zeros of this form, for the place of a carry that is not there yet."""
@@ -60,3 +80,8 @@ class Here:
     def outputs(self, outputs: Outputs) -> Outputs:
         """What a run leaves, as it is elsewhere."""
         return outputs
+
+    def told(self, found: Any) -> Any:
+        """What a checkpoint has of a carry, as it is elsewhere."""
+        points = {name: own for name, own in found.points.items() if name != "places"}
+        return jax.tree.map(np.asarray, found._replace(points=points))

@@ -5,9 +5,10 @@ What is compiled does at most so many sweeps from a carry: see `chunks`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,9 @@ from ..options import Options, key_of
 from ..support.cache import Recent
 from ..support.compiled import Function, function, types_of
 from .bound_plan import Data
-from .chunks import DONE, Done, in_chunks, strong
+from .chunks import DONE, Done, Watched, in_chunks, strong
 from .control.carry import Carry, Settings
-from .control.result_codes import preferred
+from .control.result_codes import RUNNING, preferred
 from .fixed_points import OTHERS, modes_of, without_others
 from .given_start import given_start
 from .in_sweeps import Sweeping
@@ -31,6 +32,9 @@ from .placement import Here, Place
 from .progress import Progress
 from .result import Ended, Outputs, Result
 from .start import Lane
+
+if TYPE_CHECKING:
+    from .checkpoints import Keeping, Told
 
 BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for each set of shapes
 
@@ -45,6 +49,19 @@ class Made(NamedTuple):
 
     function: Function
     numbers: int
+
+
+class _Kept:
+    """Watches a run, and writes it to a file when that is due, in all processes at once."""
+
+    def __init__(self, watcher: Progress, keeping: Keeping, told: Callable[[Carries], Told], place: Place) -> None:
+        self.watcher, self.keeping, self.told, self.place = watcher, keeping, told, place
+
+    def __call__(self, carry: Watched) -> None:
+        self.watcher(carry)
+        running = np.any(np.asarray(carry.code) == RUNNING)
+        if running and isinstance(carry, Carry) and self.place.agreed(int(self.keeping.due)):
+            self.keeping.write(self.place.told(self.told(carry)), int(np.max(np.asarray(carry.iteration))))
 
 
 class Runner:
@@ -68,10 +85,20 @@ class Runner:
         self.on_trace = on_trace
         self._made: Recent[Made] = Recent(BATCHES)
 
-    def __call__(self, data: Data, seed: object, progress: bool | None, planning: float = 0.0) -> Result:
-        """One inference, the plan of which took so many seconds. Raises ModelError for a seed out of range."""
+    def __call__(
+        self,
+        data: Data,
+        seed: object,
+        progress: bool | None,
+        planning: float = 0.0,
+        keeping: Keeping | None = None,
+    ) -> Result:
+        """One inference, the plan of which took so many seconds, with a file to be kept in or none.
+
+        Raises ModelError for a seed out of range.
+        """
         with Progress(progress) as watcher:
-            outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False)
+            outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, keeping=keeping)
         outputs, others = without_others(outputs)
         modes = () if others is None else modes_of(outputs, others, self.settings.monotone)
         return Result(outputs, self.settings, watcher.timing(interpreted, planning), modes=modes)
@@ -98,7 +125,9 @@ class Runner:
         given = {}, data, key_of(0)
         return without_others(jax.eval_shape(self._chunk, *given, jax.eval_shape(self._begin, *given), True, 0)[1])[0]
 
-    def _run(self, given: Given, watcher: Progress, many: bool, calls: int = 1) -> tuple[Outputs, bool]:
+    def _run(
+        self, given: Given, watcher: Progress, many: bool, calls: int = 1, keeping: Keeping | None = None
+    ) -> tuple[Outputs, bool]:
         """The outputs, stacked where there are many, and whether NumPy computed them."""
         given = given[0], dict(self.place.placed(given[1])), given[2]
         made = self._made.get((many, calls, types_of(given)), lambda: self._make(given, watcher, many, calls))
@@ -106,8 +135,13 @@ class Runner:
         def task(chunk: Chunk) -> Outputs:
             # What is counted to choose who runs it must not depend on a clock.
             steady = made.function.interpreted
-            nothing = self.place.blank(made.function.form)  # a carry that nobody reads
-            return in_chunks(lambda *now: chunk(*given, *now), nothing, made.numbers, watcher, steady)
+            carry, begun, watch = self.place.blank(made.function.form), None, watcher  # a carry that nobody reads
+            if keeping is not None:
+                watch = _Kept(watcher, keeping, self._told(given, made.function.form), self.place)
+                if keeping.found is not None:
+                    carry, begun = self._carried(given, made.function.form, keeping), keeping.sweeps
+            advance = partial(chunk, *given)
+            return in_chunks(advance, carry, made.numbers, watch, steady, self.place.agreed, begun)
 
         trace = partial(self._traced, given, many)
         return self.place.outputs(made.function.run(task, trace, watcher.stage)), made.function.interpreted
@@ -126,8 +160,42 @@ class Runner:
         if many:
             begin, chunk = jax.vmap(begin, (0, None, None)), jax.vmap(chunk, (0, None, None, 0, None, None))
         form = jax.eval_shape(begin, *given)
-        chunk = self.place.jitted(chunk, given, form)
+        # Each carry goes into the next: it may be a quarter of a gigabyte.
+        if (on := self.place.shardings(given, form)) is None:
+            chunk = jax.jit(chunk, donate_argnums=3)
+        else:
+            inside = *on.given, on.carry, on.whole, on.whole
+            chunk = jax.jit(chunk, donate_argnums=3, in_shardings=inside, out_shardings=(on.carry, None))
         return chunk.trace(*given, self.place.blank(form), np.asarray(True), np.asarray(0, np.int32)), form
+
+    def _told(self, given: Given, form: PyTree) -> Callable[[Carries], Told]:
+        """What a checkpoint has of carries of this form."""
+        on = self.place.shardings(given, form)
+        where = {} if on is None else {"in_shardings": (*on.given, on.carry)}
+        jitted = jax.jit(self._as_told, **where)
+        return lambda carry: jitted(*given, carry)
+
+    def _carried(self, given: Given, form: PyTree, keeping: Keeping) -> Carries:
+        """The carry that a checkpoint has. Raises DataError where it has that of another run."""
+        here = Runner(dataclasses.replace(self.machine, dealt=None), self.options, lambda: None)
+        data = {name: self._whole_form(name, own) for name, own in given[1].items()}
+        wanted = jax.eval_shape(
+            here._as_told, given[0], data, given[2], jax.eval_shape(here._begin, given[0], data, given[2])
+        )
+        points = {name: own for name, own in wanted.points.items() if name != "places"}
+        found = keeping.told(wanted._replace(points=points))
+        on = self.place.shardings(given, form)
+        where = {} if on is None else {"in_shardings": (*on.given, on.whole), "out_shardings": on.carry}
+        return jax.jit(self._as_carried, **where)(*given, found)
+
+    def _whole_form(self, name: str, array: PyTree) -> PyTree[jax.ShapeDtypeStruct]:
+        """The form of data without the padding of devices."""
+        dealt = self.machine.dealt
+        if dealt is None or name not in dealt.lengths or not hasattr(array, "shape"):
+            return array
+        axis, shape = dealt.axes[name], array.shape
+        shape = (*shape[:axis], dealt.lengths[name], *shape[axis + 1 :])
+        return jax.ShapeDtypeStruct(shape, array.dtype)
 
     # traced functions: keys are per restart, data are arguments and never closures ------------------------------------
 
@@ -186,6 +254,29 @@ class Runner:
         lanes = self._lanes(key, data)
         carries, outputs = self._over_restarts(one, lanes, carry)
         return strong(carries), self._best(outputs, lanes, keep=trace is None and len(lanes.side) > 1)
+
+    def _as_told(self, values: Data, data: Data, key: KeyWords, carry: Carries) -> Told:
+        """What a checkpoint has of the carries of all restarts."""
+        from .checkpoints import told  # few runs are kept in files
+
+        inside = dict(self.place.inside({**data, **values}))
+
+        def one(lane: Lane, carry: Carries) -> Told:
+            assert isinstance(carry, Carry)
+            return told(Sweeping(self.machine, self.settings, inside, lane, False), carry)
+
+        return self._over_restarts(one, self._lanes(key, data), carry)
+
+    def _as_carried(self, values: Data, data: Data, key: KeyWords, found: Told) -> Carries:
+        """The carries of all restarts that a checkpoint has."""
+        from .checkpoints import carried
+
+        inside = dict(self.place.inside({**data, **values}))
+
+        def one(lane: Lane, found: Told) -> Carries:
+            return carried(Sweeping(self.machine, self.settings, inside, lane, False), found)
+
+        return self._over_restarts(one, self._lanes(key, data), found)
 
     def _over_restarts(self, function: Callable[..., PyTree], *stacked: PyTree) -> PyTree:
         """Restarts side by side; a single one without the cost of mapping.

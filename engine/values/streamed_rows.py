@@ -14,8 +14,23 @@ from .plated import Placed, Plates
 from .row_blocks import Window
 
 
+class Slot:
+    """What a compiled program reads from: the source of the run that is under way."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape, self.source = shape, None
+
+    def numbers(self, start: int, stop: int) -> np.ndarray:
+        """Rows by number, as float64."""
+        assert self.source is not None
+        return self.source.numbers(start, stop)
+
+    def __repr__(self) -> str:
+        return repr(self.source)
+
+
 class StreamedRows(Record):
-    """Rows of `source` from number `first` on, where `source.read_rows(start, stop)` reads some."""
+    """Rows of `source` from number `first` on, where `source.numbers(start, stop)` reads some."""
 
     first: Array
     source: Any = fixed()
