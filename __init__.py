@@ -35,7 +35,7 @@ from .compiler.methods import ncvmp, power
 from .compiler.schedules import Schedule
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
-from .factors.errors import CavityError, CavityWarning, DataError, ModelError, UnsupportedError
+from .factors.errors import CavityError, CavityWarning, DataError, LostError, ModelError, UnsupportedError
 from .factors.factor import mixture, switch
 from .factors.user import factor
 from .factors.vectors.ordered import ordered
@@ -91,8 +91,8 @@ __version__ = "0.6.0"
 
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "LaplaceApproximation", "Learned",
-    "LogDensity", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program", "Samples", "Schedule",
-    "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
+    "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program", "Samples",
+    "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
     "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count", "covariance",
     "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence", "evidence_gradient",
     "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",

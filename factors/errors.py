@@ -17,6 +17,10 @@ class UnsupportedError(CavityError, NotImplementedError):
     """The request is meaningful but no operator serves it; the message says why and what is nearest."""
 
 
+class LostError(CavityError, RuntimeError):
+    """A process, machine or worker that took part is gone; the message names it, and where the work goes on."""
+
+
 class CavityWarning(UserWarning):
     """An answer that is given, but not to be relied upon as it stands: a run that is not sound, a projection.
 

@@ -7,9 +7,11 @@ import runpy
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 
+NOTE = "CAVITY_LAST_CHECKPOINT"  # the variable that says where the last checkpoint is written down
 ADDRESS, NUMBER, RANK = "CAVITY_COORDINATOR", "CAVITY_PROCESSES", "CAVITY_PROCESS"
 HEARTBEAT = 20  # seconds without a sign of life, after which a process is taken for lost
 GRACE = 5.0  # seconds that the others have to end of their own, once a process has failed
@@ -24,27 +26,36 @@ def launch(script: str, arguments: Sequence[str], processes: int) -> int:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     running = []
+    handle, note = tempfile.mkstemp(prefix="cavity-")
+    os.close(handle)
     for rank in range(processes):
         environment = {**os.environ, ADDRESS: f"127.0.0.1:{port}", NUMBER: str(processes), RANK: str(rank)}
+        environment[NOTE] = note
         command = [sys.executable, "-m", "cavity", "join", script, *arguments]
         running.append(subprocess.Popen(command, env=environment))
     try:
-        return _watch(running)
+        return _watch(running, note)
     finally:
+        os.remove(note)
         for process in running:
             if process.poll() is None:
                 process.kill()
                 process.wait()
 
 
-def _watch(running: list[subprocess.Popen]) -> int:
+def _watch(running: list[subprocess.Popen], note: str) -> int:
     """Waits for all; the status of the first that failed, and a line on it, once the others have had their time."""
     while True:
         states = [process.poll() for process in running]
         failed = next((rank for rank, state in enumerate(states) if state), None)
         if failed is not None:
             ended = f"was killed by signal {-states[failed]}" if states[failed] < 0 else f"ended with {states[failed]}"
-            print(f"cavity: process {failed} of {len(running)} {ended}; the others are stopped.", file=sys.stderr)
+            with open(note, encoding="utf-8") as file:
+                last = file.read()
+            go_on = f" The last checkpoint is {last}: cv.resume goes on from it." if last else ""
+            print(
+                f"cavity: process {failed} of {len(running)} {ended}; the others are stopped.{go_on}", file=sys.stderr
+            )
             until = time.monotonic() + GRACE
             while time.monotonic() < until and any(process.poll() is None for process in running):
                 time.sleep(0.05)

@@ -6,6 +6,7 @@ run goes on, to the same answer, with other devices and processes than it began 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -18,7 +19,9 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ...factors.errors import DataError
+from ..cluster.launch import NOTE
 from ..files.archive import DAMAGED, opened, write_archive
+from ..support.warn import warn
 from ..values.naturals import State
 from .control.carry import Carry, Good, History, Sound
 from .dealt_state import dealt_messages, shown
@@ -108,6 +111,15 @@ class Keeping:
     last: float = dataclasses.field(default_factory=time.monotonic)
     sweeps: int = 0  # of the state that was written last
 
+    def last_words(self) -> str:
+        """Where a run that was lost goes on."""
+        if not self.sweeps:
+            return f"Nothing was written to the checkpoint '{self.path}' yet: start it again."
+        return (
+            f"The last checkpoint is '{self.path}', of sweep {self.sweeps}: start as many processes as there are, and "
+            "call cv.resume(path, model, data, mesh=mesh) there."
+        )
+
     @property
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -121,11 +133,14 @@ class Keeping:
             try:
                 write_archive(self.path, json.dumps(meta), arrays)
             except OSError as problem:
-                before = f"The one of sweep {self.sweeps} is still there." if self.sweeps else "There is none before."
-                raise DataError(
-                    f"The checkpoint '{self.path}' could not be written after sweep {sweeps} ({problem}). {before} "
-                    "Make room, or name another folder, and go on by cv.resume."
-                ) from problem
+                before = f"That of sweep {self.sweeps} is still there" if self.sweeps else "There is none before"
+                warn(
+                    f"The checkpoint '{self.path}' could not be written after sweep {sweeps} ({problem}). {before}. "
+                    f"The run goes on, and tries again in {self.every:g} s: make room there."
+                )
+                self.last = time.monotonic()
+                return
+            _tell_launcher(f"'{self.path}', of sweep {sweeps}")
         self.last, self.sweeps = time.monotonic(), sweeps
 
     def told(self, form: PyTree[jax.ShapeDtypeStruct]) -> Any:
@@ -139,6 +154,13 @@ class Keeping:
                 "those that it was written with."
             )
         return jax.tree.unflatten(nesting, self.found)
+
+
+def _tell_launcher(checkpoint: str) -> None:
+    """Writes down the last checkpoint for who started the processes, who can name it when they are gone."""
+    if place := os.environ.get(NOTE):
+        with contextlib.suppress(OSError), open(place, "w", encoding="utf-8") as note:
+            note.write(checkpoint)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[np.ndarray], int]:

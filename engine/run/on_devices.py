@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...compiler.data.keys import STARTS, is_present
 from ...compiler.data.sparse_matrices import is_sparse
 from ...compiler.graph import Plan
 from ...compiler.sharding import dealt_plates, numbers_by_plate
+from ...factors.errors import LostError
 from ..cluster.own_rows import OwnRows, even
 from ..values.dealt import WHOLE, Dealt, Packed, axis_among
 from ..values.instances import ScheduleLayout, count, layout
@@ -25,6 +27,8 @@ from .dealt_state import Places
 from .fixed_points import OTHERS
 from .placement import Arrays, Shardings
 from .result import Outputs
+
+GONE = ("Gloo", "NCCL", "nccl", "heartbeat", "coordination service", "Connection", "UNAVAILABLE", "DEADLINE_EXCEEDED")
 
 
 class OnDevices:
@@ -116,6 +120,19 @@ class OnDevices:
         every = OnDevices(self.dealt)  # rows of all processes
         found = jax.tree.map(_fetched, found)
         return found._replace(points=every._undealt(found.points))
+
+    @contextlib.contextmanager
+    def together(self, last_words: Callable[[], str]) -> Iterator[None]:
+        """Around what all processes do: LostError, ending in these words, where another is gone."""
+        try:
+            yield
+        except jax.errors.JaxRuntimeError as problem:
+            if jax.process_count() == 1 or not any(word in str(problem) for word in GONE):
+                raise
+            raise LostError(
+                f"Process {jax.process_index()} of {jax.process_count()} lost another one: it ended, or its machine "
+                f"cannot be reached ({str(problem).splitlines()[0][:200]}). {last_words()}"
+            ) from problem
 
     def _rows(self, name: str) -> slice:
         """Which of the rows of a variable this process had in its data."""

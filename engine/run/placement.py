@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -53,6 +54,10 @@ class Place(Protocol):
         """What a checkpoint has of a carry, as it is elsewhere."""
         ...
 
+    def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
+        """Around what all processes do: LostError, ending in these words, where another is gone."""
+        ...
+
 
 class Here:
     """On the default device."""
@@ -85,3 +90,7 @@ class Here:
         """What a checkpoint has of a carry, as it is elsewhere."""
         points = {name: own for name, own in found.points.items() if name != "places"}
         return jax.tree.map(np.asarray, found._replace(points=points))
+
+    def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
+        """There is no other process."""
+        return nullcontext()

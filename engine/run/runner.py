@@ -51,6 +51,10 @@ class Made(NamedTuple):
     numbers: int
 
 
+def _no_checkpoint() -> str:
+    return "Nothing was kept of the run: checkpoint='file' writes it down, every=60 seconds."
+
+
 class _Kept:
     """Watches a run, and writes it to a file when that is due, in all processes at once."""
 
@@ -129,6 +133,12 @@ class Runner:
         self, given: Given, watcher: Progress, many: bool, calls: int = 1, keeping: Keeping | None = None
     ) -> tuple[Outputs, bool]:
         """The outputs, stacked where there are many, and whether NumPy computed them."""
+        with self.place.together(_no_checkpoint if keeping is None else keeping.last_words):
+            return self._run_there(given, watcher, many, calls, keeping)
+
+    def _run_there(
+        self, given: Given, watcher: Progress, many: bool, calls: int, keeping: Keeping | None
+    ) -> tuple[Outputs, bool]:
         given = given[0], dict(self.place.placed(given[1])), given[2]
         made = self._made.get((many, calls, types_of(given)), lambda: self._make(given, watcher, many, calls))
 
