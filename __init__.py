@@ -92,24 +92,25 @@ __version__ = "0.6.0"
 __all__ = [
     "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "LaplaceApproximation", "Learned",
     "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program", "Samples",
-    "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between", "binomial",
-    "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count", "covariance",
-    "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence", "evidence_gradient",
-    "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy",
-    "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace",
-    "laplace_approximation", "learn", "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal",
-    "map", "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered",
-    "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit",
-    "real", "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab",
-    "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
-    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
-    "wishart",
+    "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between",
+    "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count",
+    "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence",
+    "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process",
+    "half_cauchy", "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian",
+    "kernels", "laplace", "laplace_approximation", "learn", "lkj", "load", "log", "log_density", "log_normal",
+    "logistic", "logit_normal", "map", "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp",
+    "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef",
+    "positive", "power", "probit", "real", "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal",
+    "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh",
+    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
+    "von_mises", "weibull", "where", "wishart", "workers",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
 if TYPE_CHECKING:
     from .engine import moves
     from .engine.answers.marginal import Marginal
+    from .engine.cluster import workers
     from .engine.cluster.resume import resume
     from .engine.data.row_sources import rows
     from .engine.density.log_density import LogDensity, log_density
@@ -178,5 +179,6 @@ _LATER = {
     "rows": ".engine.data.row_sources",
     "sample": ".engine.sampling.sample",
     "search": ".engine.moves.search",
+    "workers": ".engine.cluster",
 }
 # Where the names of the engine are: end

@@ -17,7 +17,15 @@ def main() -> int:
     for command in (start, commands.add_parser("join", help="what launch has each process do")):
         command.add_argument("script", help="a Python file")
         command.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    worker = commands.add_parser("worker", help="what a pool of processes has each of them do")
+    worker.add_argument("place", type=int)
+    worker.add_argument("workers", type=int)
     asked = parser.parse_args()
+    if asked.command == "worker":
+        from .engine.cluster.workers import work
+
+        work(asked.place, asked.workers)
+        return 0
     if asked.command == "join":
         join(asked.script, asked.arguments)
         return 0

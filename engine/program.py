@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -59,7 +59,9 @@ from .values.scope import Scope
 from .values.streamed_rows import Slot, StreamedRows
 
 if TYPE_CHECKING:
+    from .cluster.many_datasets import Mapped
     from .cluster.own_rows import OwnRows
+    from .cluster.workers import Workers
     from .run.checkpoints import Keeping
 
 Runs: TypeAlias = Runner | PaddedRunner
@@ -68,6 +70,15 @@ PROGRAMS = 8  # that a model keeps, by what is observed and by options
 GIVEN = 64  # plans that a program keeps of itself with more given
 SHAPES = 16  # that a program keeps, each some megabytes of machine code
 GIVEN_UP = 60  # sweeps of an inference at a point of a grid: all points wait for the last
+
+
+class Ran(NamedTuple):
+    """A run, and what its posterior is made of."""
+
+    machine: Machine
+    arrays: Data
+    binding: Binding
+    result: Result
 
 
 class Program:
@@ -183,6 +194,26 @@ class Program:
         `data`, `seed`, `prior` and `start` are those of a call, `keeping` the file that the run is written to. Returns
         a `Posterior`. Errors as of a call.
         """
+        ran = self._ran(data, seed, prior, start, keeping)
+        return self.posterior(ran.machine, ran.arrays, ran.binding, ran.result)
+
+    def result_of(self, data: Mapping[str, Any], *, seed: int = 0, keeping: Keeping | None = None) -> Result:
+        """What a run leaves, as another process can make a posterior of it: see `posterior_of`."""
+        return self._ran(data, seed, None, None, keeping).result
+
+    def posterior_of(self, data: Mapping[str, Any], result: Result) -> Posterior:
+        """The posterior of a run that was made elsewhere, with these data."""
+        binding = self.bind(data)
+        with jax.enable_x64(True):
+            machine, _ = self.machine_and_runner(binding, binding.inputs)
+        with of_flat_priors(self.model, self.observed) as proper:
+            result.demand_sound(self.model.name)
+            return proper(self.posterior(machine, arrays_of(binding, machine.graph), binding, result))
+
+    def _ran(
+        self, data: Mapping[str, Any], seed: int, prior: Prior | None, start: Start | None, keeping: Keeping | None
+    ) -> Ran:
+        """One run, and what its posterior is made of."""
         binding = self.bind(data)
         with jax.enable_x64(True):
             own = self.own_rows(data, binding)
@@ -199,7 +230,7 @@ class Program:
             check_streams(binding.inputs)
             result = dataclasses.replace(result, remark=" ".join(filter(None, (result.remark, remark))))
         result.demand_sound(self.model.name)
-        return self.posterior(machine, arrays, binding, result)
+        return Ran(machine, arrays, binding, result)
 
     def kept(
         self, checkpoint: str | os.PathLike[str] | None, every: float, data: Mapping[str, Any], seed: int
@@ -392,6 +423,28 @@ class Program:
                 "`batch.converged`, and `diagnosis` of each."
             )
         return batch
+
+    def map(
+        self,
+        datasets: Sequence[Mapping[str, Any]],
+        *,
+        workers: Workers = None,
+        seed: int = 0,
+        retries: int = 3,
+        every: float = 60.0,
+    ) -> Mapped:
+        """Inferences of many data sets, of any shapes, by workers: a sequence of posteriors, in order.
+
+        `datasets` are each as of a call, and `seed` decides the random choices of each. `workers` is a number of
+        processes of this machine (by default one for each core), or a pool, such as `cv.workers.ray(8)`. Answers do
+        not depend on it. A run whose worker is lost goes on from its checkpoint, written `every` so many seconds, up to
+        `retries` times. Many small data sets of equal shapes are faster in one program: `batch`. Returns a sequence of
+        `Posterior`. Raises DataError, with the number of the data set, before any worker is started; LostError for one
+        that was lost too often. Warns of those that did not converge.
+        """
+        from .cluster.many_datasets import over_datasets
+
+        return over_datasets(self, datasets, seed, workers, retries, every)
 
     def _check_each(self, bindings: Bindings) -> None:
         for i in range(bindings.number):

@@ -71,12 +71,17 @@ def join(script: str, arguments: Sequence[str]) -> None:
     Each has cores of its own, as far as there are enough: threads of several processes on one core wait for each other.
     """
     number, rank = int(os.environ[NUMBER]), int(os.environ[RANK])
-    if hasattr(os, "sched_setaffinity") and len(cores := sorted(os.sched_getaffinity(0))) >= number:
-        each = len(cores) // number
-        os.sched_setaffinity(0, cores[rank * each : (rank + 1) * each])
+    own_cores(rank, number)
     import jax  # which counts the cores
 
     jax.distributed.initialize(os.environ[ADDRESS], number, rank, heartbeat_timeout_seconds=HEARTBEAT)
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     runpy.run_path(script, run_name="__main__")
+
+
+def own_cores(rank: int, number: int) -> None:
+    """Keeps this process, one of so many, to its share of the cores that all of them have."""
+    if hasattr(os, "sched_setaffinity") and len(cores := sorted(os.sched_getaffinity(0))) >= number:
+        each = len(cores) // number
+        os.sched_setaffinity(0, cores[rank * each : (rank + 1) * each])
