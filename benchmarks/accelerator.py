@@ -82,10 +82,10 @@ def mixture_ep(cv, small):
     return mixture(cv, small, joint=True, rows=10_000, method="ep")
 
 
-def batch(cv, small):
+def batch(cv, small, large=10_000):
     import logistic as benchmark
 
-    number, rows, columns = 20 if small else 10_000, 50, 3
+    number, rows, columns = 20 if small else large, 50, 3
     datas = [dict(zip("xy", benchmark.data(rows, columns, seed), strict=True)) for seed in range(number)]
     program = cv.compile(
         benchmark.model(cv, columns), observed=["y"], method="ep", sizes={"row": rows}, execution="compile"
@@ -98,6 +98,10 @@ def batch(cv, small):
         return {"unit": call / number, "call": call, "answer": float(results.log_evidence.sum())}
 
     return "model", run
+
+
+def large_batch(cv, small):
+    return batch(cv, small, 100_000)
 
 
 def chain(program, data, steps):
@@ -146,6 +150,7 @@ CASES = {
     "logistic": ("NCVMP, 1,000,000 x 100", logistic),
     "mixture": ("VMP, 1,000,000 rows, 5 dimensions, 10 components", mixture),
     "batch": ("EP, 10,000 logistic regressions of 50 x 3", batch),
+    "large batch": ("EP, 100,000 logistic regressions of 50 x 3", large_batch),
     "smoother": ("100,000 steps, 2 dimensions", smoother),
     "hidden Markov": ("100,000 steps, 10 states", hidden_markov),
     "logistic EP": ("EP, 1,000,000 x 100", logistic_ep),

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class Ended(NamedTuple):
     lost: str = ""
 
 
+@runtime_checkable
 class Pool(Protocol):
     """What gives jobs to workers. `submit` gives one out, `wait` says which ended next, of those under way."""
 
@@ -194,6 +195,7 @@ class Processes:
             return Ended(self._at.pop(place), answer, problem)
         self._selector.unregister(process.stdout)  # pyright: ignore
         status = process.wait()
+        _close(process)
         how = f"process {process.pid} was killed by signal {-status}" if status < 0 else f"process {process.pid} ended"
         self._processes[place] = self._started(place)
         self._idle.append(place)
@@ -204,10 +206,15 @@ class Processes:
         for process in self._processes.values():
             process.kill()
             process.wait()
-            for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    stream.close()  # pyright: ignore
+            _close(process)
         self._selector.close()
+
+
+def _close(process: subprocess.Popen) -> None:
+    """Closes the pipes of a process that has ended, whatever is left in them."""
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            stream.close()  # pyright: ignore
 
 
 def write_frame(stream: Any, data: bytes) -> None:

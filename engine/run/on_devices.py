@@ -126,7 +126,7 @@ class OnDevices:
         """Around what all processes do: LostError, ending in these words, where another is gone."""
         try:
             yield
-        except jax.errors.JaxRuntimeError as problem:
+        except (jax.errors.JaxRuntimeError, ValueError) as problem:  # in a call, or where its result is read
             if jax.process_count() == 1 or not any(word in str(problem) for word in GONE):
                 raise
             raise LostError(

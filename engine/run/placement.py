@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ class Shardings(NamedTuple):
     whole: Any
 
 
+@runtime_checkable
 class Place(Protocol):
     """What differs between places of a run."""
 
