@@ -111,7 +111,6 @@ if TYPE_CHECKING:
     from .engine import moves
     from .engine.answers.marginal import Marginal
     from .engine.cluster import workers
-    from .engine.cluster.resume import resume
     from .engine.data.row_sources import rows
     from .engine.density.log_density import LogDensity, log_density
     from .engine.evidence.gradient import evidence_gradient
@@ -123,6 +122,7 @@ if TYPE_CHECKING:
     from .engine.moves.search import Found, search
     from .engine.posterior import Posterior
     from .engine.program import Program
+    from .engine.resume import resume
     from .engine.sampling.draws import Samples
     from .engine.sampling.sample import sample
     from .engine.sampling.variational import VariationalKernel
@@ -175,7 +175,7 @@ _LATER = {
     "log_density": ".engine.density.log_density",
     "map": ".engine.evidence.maximum",
     "moves": ".engine",
-    "resume": ".engine.cluster.resume",
+    "resume": ".engine.resume",
     "rows": ".engine.data.row_sources",
     "sample": ".engine.sampling.sample",
     "search": ".engine.moves.search",

@@ -17,19 +17,18 @@ from ..compiler.schedules import Schedule
 from ..factors.errors import ModelError
 from .answers.verdict import is_serious
 from .checks.flat_priors import Proper, of_flat_priors
-from .data.row_sources import loaded
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
 from .options import Asked, Options, checked_effort
 from .posterior import Posterior, Prior, Start
-from .program import PROGRAMS, Program
+from .program import PROGRAMS, Program, arrays_given
 from .support.asked_arguments import named, the_model
 from .support.cache import Recent
 from .support.warn import warn
 
 if TYPE_CHECKING:
-    from .run.checkpoints import Keeping
+    from .files.checkpoint import Keeping
 
 OF_BEST = 10.0  # seconds that accuracy="best" may spend on draws, whatever effort= says
 
@@ -176,7 +175,7 @@ def _program(
     key = frozenset(observed), _hashable(checked_method(method)), _hashable(plate_sizes(sizes)), options, declared
 
     def make() -> Program:
-        bind_checked(model, loaded(data, options.mesh), sizes)
+        bind_checked(model, arrays_given(data, options.mesh), sizes)
         return Program(model, observed, method, sizes, options)
 
     return programs_of(model).get(key, make)

@@ -21,7 +21,7 @@ from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings, bind_many
 from ..compiler.data.keys import STARTS
 from ..compiler.data.same_element import check_apart
-from ..compiler.data.sparse_matrices import is_paged, is_streamed
+from ..compiler.data.sparse_matrices import is_paged, is_rows, is_streamed
 from ..compiler.explain import explain_plan
 from ..compiler.graph import Plan
 from ..compiler.language.balanced_sums import not_too_deep
@@ -38,7 +38,6 @@ from .blocks.site.site_data import all_apart
 from .checks.flat_priors import of_flat_priors
 from .data.centred import Form, check_centred, linear_forms
 from .data.missing_and_sparse import arrays_of
-from .data.row_sources import Rows, check_streams, is_marked, loaded
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior, Start
@@ -56,13 +55,12 @@ from .support.warn import warn
 from .values.evaluate import value
 from .values.plated import spread
 from .values.scope import Scope
-from .values.streamed_rows import Slot, StreamedRows
 
 if TYPE_CHECKING:
-    from .cluster.many_datasets import Mapped
     from .cluster.own_rows import OwnRows
     from .cluster.workers import Workers
-    from .run.checkpoints import Keeping
+    from .files.checkpoint import Keeping
+    from .mapped import Mapped
 
 Runs: TypeAlias = Runner | PaddedRunner
 
@@ -118,7 +116,7 @@ class Program:
         self._plans_given: Recent[Plan] = Recent(GIVEN)
         self._runs: Recent[tuple[Machine, Runs]] = Recent(SHAPES)
         self._padded: Recent[Runner] = Recent(SHAPES)
-        self._slots: dict[tuple[str, tuple[int, ...]], Slot] = {}
+        self._slots: dict[tuple[str, tuple[int, ...]], Any] = {}  # that streamed inputs are read by
         self.predictors: Predictors = Recent(SHAPES)
         self._conditionals: Recent[Program] = Recent(PROGRAMS)
         self.plan = self._plan(frozenset(), self._sizes_so_far())
@@ -227,7 +225,10 @@ class Program:
             arrays_of_run = {**arrays, **given, **self._streams(arrays)}
             kept = {} if keeping is None else {"keeping": keeping}
             result = run(arrays_of_run, seed, self.options.progress, self.planned(), **kept)
-            check_streams(binding.inputs)
+            if machine.streamed:
+                from .data.row_sources import check_streams
+
+                check_streams(binding.inputs)
             result = dataclasses.replace(result, remark=" ".join(filter(None, (result.remark, remark))))
         result.demand_sound(self.model.name)
         return Ran(machine, arrays, binding, result)
@@ -238,12 +239,16 @@ class Program:
         """The file that a run is written to. Raises ModelError or DataError for a path that none can be at."""
         if checkpoint is None:
             return None
-        from .cluster.resume import keeping
+        from .files.checkpoint import keeping  # few runs are kept in files
 
         return keeping(checkpoint, every, self.request, data, seed)
 
     def _streams(self, arrays: Data) -> Data:
         """What is read from files, by way of a slot: a program for one file serves others of as many rows."""
+        if not any(hasattr(array, "source") for array in arrays.values()):
+            return {}
+        from .values.streamed_rows import Slot, StreamedRows
+
         found = {}
         for name, array in arrays.items():
             if isinstance(array, StreamedRows):
@@ -280,7 +285,7 @@ class Program:
         Raises DataError for data that do not fit the model, that contradict each other, or that are so far from zero
         beside an intercept that rounding would be the answer.
         """
-        binding = bind_checked(self.model, loaded(data, self.options.mesh), self.sizes)
+        binding = bind_checked(self.model, arrays_given(data, self.options.mesh), self.sizes)
         self.check_observed(binding)
         self._check_known(binding)
         self._check_centred(binding)
@@ -338,13 +343,13 @@ class Program:
             return None
         from .cluster.own_rows import own_rows
 
-        marked = any(is_marked(value) for value in data.values())
+        marked = any(is_rows(value) for value in data.values())
         return own_rows(binding, self._plan(frozenset(binding.missing), binding.sizes), mesh.size, marked)
 
     def has_own_rows(self, data: Mapping[str, Any]) -> bool:
         """Whether processes have rows of their own; `data` as of a call. All processes of the mesh must ask."""
         if jax.process_count() == 1:
-            return any(isinstance(value, Rows) and value.streamed for value in data.values())
+            return any(is_rows(value) and getattr(value, "streamed", False) for value in data.values())
         with jax.enable_x64(True):
             return self.own_rows(data, self.bind(data)) is not None
 
@@ -391,7 +396,11 @@ class Program:
 
     def _on_devices(self, machine: Machine, mesh: Mesh, data: Mapping[str, Any], own: OwnRows | None) -> Runner:
         """What runs data of these shapes on the devices of a mesh."""
-        from .run.on_devices import OnDevices, dealt_rows, messages_of_own_rows  # few programs have several devices
+        from .run.places.on_devices import (  # few programs have several devices
+            OnDevices,
+            dealt_rows,
+            messages_of_own_rows,
+        )
 
         sizes = machine.sizes if own is None else own.sizes()
         dealt = dealt_rows(mesh, machine.graph, sizes, data)
@@ -442,9 +451,9 @@ class Program:
         `Posterior`. Raises DataError, with the number of the data set, before any worker is started; LostError for one
         that was lost too often. Warns of those that did not converge.
         """
-        from .cluster.many_datasets import over_datasets
+        from .mapped import over_datasets
 
-        return over_datasets(self, datasets, seed, workers, retries, every)
+        return over_datasets(self, _result_of, datasets, seed, workers, retries, every)
 
     def _check_each(self, bindings: Bindings) -> None:
         for i in range(bindings.number):
@@ -516,5 +525,28 @@ class Batch(Posteriors):
         return np.asarray(self._outputs["code"] == CONVERGED)
 
 
+def arrays_given(data: Mapping[str, Any], mesh: Mesh | None) -> Mapping[str, Any]:
+    """Data as arrays, or stretches of rows, for what `cv.rows` gave."""
+    if not isinstance(data, Mapping) or not any(is_rows(value) for value in data.values()):
+        return data
+    from .data.row_sources import loaded
+
+    return loaded(data, mesh)
+
+
 def _brief(array: np.ndarray) -> str:
     return np.array2string(array, threshold=6, edgeitems=2)
+
+
+_MADE: Recent[Program] = Recent(4)  # programs that this worker has, by their recipe as bytes
+
+
+def _result_of(recipe: bytes, data: Mapping[str, Any], seed: int, checkpoint: str, every: float) -> Result:
+    """What a worker does: one run, from the checkpoint of a worker before it where there is one."""
+    from .cluster.portable import unpacked
+    from .files.checkpoint import keeping, read
+
+    program = _MADE.get(recipe, lambda: Program(*unpacked(recipe)))
+    found = read(checkpoint) if os.path.exists(checkpoint) else None
+    kept = keeping(checkpoint, every, program.request, data, seed, found)
+    return program.result_of(data, seed=seed, keeping=kept)

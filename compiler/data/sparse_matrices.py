@@ -21,6 +21,11 @@ def is_streamed(value: UserValue) -> bool:
     return hasattr(value, "read_rows")
 
 
+def is_rows(value: UserValue) -> bool:
+    """Whether a value is rows of files, or of one process, before any of them is read: what `cv.rows` gives."""
+    return hasattr(value, "rows_of_cavity")
+
+
 def is_paged(value: UserValue) -> bool:
     """Whether a value is no array: a program sees one block of its rows at a time."""
     return is_sparse(value) or is_streamed(value)

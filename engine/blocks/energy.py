@@ -17,14 +17,11 @@ from ...compiler.blocks.base import Gate
 from ...compiler.blocks.energy import EnergyBlock
 from ...factors.arrays import Array
 from ...factors.roles import ClassTable
-from ..values import dealt_blocks
-from ..values.dealt import Dealt
-from ..values.dealt_blocks import needs_place
 from ..values.evaluate import known, value
 from ..values.masks import present
 from ..values.moments import moments
 from ..values.plated import Placed, mapped
-from ..values.row_blocks import Rows, nodes_of, summed, summed_with_gradient
+from ..values.row_blocks import Rows, needs_place, nodes_of, summed, summed_with_gradient
 from ..values.scope import Scope
 from .composed import composed_density
 from .inner_product import bilinear_energy
@@ -37,17 +34,18 @@ def block_energy(block: EnergyBlock, scope: Scope) -> Float[Array, ""]:
     """The sum over all instances of gate probability * E log f, under the moments and the data of `scope`."""
     if (rows := scope.rows.get(block)) is None:
         return _energy(block, scope)
-    if (dealt := _by_device(block, rows, scope)) is not None:
-        return dealt_blocks.summed(lambda inside: _energy(block, inside), rows, scope, dealt)
+    if _by_device(block, rows, scope):
+        from ..values import dealt_blocks
+
+        return dealt_blocks.summed(lambda inside: _energy(block, inside), rows, scope)
     return summed(lambda inside: _energy(block, inside), rows, scope)
 
 
-def _by_device(block: EnergyBlock, rows: Rows, scope: Scope) -> Dealt | None:
-    """How the rows of a block are dealt, where each device can go through its own."""
-    dealt = scope.dealt
-    if dealt is None or rows.plate not in set(dealt.plates):
-        return None
-    return None if any(needs_place(node, rows.plate) for node in nodes_of(block)) else dealt
+def _by_device(block: EnergyBlock, rows: Rows, scope: Scope) -> bool:
+    """Whether the rows of a block are dealt to devices, each of which can go through its own."""
+    if scope.dealt is None or rows.plate not in set(scope.dealt.plates):
+        return False
+    return not any(needs_place(node, rows.plate) for node in nodes_of(block))
 
 
 def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, at: Moments) -> tuple[Float[Array, ""], Moments]:
@@ -57,8 +55,10 @@ def energy_and_gradient(block: EnergyBlock, scope: Scope, name: str, at: Moments
     """
 
     rows = scope.rows[block]
-    if (dealt := _by_device(block, rows, scope)) is not None:
-        return dealt_blocks.summed_with_gradient(lambda inside: _energy(block, inside), rows, scope, dealt, name, at)
+    if _by_device(block, rows, scope):
+        from ..values import dealt_blocks  # few programs have several devices
+
+        return dealt_blocks.summed_with_gradient(lambda inside: _energy(block, inside), rows, scope, name, at)
 
     def energy(inside: Scope, own: Moments) -> Float[Array, ""]:
         return _energy(block, inside.with_moments({**scope.moments, name: own}))

@@ -1,8 +1,8 @@
 """Workers with messages: many jobs that do not need each other, done by processes, by Ray, or in a simulation.
 
-A pool takes jobs and tells which ended, or was lost with its worker; `gathered` gives out what waits, once more what was
-lost, and what is late to who is idle. A job is a pure function of its arguments, so answers do not depend on how many
-workers there are, which of them did what, or how often.
+A pool takes jobs and tells which ended, or was lost with its worker; `gathered` gives out what waits, once more what
+was lost, and what is late to who is idle. A job is a pure function of its arguments, so answers do not depend on how
+many workers there are, which of them did what, or how often.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,13 +12,11 @@ from ...compiler.data.bind_many import Bindings
 from ...compiler.data.keys import is_present
 from ...compiler.data.sparse_matrices import is_sparse, is_streamed
 from ...compiler.graph import Plan
-from ...factors.arrays import Array
 from ..values.joint_beliefs import joint_sizes
 from ..values.row_blocks import Rows, rows_of
-from ..values.sparse_rows import Pages, paged
-from ..values.streamed_rows import StreamedRows
+from ..values.sparse_rows import paged
 
-Arrays: TypeAlias = dict[str, Array | Pages | StreamedRows]  # what enters a program, by name
+Arrays: TypeAlias = dict[str, Any]  # what enters a program, by name: arrays, sparse pages, rows of files
 
 
 def arrays_of(binding: Binding | Bindings, graph: Plan) -> Arrays:
@@ -44,6 +42,8 @@ def in_blocks(binding: Binding, graph: Plan, cut: Iterable[Rows]) -> Arrays:
     by_plate = {rows.plate: rows for rows in cut}
     for name, array in binding.inputs.items():
         if is_streamed(array):
+            from ..values.streamed_rows import StreamedRows  # few data are streamed
+
             found[name] = StreamedRows(np.zeros((), np.int32), array)
         if is_sparse(array):
             (plate,) = graph.model.inputs[name].plates

@@ -32,6 +32,8 @@ KEPT = 3  # pieces of a file that were read last
 class Rows:
     """Rows that are read when they are needed: see `rows`. `shape` and `dtype` are those of all of them."""
 
+    rows_of_cavity = True
+
     def __init__(self, pieces: Sequence[_Piece], name: str, stream: bool | None) -> None:
         self.pieces, self.name = pieces, name
         self.ends = np.cumsum([piece.rows for piece in pieces])
@@ -87,6 +89,8 @@ class Rows:
 
 class Own:
     """Rows that this process has in memory, and no other process knows: an array, or a matrix of scipy.sparse."""
+
+    rows_of_cavity = True
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -314,8 +318,3 @@ def check_streams(inputs: Mapping[str, Any]) -> None:
                 f"Input '{name}': must be finite; {value.problem}, of {value.source.name}. Leave such rows out, or "
                 "put a number there."
             )
-
-
-def is_marked(value: Any) -> bool:
-    """Whether a value is rows of which other processes have others."""
-    return isinstance(value, (Own, Rows))

@@ -12,16 +12,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Bool, Float, Int
 
 from ...factors.arrays import Array
-from ..values.dealt import agreed
 from ..values.naturals import Naturals, State
 from .bound_plan import Data, Messages
 from .control import controller
 from .control.carry import Carry, Counts, Parts, Point, Settings, Swept, begin
 from .control.next_start import either
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, RUNNING, SLOW
-from .dealt_state import numbers_of, packing, shown
 from .log_evidence import evidence_parts, part_names, with_contradictions
 from .machine import Machine
+from .places.dealt_state import numbers_of, packing, shown
 from .result import Ended
 from .start import Lane, narrower
 
@@ -95,7 +94,8 @@ class Sweeping:
             moving = narrower(self.machine, self.fixed, self.state.moving, narrowed)
             return self.split(self.state._replace(moving=moving))[0]
 
-        return controller.advance(sweep, start, carry, self.settings, limit, partial(agreed, self.machine.dealt))
+        agreement = () if self.machine.dealt is None else (self.machine.dealt.agreed,)
+        return controller.advance(sweep, start, carry, self.settings, limit, *agreement)
 
     def finish(self, carry: Carry) -> Ended:
         """What the run leaves.

@@ -10,9 +10,9 @@ from ..values.naturals import all_finite, subtract
 from .bound_plan import Data
 from .control.carry import Settings
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, SLOW
-from .dealt_state import shown
 from .log_evidence import evidence_parts, with_contradictions
 from .machine import Machine
+from .places.dealt_state import shown
 from .result import Ended
 from .start import prepare
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +28,13 @@ from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
-from .placement import Here, Place
+from .places.here import Here, Keeping, Place
 from .progress import Progress
 from .result import Ended, Outputs, Result
 from .start import Lane
 
 if TYPE_CHECKING:
-    from .checkpoints import Keeping, Told
+    from .places.carried_over import Told
 
 BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for each set of shapes
 
@@ -198,7 +198,7 @@ class Runner:
         where = {} if on is None else {"in_shardings": (*on.given, on.whole), "out_shardings": on.carry}
         return jax.jit(self._as_carried, **where)(*given, found)
 
-    def _whole_form(self, name: str, array: PyTree) -> PyTree[jax.ShapeDtypeStruct]:
+    def _whole_form(self, name: str, array: Any) -> Any:
         """The form of data without the padding of devices."""
         dealt = self.machine.dealt
         if dealt is None or name not in dealt.lengths or not hasattr(array, "shape"):
@@ -267,7 +267,7 @@ class Runner:
 
     def _as_told(self, values: Data, data: Data, key: KeyWords, carry: Carries) -> Told:
         """What a checkpoint has of the carries of all restarts."""
-        from .checkpoints import told  # few runs are kept in files
+        from .places.carried_over import told  # few runs are kept in files
 
         inside = dict(self.place.inside({**data, **values}))
 
@@ -279,7 +279,7 @@ class Runner:
 
     def _as_carried(self, values: Data, data: Data, key: KeyWords, found: Told) -> Carries:
         """The carries of all restarts that a checkpoint has."""
-        from .checkpoints import carried
+        from .places.carried_over import carried
 
         inside = dict(self.place.inside({**data, **values}))
 

@@ -85,6 +85,14 @@ class Dealt:
             array = jnp.pad(array, [(0, missing if i == axis else 0) for i in range(array.ndim)])
         return self.held(array, axis)
 
+    def agreed(self, flag: Array) -> Array:
+        """A whole number that all devices hold, the same one on all of them: the largest, should they differ."""
+        names, whole = self.mesh.axis_names, PartitionSpec()
+        reduce = jax.shard_map(
+            lambda own: jax.lax.pmax(own, names), mesh=self.mesh, in_specs=whole, out_specs=whole, check_vma=False
+        )
+        return reduce(flag)
+
     def by_device(self, array: Array, axis: int) -> Float[Array, "device number"]:
         """What every device has of an array, in one row."""
         array = jnp.moveaxis(self.even(array, axis), axis, 0)
@@ -147,18 +155,3 @@ class Packing:
                 own += size
             found.append(leaf.astype(kind))
         return jax.tree.unflatten(self.nesting, found)
-
-
-def agreed(dealt: Dealt | None, flag: Array) -> Array:
-    """A whole number that all devices hold, the same one on all of them: the largest, should they differ."""
-    if dealt is None:
-        return flag
-    names = dealt.mesh.axis_names
-    reduce = jax.shard_map(
-        lambda own: jax.lax.pmax(own, names),
-        mesh=dealt.mesh,
-        in_specs=PartitionSpec(),
-        out_specs=PartitionSpec(),
-        check_vma=False,
-    )
-    return reduce(flag)

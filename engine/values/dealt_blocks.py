@@ -11,9 +11,8 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 from jaxtyping import PyTree
 
-from ...compiler.language.nodes import Constant, Expr, Member, Plate, Position
 from ...factors.arrays import Array, Numeric
-from .dealt import WHOLE, Dealt
+from .dealt import WHOLE
 from .row_blocks import Rows, Window, windowed
 from .scope import Scope
 from .streamed_rows import StreamedRows
@@ -21,24 +20,17 @@ from .streamed_rows import StreamedRows
 Energy = Callable[[Scope], Array]  # of the data and the moments of its scope
 
 
-def needs_place(node: Expr, plate: Plate) -> bool:
-    """Whether an expression at a row depends on which of all rows it is, which a device does not know of its own."""
-    return isinstance(node, (Constant, Position, Member)) and plate in node.plates
-
-
-def summed(energy: Energy, rows: Rows, scope: Scope, dealt: Dealt) -> Array:
+def summed(energy: Energy, rows: Rows, scope: Scope) -> Array:
     """The sum of a function of windowed scopes over all rows; its gradient too holds one block at a time."""
 
     def own(inside: Scope, windows: Callable[[Numeric], Window], number: int) -> Array:
         one = jax.checkpoint(lambda i: energy(windowed(inside, windows(i))), prevent_cse=False)
         return jnp.sum(jax.lax.map(one, jnp.arange(number)))
 
-    return _over_devices(own, rows, scope, dealt)
+    return _over_devices(own, rows, scope)
 
 
-def summed_with_gradient(
-    energy: Energy, rows: Rows, scope: Scope, dealt: Dealt, name: str, here: PyTree
-) -> tuple[Array, PyTree]:
+def summed_with_gradient(energy: Energy, rows: Rows, scope: Scope, name: str, here: PyTree) -> tuple[Array, PyTree]:
     """The sum over all rows, and its gradient in the moments of the variable `name`, where these are `here`."""
 
     def own(inside: Scope, windows: Callable[[Numeric], Window], number: int) -> tuple[Array, PyTree]:
@@ -53,15 +45,17 @@ def summed_with_gradient(
         start = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, at))
         return jax.lax.scan(jax.checkpoint(one, prevent_cse=False), start, jnp.arange(number))[0]
 
-    return _over_devices(own, rows, scope.with_moments({**scope.moments, name: here}), dealt)
+    return _over_devices(own, rows, scope.with_moments({**scope.moments, name: here}))
 
 
-def _over_devices(own: Callable[..., PyTree], rows: Rows, scope: Scope, dealt: Dealt) -> PyTree:
+def _over_devices(own: Callable[..., PyTree], rows: Rows, scope: Scope) -> PyTree:
     """The sum over devices of what each makes of its own rows.
 
     `own(scope, windows, number)` has a scope with these rows alone, and the number of blocks that they are cut into.
     """
-    plate, names = rows.plate, dealt.mesh.axis_names
+    dealt, plate = scope.dealt, rows.plate
+    assert dealt is not None
+    names = dealt.mesh.axis_names
     each = dealt.each(plate)
     mine = Rows(plate, each, min(rows.size, each))
     streamed = {name: array for name, array in scope.data.items() if isinstance(array, StreamedRows)}

@@ -19,7 +19,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Apply, Expr, Gather, Input, Plate, inside, parents
+from ...compiler.language.nodes import Apply, Constant, Expr, Gather, Input, Member, Plate, Position, inside, parents
 from ...factors.arrays import Array, Numeric
 from .plated import Placed
 
@@ -150,6 +150,11 @@ def reaches_across(node: Expr, plate: Plate) -> bool:
     if isinstance(node, Input):
         return node.domain.is_index and node.domain.plate is plate
     return isinstance(node, Apply) and dict(node.options).get("over") is plate
+
+
+def needs_place(node: Expr, plate: Plate) -> bool:
+    """Whether an expression at a row depends on which of all rows it is, which a device does not know of its own."""
+    return isinstance(node, (Constant, Position, Member)) and plate in node.plates
 
 
 def nodes_of(block: Block) -> list[Expr]:

@@ -13,8 +13,6 @@ from ...compiler.language.nodes import Expr, Plate
 from .dealt import Dealt
 from .plated import Placed
 from .row_blocks import Rows, Window
-from .sparse_rows import Pages
-from .streamed_rows import StreamedRows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Scope:
 
     def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""
-        if isinstance(found, (Pages, StreamedRows)):
+        if hasattr(found, "seen"):
             return found.seen(self.window, plates)
         placed = found if isinstance(found, Placed) else Placed(found, plates)
         return placed if self.window is None else self.window.seen(placed)

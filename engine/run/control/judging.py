@@ -9,8 +9,7 @@ from jaxtyping import Bool, Float
 
 from ....factors.arrays import Array
 from ...support.computed_once import computed_once
-from ...values.naturals import all_finite
-from .carry import Carry, Parts, Settings, Swept
+from .carry import Carry, Parts, Settings, Swept, all_finite
 
 PATIENCE = 25  # sweeps without a better residual
 

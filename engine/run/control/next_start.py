@@ -13,8 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from ....factors.arrays import Array
-from ...values.naturals import all_finite
-from .carry import SMALLEST_RIDGE, Carry, History, Point, Settings, Swept
+from .carry import SMALLEST_RIDGE, Carry, History, Point, Settings, Swept, all_finite
 from .judging import Judgement
 
 NARROWEST = 5  # times that a start may be made narrower

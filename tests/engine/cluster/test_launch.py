@@ -26,7 +26,7 @@ LOST = """
 import os, signal, sys, warnings
 import jax, numpy as np, cavity as cv
 import dealt_models
-from cavity.engine.run.checkpoints import Keeping
+from cavity.engine.files.checkpoint import Keeping
 
 write = Keeping.write
 def then_die(self, told, sweeps):
@@ -37,7 +37,8 @@ Keeping.write = then_die
 mesh = jax.make_mesh((2,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
 model, data, _ = dealt_models.logistic(400, 3)
 try:
-    cv.infer(model, data, method="ncvmp", damping=0.9, acceleration=0, tolerance=1e-9, mesh=mesh, checkpoint=sys.argv[1], every=0)
+    slow = dict(method="ncvmp", damping=0.9, acceleration=0, tolerance=1e-9)
+    cv.infer(model, data, **slow, mesh=mesh, checkpoint=sys.argv[1], every=0)
 except cv.LostError as problem:
     print("told:", problem, flush=True)
     raise

@@ -1,8 +1,4 @@
-"""Checkpoints of inference: everything that a run carries from one sweep to the next, in a file.
-
-A file has no order of devices in it: the points that are accelerated are written as naturals and messages, so that a
-run goes on, to the same answer, with other devices and processes than it began with.
-"""
+"""The file of a run that is under way: what it was asked for, and everything that it carries to the next sweep."""
 
 from __future__ import annotations
 
@@ -11,90 +7,57 @@ import dataclasses
 import json
 import os
 import time
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from ...factors.errors import DataError
+from ...compiler.language.model import Model
+from ...factors.errors import DataError, ModelError
 from ..cluster.launch import NOTE
-from ..files.archive import DAMAGED, opened, write_archive
+from ..options import Request
 from ..support.warn import warn
-from ..values.naturals import State
-from .control.carry import Carry, Good, History, Sound
-from .dealt_state import dealt_messages, shown
-from .in_sweeps import Sweeping
+from .archive import DAMAGED, opened, write_archive
+from .save import digest_of_constants, method_entry, options_of
 
 FORMAT, VERSION = "cavity inference", 1
+WRITTEN: dict[str, tuple[Model, Mapping[str, Any]]] = {}  # by this process: models and data by path
+MOST = 8  # of them that are kept
 
 
-class Told(NamedTuple):
-    """A carry without its points, and these one after the other, as outputs of a run are."""
-
-    rest: Carry
-    points: dict[str, PyTree]
-
-
-def told(task: Sweeping, carry: Carry) -> Told:
-    """What a file has of a carry, inside of a program."""
-    _, _, join = task.split(task.state)
-    history = carry.history
-    points = [carry.x, carry.base, carry.good.y, carry.sound.x, history.last_x, history.last_r]
-    for differences in (history.differences_x, history.differences_r):
-        points += [jax.tree.map(lambda leaf, i=i: leaf[i], differences) for i in range(_depth(differences))]
-    states = [join(point, carry.sound.rest) for point in points]
-    stacked: State = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    one = jax.vmap(lambda moving, messages: shown(task.machine, task.fixed, moving, messages))
-    found = {"places": {}, **one(stacked.moving, stacked.messages), "code": jnp.zeros(len(points), jnp.int32)}
-    return Told(_without(carry), found)
-
-
-def carried(task: Sweeping, told: Told) -> Carry:
-    """The carry that a file tells of, inside of a program."""
-    moving, messages = told.points["beliefs"], told.points["messages"]
-
-    def point(i: int) -> tuple[Any, Any]:
-        own = {number: jax.tree.map(lambda leaf: leaf[i], parts) for number, parts in messages.items()}
-        own = dealt_messages(task.machine, task.fixed, own)
-        return task.split(State(jax.tree.map(lambda leaf: leaf[i], moving), own))[:2]
-
-    number = told.points["code"].shape[0]
-    points = [point(i) for i in range(number)]
-    x, base, y, sound, last_x, last_r = (own for own, _ in points[:6])
-    depth = (number - 6) // 2
-
-    def stacked(first: int) -> Any:
-        rows = [own for own, _ in points[first : first + depth]]
-        if not rows:
-            return jax.tree.map(lambda leaf: jnp.zeros((0, *leaf.shape), leaf.dtype), x)
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-
-    rest = told.rest
-    return rest._replace(
-        x=x,
-        base=base,
-        good=Good(y, *rest.good[1:]),
-        sound=Sound(sound, points[3][1], *rest.sound[2:]),
-        history=History(stacked(6), stacked(6 + depth), last_x, last_r, *rest.history[4:]),
-    )
-
-
-def _depth(differences: PyTree) -> int:
-    return jax.tree.leaves(differences)[0].shape[0]
-
-
-def _without(carry: Carry) -> Carry:
-    """The carry with nothing where points are."""
-    nothing = jnp.zeros(0)
-    return carry._replace(
-        x=nothing,
-        base=nothing,
-        good=carry.good._replace(y=nothing),
-        sound=carry.sound._replace(x=nothing, rest=nothing),
-        history=carry.history._replace(differences_x=nothing, differences_r=nothing, last_x=nothing, last_r=nothing),
-    )
+def keeping(
+    path: object, every: object, request: Request, data: Mapping[str, Any], seed: int, found: Any = None
+) -> Keeping:
+    """What `checkpoint=` and `every=` ask for. Raises ModelError, or DataError for a folder that is not there."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ModelError(f"checkpoint= is the path of a file that the run is written to; found {path!r}.")
+    if isinstance(every, bool) or not isinstance(every, (int, float)) or not every >= 0:
+        raise ModelError(f"every= is how many seconds are between two checkpoints, at least 0; found {every!r}.")
+    place = os.path.abspath(os.fspath(path))
+    if not os.path.isdir(os.path.dirname(place)):
+        raise DataError(
+            f"The checkpoint goes to '{os.fspath(path)}', but there is no folder '{os.path.dirname(place)}'. Make it "
+            "first."
+        )
+    WRITTEN.pop(place, None)
+    WRITTEN[place] = request.model, data
+    while len(WRITTEN) > MOST:
+        del WRITTEN[next(iter(WRITTEN))]
+    asked = {
+        "model": repr(request.model),
+        "constants": digest_of_constants(request.model),
+        "observed": sorted(request.observed),
+        "method": method_entry(request.method),
+        "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
+        "options": options_of(request.options),
+        "seed": int(seed),
+    }
+    kept = Keeping(place, float(every), asked)
+    if found is not None:
+        _, kept.found, kept.sweeps = found
+    return kept
 
 
 @dataclasses.dataclass
@@ -125,7 +88,7 @@ class Keeping:
         """Whether it is time to write."""
         return time.monotonic() - self.last >= self.every
 
-    def write(self, told: Told, sweeps: int) -> None:
+    def write(self, told: PyTree, sweeps: int) -> None:
         """Replaces the file, as a whole or not at all; by the first process alone."""
         if jax.process_index() == 0:
             arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(told)]

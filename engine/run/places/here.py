@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from .result import Outputs
+from ..result import Outputs
 
 Arrays = Mapping[str, Any]  # data of a run, by name
 
@@ -21,6 +21,31 @@ class Shardings(NamedTuple):
     given: tuple[PyTree, PyTree, PyTree]
     carry: PyTree
     whole: Any
+
+
+@runtime_checkable
+class Keeping(Protocol):
+    """The file that a run is written to (`files/checkpoint.py`); `found` is what it goes on from, after `sweeps`."""
+
+    found: Any
+    sweeps: int
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        ...
+
+    def write(self, told: PyTree, sweeps: int) -> None:
+        """Writes what a carry tells after so many sweeps."""
+        ...
+
+    def told(self, form: PyTree[jax.ShapeDtypeStruct]) -> Any:
+        """What the file has, nested as `form`."""
+        ...
+
+    def last_words(self) -> str:
+        """Where a run that was lost goes on."""
+        ...
 
 
 @runtime_checkable

@@ -13,20 +13,20 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jaxtyping import PyTree
 
-from ...compiler.data.keys import STARTS, is_present
-from ...compiler.data.sparse_matrices import is_sparse
-from ...compiler.graph import Plan
-from ...compiler.sharding import dealt_plates, numbers_by_plate
-from ...factors.errors import LostError
-from ..cluster.own_rows import OwnRows, even
-from ..values.dealt import WHOLE, Dealt, Packed, axis_among
-from ..values.instances import ScheduleLayout, count, layout
-from ..values.streamed_rows import StreamedRows
-from .bound_plan import BoundPlan
+from ....compiler.data.keys import STARTS, is_present
+from ....compiler.data.sparse_matrices import is_sparse
+from ....compiler.graph import Plan
+from ....compiler.sharding import dealt_plates, numbers_by_plate
+from ....factors.errors import LostError
+from ...cluster.own_rows import OwnRows, even
+from ...values.dealt import WHOLE, Dealt, Packed, axis_among
+from ...values.instances import ScheduleLayout, count, layout
+from ...values.streamed_rows import StreamedRows
+from ..bound_plan import BoundPlan
+from ..fixed_points import OTHERS
+from ..result import Outputs
 from .dealt_state import Places
-from .fixed_points import OTHERS
-from .placement import Arrays, Shardings
-from .result import Outputs
+from .here import Arrays, Shardings
 
 GONE = ("Gloo", "NCCL", "nccl", "heartbeat", "coordination service", "Connection", "UNAVAILABLE", "DEADLINE_EXCEEDED")
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
-from ...compiler.language.model import Model
-from ..options import Asked, Options
-from ..posterior import Posterior
-from ..posteriors import Posteriors
-from ..run.result import Result
-from ..support.cache import Recent
-from ..support.warn import warn
-from .portable import packed, unpacked
-from .workers import RETRIES, Workers, folder, gathered, pool_of
-
-if TYPE_CHECKING:
-    from ..program import Program
+from ..compiler.language.model import Model
+from .cluster.portable import packed
+from .cluster.workers import RETRIES, Workers, folder, gathered, pool_of
+from .options import Asked, Options, Request
+from .posterior import Posterior
+from .posteriors import Posteriors
+from .run.result import Result
+from .support.warn import warn
 
 
 class Recipe(NamedTuple):
@@ -30,29 +26,24 @@ class Recipe(NamedTuple):
     options: Options
 
 
-_MADE: Recent[Any] = Recent(4)  # programs that this worker has, by their recipe as bytes
+class Asks(Protocol):
+    """A program, as far as its data sets need it."""
 
+    request: Request
 
-def run_of(recipe: bytes, data: Mapping[str, Any], seed: int, checkpoint: str, every: float) -> Result:
-    """What a worker does: one run, from the checkpoint of a worker before it where there is one."""
-    from ..program import Program
-    from ..run.checkpoints import read
-    from .resume import keeping
+    def bind(self, data: Mapping[str, Any]) -> Any:
+        """Checked data."""
+        ...
 
-    def make() -> Program:
-        made: Recipe = unpacked(recipe)
-        return Program(made.model, made.observed, made.method, made.sizes, made.options)
-
-    program: Program = _MADE.get(recipe, make)
-    found = read(checkpoint) if os.path.exists(checkpoint) else None
-    kept = keeping(checkpoint, every, program.request, data, seed, found)
-    return program.result_of(data, seed=seed, keeping=kept)
+    def posterior_of(self, data: Mapping[str, Any], result: Result) -> Posterior:
+        """The posterior of a run that was made elsewhere."""
+        ...
 
 
 class Mapped(Posteriors):
     """The posteriors of many data sets; each is made when it is asked for."""
 
-    def __init__(self, program: Program, datas: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> None:
+    def __init__(self, program: Asks, datas: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> None:
         super().__init__()
         self._program, self._datas, self._results = program, list(datas), list(results)
 
@@ -64,14 +55,15 @@ class Mapped(Posteriors):
 
 
 def over_datasets(
-    program: Program,
+    program: Asks,
+    run: Callable[..., Result],
     datas: Sequence[Mapping[str, Any]],
     seed: int,
     workers: Workers,
     retries: int = RETRIES,
     every: float = 60.0,
 ) -> Mapped:
-    """See `Program.map`."""
+    """See `Program.map`; `run(recipe, data, seed, checkpoint, every)` is what a worker does."""
     request = program.request
     sizes = {str(getattr(plate, "name", plate)): size for plate, size in request.sizes.items()}
     recipe = Recipe(request.model, tuple(sorted(request.observed)), request.method, sizes, request.options)
@@ -84,13 +76,12 @@ def over_datasets(
             raise
     with folder() as place:
         jobs = [
-            (run_of, (sent, dict(data), seed, os.path.join(place, f"{number}"), every))
+            (run, (sent, dict(data), seed, os.path.join(place, f"{number}"), every))
             for number, data in enumerate(datas)
         ]
         results = gathered(jobs, pool_of(workers, len(jobs)), retries)
     found = Mapped(program, datas, results)
     if left := [k for k in range(len(found)) if not found[k].converged]:
-        warn(
-            f"{len(left)} of {len(found)} inferences did not converge, the first at position {left[0]}: see `diagnosis`."
-        )
+        many = f"{len(left)} of {len(found)} inferences"
+        warn(f"{many} did not converge, the first at position {left[0]}: see its `diagnosis`.")
     return found

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Int
 
-from ...factors.arrays import Array
-from ..values.dealt import WHOLE, Dealt, Packing
-from ..values.instances import ScheduleLayout
-from ..values.naturals import Fixed, Naturals, State
-from .bound_plan import BoundPlan, Messages
+from ....factors.arrays import Array
+from ...values.dealt import WHOLE, Dealt, Packing
+from ...values.instances import ScheduleLayout
+from ...values.naturals import Fixed, Naturals, State
+from ..bound_plan import BoundPlan, Messages
 
 
 class Places(NamedTuple):
