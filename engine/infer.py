@@ -63,43 +63,36 @@ def infer(
     `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries
     of real observations). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a
     dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell. `prior` is
-    what earlier data taught: a posterior of the same model, whose variables on plates without data
-    (`posterior.carried`) then start from their beliefs there instead of the priors that the model declares; or a
-    dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point in posterior standard
-    deviations, at which a run has converged; `max_iterations` is the largest number of sweeps. `restarts` starts from
-    several random beliefs and keeps the best evidence: by default from one, and from up to five where classes or
-    factors are alike by their priors and neither `accuracy="fast"` nor a method was asked for; `seed` decides all
-    random choices. `acceleration` is the depth of Anderson acceleration (0 is none; less where that would take more
-    than 256 MiB). `trace_evidence=False` saves the evidence of every sweep where only EP runs. `progress` shows a line
-    for runs over a second (default: on a terminal). `accuracy` says what may be spent on what a factorised belief gets
-    wrong. "fast" is one inference. "default" integrates up to twelve scalars, such as scales and selectors, given which
-    the rest is exact or nearer to it, over a grid or, from four on, a design (the posterior is then a mixture), where
-    that is expected to take at most `effort` seconds (counted from the plan, never timed) and no method was asked for.
-    "best" does so at any price and with more points, also where a method was asked for, and treats jointly
-    linear-Gaussian parts of up to some thousand dimensions and discrete parts of small treewidth. Beliefs that are
-    still off are replaced by weighted draws where these are usable (`posterior.plain` has the beliefs). `integrate`
-    names such scalars, at most twelve of them continuous; "auto" takes the fewest that leave the rest exact.
-    `execution` says who runs the sweeps: "interpret" is NumPy, so that the first answer of a small problem comes at
-    once; "compile" makes machine code, which is many times as fast; "auto" has NumPy run what is expected to take it
-    less time than compiling, until all calls together have taken as long (by count). What was compiled is kept for
-    calls with the same shapes, for the same model declared again, and for the next process (see `cv.cache`). `damping`
-    is the share of the old that every step keeps, from 0 to below 1, at least: fixed points are the same, fewer runs
-    oscillate, and sweeps are more. `schedule` is the order of the updates: "batches", "sequential", "in order",
-    "residual", "double loop" (which converges where EP oscillates), or a `cv.Schedule`, such as `posterior.schedule` of
-    another run with changes. `start` is where the run begins: a posterior of the same model, also by another method or
-    of other data, or a dictionary of marginals by name. No prior changes by it. It is one inference. `mesh` is a
-    `jax.sharding.Mesh`: the rows of the data are dealt to its devices, in several processes too, where they meet in
-    shared variables alone (`explain` says which plates); answers are those of one device. Each process gives all the
-    data or its own rows (`cv.rows`). `checkpoint` is a file that the run is written to, `every` so many seconds, and
-    that `cv.resume` goes on from; it is then one inference.
+    what earlier data taught: a posterior of the same model, whose beliefs about variables on plates without data
+    (`posterior.carried`) stand for the priors that the model declares; or a dictionary of marginals by name.
+    `tolerance` is the estimated distance from the fixed point, in posterior standard deviations, at which a run has
+    converged; `max_iterations` the largest number of sweeps. `restarts` starts from several random beliefs and keeps
+    the best evidence: by default from one, and up to five where classes or factors are alike by their priors and
+    neither `accuracy="fast"` nor a method was asked for; `seed` decides all random choices. `acceleration` is the depth
+    of Anderson acceleration (0 is none; less where that would take over 256 MiB). `trace_evidence=False` saves the
+    evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
+    `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
+    integrates up to twelve scalars given which the rest is exact or nearer to it, over a grid or, from four on, a
+    design (the posterior is then a mixture), where that is expected to take at most `effort` seconds (counted, never
+    timed) and no method was asked for. "best" does so at any price, with more points and also where a method was asked
+    for, and treats jointly linear-Gaussian parts and small discrete parts. Beliefs still off are replaced by weighted
+    draws where these are usable. `integrate` names such scalars, at most twelve continuous; "auto" takes the fewest
+    that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, at once; "compile" makes
+    machine code; "auto" has NumPy run what is expected to take it less time than compiling, until all calls together
+    have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the old that every step keeps,
+    from 0 to below 1: fixed points are the same, fewer runs oscillate. `schedule` is the order of the updates:
+    "batches", "sequential", "in order", "residual", "double loop" (which converges where EP oscillates), or a
+    `cv.Schedule`. `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by name;
+    no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt
+    (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds, and
+    that `cv.resume` goes on from.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
     of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
-    options = Options(*of_sweeps, accuracy, execution, damping, schedule, mesh)
-    program = _program(model, data, method, sizes, options)
-    keeping = program.kept(checkpoint, every, data, seed)
+    program = _program(model, data, method, sizes, Options(*of_sweeps, accuracy, execution, damping, schedule, mesh))
+    keeping = program.keeping_in(checkpoint, every, data, seed)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping)
 
 
@@ -219,9 +212,10 @@ def compile(
     """A program for `model` with the variables named in `observed` given.
 
     `program(data)` infers and never recompiles while shapes stay the same. `method`, `sizes`, `tolerance`,
-    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy`, `execution`, `damping` and
-    `schedule` are those of `infer`, but that the first data are enough to compile it where nothing else is asked for.
-    Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError as `infer`.
+    `max_iterations`, `restarts`, `acceleration`, `trace_evidence`, `progress`, `accuracy`, `execution`, `damping`,
+    `schedule` and `mesh` are those of `infer`, but that the first data are enough to compile it where nothing else is
+    asked for. Returns a `Program`. Raises DataError for an unknown name in `observed`, ModelError and UnsupportedError
+    as `infer`.
     """
     return Program(
         the_model(model),

@@ -172,7 +172,9 @@ class Program:
         """
         with of_flat_priors(self.model, self.observed, prior) as proper:
             posterior = proper(
-                self.run(data, seed=seed, prior=prior, start=start, keeping=self.kept(checkpoint, every, data, seed))
+                self.run(
+                    data, seed=seed, prior=prior, start=start, keeping=self.keeping_in(checkpoint, every, data, seed)
+                )
             )
         if not posterior.converged:
             warn(posterior.diagnosis)
@@ -196,11 +198,17 @@ class Program:
         return self.posterior(ran.machine, ran.arrays, ran.binding, ran.result)
 
     def result_of(self, data: Mapping[str, Any], *, seed: int = 0, keeping: Keeping | None = None) -> Result:
-        """What a run leaves, as another process can make a posterior of it: see `posterior_of`."""
+        """What a run leaves, as another process can make a posterior of it: see `posterior_of`.
+
+        `data` and `seed` are those of a call, `keeping` the file that the run is written to. Errors as of a call.
+        """
         return self._ran(data, seed, None, None, keeping).result
 
     def posterior_of(self, data: Mapping[str, Any], result: Result) -> Posterior:
-        """The posterior of a run that was made elsewhere, with these data."""
+        """The posterior of a run that was made elsewhere, with these `data`, of which it left `result`.
+
+        Raises UnsupportedError where the run met no sound state.
+        """
         binding = self.bind(data)
         with jax.enable_x64(True):
             machine, _ = self.machine_and_runner(binding, binding.inputs)
@@ -233,10 +241,13 @@ class Program:
         result.demand_sound(self.model.name)
         return Ran(machine, arrays, binding, result)
 
-    def kept(
+    def keeping_in(
         self, checkpoint: str | os.PathLike[str] | None, every: float, data: Mapping[str, Any], seed: int
     ) -> Keeping | None:
-        """The file that a run is written to. Raises ModelError or DataError for a path that none can be at."""
+        """The file that a run is written to, for `checkpoint` and `every` of a call with these `data` and `seed`.
+
+        Raises ModelError or DataError for a path that none can be at.
+        """
         if checkpoint is None:
             return None
         from .files.checkpoint import keeping  # few runs are kept in files
@@ -337,7 +348,10 @@ class Program:
             )
 
     def own_rows(self, data: Mapping[str, Any], binding: Binding) -> OwnRows | None:
-        """The rows of each process, where there are several and none has all the data; asks all other processes."""
+        """The rows of each process, where there are several and none has all the data; asks all other processes.
+
+        `data` are as given, `binding` is what they are bound to. Raises DataError where they do not fit each other.
+        """
         mesh = self.options.mesh
         if mesh is None or jax.process_count() == 1:
             return None

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -30,13 +30,15 @@ from ..blocks.discrete import tables
 from ..blocks.energy import block_energy, energy_and_gradient
 from ..blocks.inner_product import shared_precision
 from ..blocks.kinds import KINDS
-from ..values.dealt import Dealt
 from ..values.exact_observations import certainties, certainty_of, exact_blocks
 from ..values.first_beliefs import family_of, first_element, first_moments, shape_of, uniform
 from ..values.joint_beliefs import joint_sizes
 from ..values.naturals import Fixed, Naturals, State, add
 from ..values.row_blocks import Rows, rows_of
 from ..values.scope import Scope
+
+if TYPE_CHECKING:
+    from ..values.dealt import Dealt
 
 Data: TypeAlias = dict[str, PyTree]  # by name, as scopes look it up: arrays, sparse pages, precisions on plates
 Moments: TypeAlias = dict[str, PyTree]  # by variable: a tuple of `factors/moments.py`

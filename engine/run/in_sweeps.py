@@ -20,7 +20,6 @@ from .control.next_start import either
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, RUNNING, SLOW
 from .log_evidence import evidence_parts, part_names, with_contradictions
 from .machine import Machine
-from .places.dealt_state import numbers_of, packing, shown
 from .result import Ended
 from .start import Lane, narrower
 
@@ -39,7 +38,7 @@ class Sweeping:
         blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first))
         # Unless the run is young its start is known by its form alone: all else is in the carry.
         self.state, self.starts = jax.lax.cond(young, first, lambda: blank)
-        affordable = max(2, HISTORY // (2 * max(1, numbers_of(self.machine, self.fixed, self.state))))
+        affordable = max(2, HISTORY // (2 * max(1, self._numbers)))
         self.settings = settings._replace(depth=min(settings.depth, affordable), seeded=bool(self.starts))
 
     def split(self, state: State) -> tuple[Point, Any, Callable[[Point, Any], State]]:
@@ -58,12 +57,23 @@ class Sweeping:
             x, unravel = ravel_pytree((live, state.messages))
             x = jnp.asarray(x, float)  # where there is nothing, that is of single precision
             return x, rest, lambda x, rest: join(*unravel(x), rest)
+        from .places.dealt_state import packing  # few programs have several devices
+
         of_x, of_rest = (packing(dealt, self.fixed, tree) for tree in ((live, state.messages), (rest, {})))
         return (
             of_x.packed((live, state.messages)),
             of_rest.packed((rest, {})),
             lambda x, rest: join(*of_x.tree(x), of_rest.tree(rest)[0]),
         )
+
+    @property
+    def _numbers(self) -> int:
+        """How many numbers are accelerated."""
+        if self.machine.dealt is None:
+            return self.split(self.state)[0].size
+        from .places.dealt_state import numbers_of
+
+        return numbers_of(self.machine, self.fixed, self.state)
 
     def begin(self) -> Carry:
         """The carry before the first sweep."""
@@ -117,7 +127,7 @@ class Sweeping:
         parts = with_contradictions(parts)
         evidence = sum(parts.values(), jnp.zeros(()))
         return {
-            **shown(self.machine, self.fixed, beliefs, state.messages),
+            **self.machine.shown(self.fixed, beliefs, state.messages),
             "parts": parts,
             "iteration": tally.iteration,
             "code": jnp.where(

@@ -240,6 +240,14 @@ class Machine(BoundPlan):
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
             run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
 
+    def shown(self, fixed: Fixed, beliefs: Naturals, messages: Messages) -> Any:
+        """Beliefs and messages by name, as outputs."""
+        if self.dealt is None:
+            return {"beliefs": beliefs, "messages": messages}
+        from .places.dealt_state import shown  # few programs have several devices
+
+        return shown(self, fixed, beliefs, messages)
+
     def left(self, fixed: Fixed, data: Data, beliefs: Naturals, messages: Messages) -> Float[Array, ""]:
         """How far blocks that search for their solution are from it, in standard deviations; zero of all others."""
         moments = {name: self.moments_of(name, naturals) for name, naturals in beliefs.items()}

@@ -12,7 +12,6 @@ from .control.carry import Settings
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, SLOW
 from .log_evidence import evidence_parts, with_contradictions
 from .machine import Machine
-from .places.dealt_state import shown
 from .result import Ended
 from .start import prepare
 
@@ -44,7 +43,7 @@ def direct(machine: Machine, settings: Settings, data: Data, key: Key) -> Ended:
     code = jnp.where(sound, jnp.where(error > 0.0, SLOW, CONVERGED), DIVERGED)
     zero, trace = jnp.zeros((), jnp.int32), jnp.full(settings.trace, jnp.nan)
     return {
-        **shown(machine, fixed, beliefs, messages),
+        **machine.shown(fixed, beliefs, messages),
         "parts": parts,
         "iteration": zero + 1,
         "code": jnp.where(jnp.isneginf(evidence), CONTRADICTION, code).astype(jnp.int32),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -28,13 +29,13 @@ from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
-from .places.here import Here, Keeping, Place
 from .progress import Progress
 from .result import Ended, Outputs, Result
 from .start import Lane
 
 if TYPE_CHECKING:
     from .places.carried_over import Told
+    from .places.place import Arrays, Keeping, Place
 
 BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for each set of shapes
 
@@ -53,6 +54,43 @@ class Made(NamedTuple):
 
 def _no_checkpoint() -> str:
     return "Nothing was kept of the run: checkpoint='file' writes it down, every=60 seconds."
+
+
+class Here:
+    """On the default device."""
+
+    def shardings(self, given: tuple[Any, ...], form: PyTree) -> None:
+        """There is but one device."""
+        return
+
+    def agreed(self, number: int) -> int:
+        """There is but one process."""
+        return number
+
+    def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
+        """Zeros of this form, for the place of a carry that is not there yet."""
+        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
+
+    def placed(self, data: Arrays) -> Arrays:
+        """The data, where the run reads them."""
+        return data
+
+    def inside(self, data: Arrays) -> Arrays:
+        """The data inside of the program."""
+        return data
+
+    def outputs(self, outputs: Outputs) -> Outputs:
+        """What a run leaves, as it is elsewhere."""
+        return outputs
+
+    def told(self, found: Any) -> Any:
+        """What a checkpoint has of a carry, as it is elsewhere."""
+        points = {name: own for name, own in found.points.items() if name != "places"}
+        return jax.tree.map(np.asarray, found._replace(points=points))
+
+    def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
+        """There is no other process."""
+        return nullcontext()
 
 
 class _Kept:

@@ -20,7 +20,6 @@ from ...compiler.blocks.base import Block
 from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
 from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
-from .dealt import WHOLE, Dealt
 from .evaluate import value
 from .few_sizes import fewest
 from .padding import among_padded, numbers_of_rows, padded_plates, shuffled
@@ -147,13 +146,16 @@ def layout(block: Block, scope: Scope, edges: tuple[Expr, ...], key: Key) -> Sch
     the same, and each device has its own rows of each.
     """
     found = _layout(block, scope, edges, key)
-    if scope.dealt is None or scope.dealt.axis(block.plates) == WHOLE:
+    if scope.dealt is None:
         return found
-    return _cut_among_devices(found, block, scope.dealt, scope)
+    return _cut_among_devices(found, block, scope)
 
 
-def _cut_among_devices(found: ScheduleLayout | None, block: Block, dealt: Dealt, scope: Scope) -> ScheduleLayout:
+def _cut_among_devices(found: ScheduleLayout | None, block: Block, scope: Scope) -> ScheduleLayout | None:
     """The same batches, with the instances of the first device before those of the next."""
+    dealt = scope.dealt
+    if dealt is None or not block.plates or block.plates[0] not in set(dealt.plates):
+        return found
     instances, plate = count(block, scope.sizes), block.plates[0]
     each = dealt.each(plate) * (instances // scope.sizes[plate.name])
     if found is None:
@@ -284,7 +286,9 @@ def arranged(array: PyTree, plan: ScheduleLayout | None) -> PyTree:
         return array
     if plan is None:
         return array[None]
-    return array[plan.order] if plan.shares is None else _arranged_by_device(array, plan, plan.shares)
+    if plan.shares is None:
+        return array[plan.order]
+    return _arranged_by_device(array, plan, plan.shares)
 
 
 def _arranged_by_device(array: Array, plan: ScheduleLayout, shares: Shares) -> Array:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
 from ...compiler.graph import Joint, NormalPair
 from ...compiler.language.nodes import Expr, Plate
-from .dealt import Dealt
 from .plated import Placed
 from .row_blocks import Rows, Window
+
+if TYPE_CHECKING:
+    from .dealt import Dealt
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from jaxtyping import PyTree
 from ...values.naturals import State
 from ..control.carry import Carry, Good, History, Sound
 from ..in_sweeps import Sweeping
-from .dealt_state import dealt_messages, shown
+from .dealt_state import dealt_messages
 
 
 class Told(NamedTuple):
@@ -34,7 +34,7 @@ def told(task: Sweeping, carry: Carry) -> Told:
         points += [jax.tree.map(lambda leaf, i=i: leaf[i], differences) for i in range(_depth(differences))]
     states = [join(point, carry.sound.rest) for point in points]
     stacked: State = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    one = jax.vmap(lambda moving, messages: shown(task.machine, task.fixed, moving, messages))
+    one = jax.vmap(lambda moving, messages: task.machine.shown(task.fixed, moving, messages))
     found = {"places": {}, **one(stacked.moving, stacked.messages), "code": jnp.zeros(len(points), jnp.int32)}
     return Told(_without(carry), found)
 

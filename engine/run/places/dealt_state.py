@@ -55,8 +55,8 @@ def numbers_of(machine: BoundPlan, fixed: Fixed, state: State) -> int:
 
 def shown(machine: BoundPlan, fixed: Fixed, beliefs: Naturals, messages: Messages) -> Any:
     """Beliefs and messages as outputs; where rows are dealt, as many for each device, and where messages belong."""
-    if (dealt := machine.dealt) is None:
-        return {"beliefs": beliefs, "messages": messages}
+    dealt = machine.dealt
+    assert dealt is not None
     even = {
         name: jax.tree.map(lambda leaf, axis=dealt.axes[name]: dealt.even(leaf, axis), own)
         for name, own in beliefs.items()

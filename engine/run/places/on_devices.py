@@ -26,7 +26,7 @@ from ..bound_plan import BoundPlan
 from ..fixed_points import OTHERS
 from ..result import Outputs
 from .dealt_state import Places
-from .here import Arrays, Shardings
+from .place import Arrays, Shardings
 
 GONE = ("Gloo", "NCCL", "nccl", "heartbeat", "coordination service", "Connection", "UNAVAILABLE", "DEADLINE_EXCEEDED")
 

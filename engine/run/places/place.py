@@ -1,13 +1,12 @@
-"""Where a run is: on the default device. `on_devices.py` has the same functions for all devices of a mesh."""
+"""What differs between places of a run, and what a file of it does: the default device is in `runner.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import numpy as np
 from jaxtyping import PyTree
 
 from ..result import Outputs
@@ -83,40 +82,3 @@ class Place(Protocol):
     def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
         """Around what all processes do: LostError, ending in these words, where another is gone."""
         ...
-
-
-class Here:
-    """On the default device."""
-
-    def shardings(self, given: tuple[Any, ...], form: PyTree) -> None:
-        """There is but one device."""
-        return
-
-    def agreed(self, number: int) -> int:
-        """There is but one process."""
-        return number
-
-    def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
-        """Zeros of this form, for the place of a carry that is not there yet."""
-        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
-
-    def placed(self, data: Arrays) -> Arrays:
-        """The data, where the run reads them."""
-        return data
-
-    def inside(self, data: Arrays) -> Arrays:
-        """The data inside of the program."""
-        return data
-
-    def outputs(self, outputs: Outputs) -> Outputs:
-        """What a run leaves, as it is elsewhere."""
-        return outputs
-
-    def told(self, found: Any) -> Any:
-        """What a checkpoint has of a carry, as it is elsewhere."""
-        points = {name: own for name, own in found.points.items() if name != "places"}
-        return jax.tree.map(np.asarray, found._replace(points=points))
-
-    def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
-        """There is no other process."""
-        return nullcontext()
