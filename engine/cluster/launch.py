@@ -47,19 +47,18 @@ def _watch(running: list[subprocess.Popen], note: str) -> int:
     """Waits for all; the status of the first that failed, and a line on it, once the others have had their time."""
     while True:
         states = [process.poll() for process in running]
-        failed = next((rank for rank, state in enumerate(states) if state), None)
+        failed = next(((rank, state) for rank, state in enumerate(states) if state), None)
         if failed is not None:
-            ended = f"was killed by signal {-states[failed]}" if states[failed] < 0 else f"ended with {states[failed]}"
+            rank, state = failed
+            ended = f"was killed by signal {-state}" if state < 0 else f"ended with {state}"
             with open(note, encoding="utf-8") as file:
                 last = file.read()
             go_on = f" The last checkpoint is {last}: cv.resume goes on from it." if last else ""
-            print(
-                f"cavity: process {failed} of {len(running)} {ended}; the others are stopped.{go_on}", file=sys.stderr
-            )
+            print(f"cavity: process {rank} of {len(running)} {ended}; the others are stopped.{go_on}", file=sys.stderr)
             until = time.monotonic() + GRACE
             while time.monotonic() < until and any(process.poll() is None for process in running):
                 time.sleep(0.05)
-            return abs(states[failed])
+            return abs(state)
         if all(state == 0 for state in states):
             return 0
         time.sleep(0.05)

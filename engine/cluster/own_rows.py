@@ -52,7 +52,7 @@ def own_rows(binding: Binding, plan: Plan, devices: int, marked: bool) -> OwnRow
     if not every[:, 0].any() and (every == every[0]).all():
         return None
     sizes = every[:, 1 : 1 + len(plates)]
-    missing = every[:, 1 + len(plates) : 1 + len(plates) + len(names)].any(axis=0)
+    missing = np.any(every[:, 1 + len(plates) : 1 + len(plates) + len(names)], axis=0).tolist()
     sums = every[:, 1 + len(plates) + len(names) :]
     total = dict(zip(plates, sizes.sum(axis=0).tolist(), strict=True))
     dealt = dealt_plates(plan, {**binding.sizes, **total}, numbers_by_plate(plan, arrays), devices)
@@ -90,9 +90,8 @@ def _plates(plan: Plan, name: str) -> tuple[Any, ...]:
 def _checksum(array: Any) -> int:
     if is_streamed(array):
         return 0
-    if is_sparse(array):
-        return zlib.crc32(np.ascontiguousarray(array.data)) + zlib.crc32(np.ascontiguousarray(array.indices))
-    return zlib.crc32(np.ascontiguousarray(array))
+    parts = (array.data, array.indices) if is_sparse(array) else (array,)
+    return sum(zlib.crc32(np.ascontiguousarray(part).tobytes()) for part in parts)
 
 
 def even(array: np.ndarray, axis: int, counts: tuple[int, ...]) -> np.ndarray:

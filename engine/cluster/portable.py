@@ -67,8 +67,8 @@ def _written(obj: Any) -> tuple[Any, ...] | None:
 
     Arrays of JAX as those of NumPy: who reads them without 64 bits switched on would get half of their digits.
     """
-    if isinstance(obj, jax.Array) and not jax.dtypes.issubdtype(obj.dtype, jax.dtypes.prng_key):
-        return np.asarray(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    if isinstance(obj, jax.Array) and not jax.numpy.issubdtype(obj.dtype, jax.dtypes.prng_key):
+        return tuple(np.asarray(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL))
     found = _known().get(id(obj))
     return (_found, found) if found else None
 

@@ -65,7 +65,8 @@ def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple
     if paged and is_sparse(paged[0]):  # a number that multiplies it changes mean and deviation alike
         return _columns_of_sparse(paged[0])
     if paged:  # rows of a file: the first ones tell
-        return _of_columns(np.asarray(paged[0].numbers(paged[0].start, paged[0].start + READ), float))
+        rows: Any = paged[0]
+        return _of_columns(rows.numbers(rows.start, rows.start + READ))
     if not known(multiplier, scope):
         return np.zeros(1), np.zeros(1)
     if isinstance(multiplier, Input) and not isinstance(scope.data[multiplier.name], Pages):

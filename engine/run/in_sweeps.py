@@ -56,15 +56,21 @@ class Sweeping:
         if dealt is None:
             x, unravel = ravel_pytree((live, state.messages))
             x = jnp.asarray(x, float)  # where there is nothing, that is of single precision
-            return x, rest, lambda x, rest: join(*unravel(x), rest)
+
+            def whole(x: Point, rest: Any) -> State:
+                live, messages = unravel(x)
+                return join(live, messages, rest)
+
+            return x, rest, whole
         from .places.dealt_state import packing  # few programs have several devices
 
         of_x, of_rest = (packing(dealt, self.fixed, tree) for tree in ((live, state.messages), (rest, {})))
-        return (
-            of_x.packed((live, state.messages)),
-            of_rest.packed((rest, {})),
-            lambda x, rest: join(*of_x.tree(x), of_rest.tree(rest)[0]),
-        )
+
+        def together(x: Point, rest: Any) -> State:
+            live, messages = of_x.tree(x)
+            return join(live, messages, of_rest.tree(rest)[0])
+
+        return of_x.packed((live, state.messages)), of_rest.packed((rest, {})), together
 
     @property
     def _numbers(self) -> int:

@@ -30,6 +30,7 @@ from .ep_passes import PASSES
 from .log_evidence import evidence_parts
 from .parameter_expansion import Pair, pairs, rotated, rotation
 from .residual import distance
+from .result import Shown
 from .start import Lane, prepare, start
 
 FUNCTIONS = 64  # that a machine keeps beside its run
@@ -240,7 +241,7 @@ class Machine(BoundPlan):
             run.moments[name] = Vector(mean @ here.T, here @ covariance @ here.T)
             run.moving[name] = subtract(run.beliefs[name], fixed.constant[name])
 
-    def shown(self, fixed: Fixed, beliefs: Naturals, messages: Messages) -> Any:
+    def shown(self, fixed: Fixed, beliefs: Naturals, messages: Messages) -> Shown:
         """Beliefs and messages by name, as outputs."""
         if self.dealt is None:
             return {"beliefs": beliefs, "messages": messages}

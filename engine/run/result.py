@@ -21,11 +21,16 @@ class NoSoundState(UnsupportedError):
     """A run met no sound state."""
 
 
-class Ended(TypedDict):
-    """What a run from one start leaves."""
+class Shown(TypedDict):
+    """The beliefs and messages of a state, as outputs; of rows that are dealt to devices `places` come with them."""
 
     beliefs: Naturals
     messages: Messages
+
+
+class Ended(Shown):
+    """What a run from one start leaves."""
+
     parts: Parts  # the evidence by factor
     evidence: Float[Array, ""]  # their sum
     found: Bool[Array, ""]  # whether the run met a sound state

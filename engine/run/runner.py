@@ -219,7 +219,7 @@ class Runner:
     def _told(self, given: Given, form: PyTree) -> Callable[[Carries], Told]:
         """What a checkpoint has of carries of this form."""
         on = self.place.shardings(given, form)
-        where = {} if on is None else {"in_shardings": (*on.given, on.carry)}
+        where: Any = {} if on is None else {"in_shardings": (*on.given, on.carry)}
         jitted = jax.jit(self._as_told, **where)
         return lambda carry: jitted(*given, carry)
 
@@ -233,7 +233,7 @@ class Runner:
         points = {name: own for name, own in wanted.points.items() if name != "places"}
         found = keeping.told(wanted._replace(points=points))
         on = self.place.shardings(given, form)
-        where = {} if on is None else {"in_shardings": (*on.given, on.whole), "out_shardings": on.carry}
+        where: Any = {} if on is None else {"in_shardings": (*on.given, on.whole), "out_shardings": on.carry}
         return jax.jit(self._as_carried, **where)(*given, found)
 
     def _whole_form(self, name: str, array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -57,10 +58,7 @@ def shown(machine: BoundPlan, fixed: Fixed, beliefs: Naturals, messages: Message
     """Beliefs and messages as outputs; where rows are dealt, as many for each device, and where messages belong."""
     dealt = machine.dealt
     assert dealt is not None
-    even = {
-        name: jax.tree.map(lambda leaf, axis=dealt.axes[name]: dealt.even(leaf, axis), own)
-        for name, own in beliefs.items()
-    }
+    even = {name: jax.tree.map(partial(dealt.even, axis=dealt.axes[name]), own) for name, own in beliefs.items()}
     places = {}
     for number, layout in _layouts(fixed, messages).items():
         assert layout.shares is not None

@@ -64,7 +64,8 @@ class OnDevices:
 
         def of(leaf: Any) -> Any:
             if isinstance(leaf, Packed):
-                return Packed(dealt.sharding(WHOLE), dealt.sharding(len(leaf.rows.shape) - 2))
+                own: Any = dealt.sharding(WHOLE), dealt.sharding(len(leaf.rows.shape) - 2)
+                return Packed(*own)
             return dealt.sharding(WHOLE)
 
         return jax.tree.map(of, form, is_leaf=lambda leaf: isinstance(leaf, Packed))
@@ -90,11 +91,11 @@ class OnDevices:
         if self.own is not None:
             counts = self.own.counts[self.dealt.plate_of[name]]
             first = sum(counts[: jax.process_index()])
-            if not _fit(sharding.mesh, counts):
+            if not _fit(self.dealt.mesh, counts):
                 array, first = even(array, axis, counts), 0
         shape = (*array.shape[:axis], rows + -rows % self.dealt.devices, *array.shape[axis + 1 :])
 
-        def part(index: tuple[slice, ...]) -> np.ndarray:
+        def part(index: Any) -> np.ndarray:
             start, stop, _ = index[axis].indices(shape[axis])
             places = np.clip(np.arange(start, stop), 0, rows - 1) - first  # the last row stands in for padding
             if start - first >= 0 and stop <= rows:  # no copy
