@@ -12,6 +12,7 @@ from .graph import Plan
 from .growing import one_size, open_plates
 from .language.nodes import Expr, applies
 from .language.operations import NOT
+from .sharding import whole
 
 
 def explain_plan(
@@ -63,8 +64,19 @@ def explain_plan(
     lines += [
         f"each size of {plate.name} is compiled: {why}" for plate in open_plates(plan) if (why := one_size(plan, plate))
     ]
+    if dealt := _on_devices(plan):
+        lines.append(dealt)
     lines.append(f"schedule of a sweep: {plan.updates()}")
     return "\n".join(lines)
+
+
+def _on_devices(plan: Plan) -> str:
+    """Of which plates the rows can be dealt to several devices, and why not of others."""
+    reasons = {plate.name: whole(plan, plate) for plate in plan.model.plates.values()}
+    able = ", ".join(name for name, why in reasons.items() if not why)
+    others = ", ".join(f"{name} ({why})" for name, why in reasons.items() if why)
+    parts = [f"rows of {able} can be dealt to them"] * bool(able) + [f"each has all of {others}"] * bool(others)
+    return f"on several devices (mesh=): {'; '.join(parts)}" if parts else ""
 
 
 def _on_loops(plan: Plan) -> str:

@@ -1,0 +1,123 @@
+"""What one process with three devices does for tests/engine/cluster/test_devices.py, as one JSON text."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+import warnings
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=3"
+
+import dealt_models
+import jax
+import numpy as np
+
+import cavity as cv
+from cavity.engine.files.checkpoint import Keeping
+from cavity.engine.run import chunks
+from cavity.engine.support import compiled
+
+LARGE = {
+    "logistic, ncvmp": {"rows": 4095},
+    "logistic, ep": {"rows": 4095},
+    "mixture, vmp": {"rows": 4095},
+    "mixture, ep": {"rows": 2049},
+    "skills": {"games": 4095},
+    "factors": {"rows": 2049},
+    "topics": {"documents": 513},
+}
+CROSSING = re.compile(
+    r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter|collective-broadcast)(?:-start)?\("
+)
+NUMBERS = re.compile(r"\w+\[([\d,]*)\]")
+
+
+def mesh(devices):
+    return jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("rows",))
+
+
+def crossings(name):
+    """What crosses devices in the compiled program: kinds, and numbers of the largest."""
+    make, options, _ = dealt_models.CASES[name]
+    model, data, more = make(**LARGE[name])
+    texts, code = [], compiled._code
+
+    def kept(traced):
+        call = code(traced)
+        texts.append(call.as_text())
+        return call
+
+    compiled._code = kept
+    try:
+        cv.infer(model, data, **options, **more, max_iterations=3, mesh=mesh(3))
+    finally:
+        compiled._code = code
+    found = [one for text in texts for one in CROSSING.findall(text)]
+    sizes = [np.prod([int(n) for n in shape.split(",") if n]) for what, _ in found for shape in NUMBERS.findall(what)]
+    return {"kinds": sorted({kind for _, kind in found}), "largest": float(max(sizes))}
+
+
+def streamed(place):
+    """A regression in memory and from a file, in blocks, on one device and on three."""
+    model, data, _ = dealt_models.logistic(5003, 6)
+    np.save(os.path.join(place, "x.npy"), data["x"])
+    options = {"method": "ncvmp", "accuracy": "fast"}
+    rows = {**data, "x": cv.rows(os.path.join(place, "x.npy"), stream=True)}
+    found = [cv.infer(model, data, **options)]
+    found += [cv.infer(model, rows, **options, mesh=own) for own in (None, mesh(2), mesh(3))]
+    return [[float(p.log_evidence), p["weight"].mean.tolist(), p.iterations] for p in found]
+
+
+class Stopped(Exception):
+    """A run was stopped here."""
+
+
+def resumed(place, name, first, then):
+    """A run that stops at a checkpoint, and goes on with other devices: its evidence and sweeps, and those of one."""
+    make, options, _ = dealt_models.CASES[name]
+    model, data, more = make()
+    path, write = os.path.join(place, "run.ckpt"), Keeping.write
+    options = {"accuracy": "fast", "damping": 0.5, **options, **more}
+    whole = cv.infer(model, data, **options)
+
+    def stop(self, told, sweeps):
+        write(self, told, sweeps)
+        raise Stopped
+
+    Keeping.write, before = stop, (chunks.FIRST, chunks.next_chunk)
+    chunks.FIRST, chunks.next_chunk = 4, lambda sweeps, seconds: 4
+    try:
+        cv.infer(model, data, **options, mesh=first and mesh(first), checkpoint=path, every=0)
+    except Stopped:
+        stopped = True
+    finally:
+        Keeping.write = write
+    after = cv.resume(path, mesh=then and mesh(then))
+    chunks.FIRST, chunks.next_chunk = before
+    return {
+        "stopped": stopped,
+        "evidence": [float(whole.log_evidence), float(after.log_evidence)],
+        "sweeps": [whole.iterations, after.iterations],
+    }
+
+
+def main():
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as place:
+        found = {
+            "crossings": {name: crossings(name) for name in LARGE},
+            "streamed": streamed(place),
+            "resumed": {
+                f"{name}, {first} to {then}": resumed(place, name, first, then)
+                for name in ("logistic, ncvmp", "logistic, ep", "mixture, vmp")
+                for first, then in ((None, 3), (3, None), (3, 2))
+            },
+        }
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
