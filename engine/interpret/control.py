@@ -66,9 +66,18 @@ def _chosen(going: Any, new: Any, old: Any) -> Any:
     return np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
 
 
+def _of_scan(params: Mapping[str, Any]) -> tuple[int, int]:
+    """How many inputs of a scan stay the same, and how many it carries: by numbers, or by trees since JAX 0.11."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    constants, carried, _ = params["ft_in"].unpack()
+    return len(constants), len(carried)
+
+
 def _scan_written(equation: Equation, write: Write) -> dict[str, Any]:
     params = equation.params
-    constants, start = params["num_consts"], params["num_consts"] + params["num_carry"]
+    constants, carried = _of_scan(params)
+    start = constants + carried
     shapes = [form.shape for form in equation.ins]
     parts = [shape[1:] for shape in shapes[start:]]
     given = [*equation.shapes[:constants], *shapes[constants:start], *parts]
@@ -121,5 +130,5 @@ def platform(equation: Equation) -> Function:
 
 
 WHILE = Control(lambda params: params["cond_nconsts"] + params["body_nconsts"], _while_written, _while_loop)
-SCAN = Control(lambda params: params["num_consts"], _scan_written, _scan)
+SCAN = Control(lambda params: _of_scan(params)[0], _scan_written, _scan)
 CHOICE = Control(lambda params: None, _choice_written, _choice)
