@@ -140,7 +140,8 @@ class Runner:
         Raises ModelError for a seed out of range.
         """
         with Progress(progress) as watcher:
-            outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, keeping=keeping)
+            kept = {} if keeping is None else {"keeping": keeping}
+            outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, **kept)
         outputs, others = without_others(outputs)
         modes = () if others is None else modes_of(outputs, others, self.settings.monotone)
         return Result(outputs, self.settings, watcher.timing(interpreted, planning), modes=modes)
