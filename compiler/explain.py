@@ -12,7 +12,6 @@ from .graph import Plan
 from .growing import one_size, open_plates
 from .language.nodes import Expr, applies
 from .language.operations import NOT
-from .sharding import whole
 
 
 def explain_plan(
@@ -72,6 +71,8 @@ def explain_plan(
 
 def _on_devices(plan: Plan) -> str:
     """Of which plates the rows can be dealt to several devices, and why not of others."""
+    from .sharding import whole  # only who asks for an explanation, or has several devices, needs it
+
     reasons = {plate.name: whole(plan, plate) for plate in plan.model.plates.values()}
     able = ", ".join(name for name, why in reasons.items() if not why)
     others = ", ".join(f"{name} ({why})" for name, why in reasons.items() if why)

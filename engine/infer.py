@@ -60,32 +60,31 @@ def infer(
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
-    `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN marks missing entries
-    of real observations). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a
-    dictionary of these by variable name. `sizes` gives plate sizes that neither the model nor the data tell. `prior` is
-    what earlier data taught: a posterior of the same model, whose beliefs about variables on plates without data
-    (`posterior.carried`) stand for the priors that the model declares; or a dictionary of marginals by name.
-    `tolerance` is the estimated distance from the fixed point, in posterior standard deviations, at which a run has
-    converged; `max_iterations` the largest number of sweeps. `restarts` starts from several random beliefs and keeps
-    the best evidence: by default from one, and up to five where classes or factors are alike by their priors and
-    neither `accuracy="fast"` nor a method was asked for; `seed` decides all random choices. `acceleration` is the depth
-    of Anderson acceleration (0 is none; less where that would take over 256 MiB). `trace_evidence=False` saves the
-    evidence of every sweep where only EP runs. `progress` shows a line for runs over a second (default: on a terminal).
-    `accuracy` says what may be spent on what a factorised belief gets wrong. "fast" is one inference. "default"
-    integrates up to twelve scalars given which the rest is exact or nearer to it, over a grid or, from four on, a
-    design (the posterior is then a mixture), where that is expected to take at most `effort` seconds (counted, never
-    timed) and no method was asked for. "best" does so at any price, with more points and also where a method was asked
-    for, and treats jointly linear-Gaussian parts and small discrete parts. Beliefs still off are replaced by weighted
-    draws where these are usable. `integrate` names such scalars, at most twelve continuous; "auto" takes the fewest
-    that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy, at once; "compile" makes
-    machine code; "auto" has NumPy run what is expected to take it less time than compiling, until all calls together
-    have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the old that every step keeps,
-    from 0 to below 1: fixed points are the same, fewer runs oscillate. `schedule` is the order of the updates:
-    "batches", "sequential", "in order", "residual", "double loop" (which converges where EP oscillates), or a
-    `cv.Schedule`. `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by name;
-    no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt
-    (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds, and
-    that `cv.resume` goes on from.
+    `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN: missing). `method` is
+    "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of these by variable name.
+    `sizes` gives plate sizes that neither the model nor the data tell. `prior` is what earlier data taught: a posterior
+    of the same model, whose beliefs about variables on plates without data (`posterior.carried`) stand for the priors
+    that the model declares; or a dictionary of marginals by name. `tolerance` is the estimated distance from the fixed
+    point, in posterior standard deviations, at which a run has converged; `max_iterations` the largest number of
+    sweeps. `restarts` starts from several random beliefs and keeps the best evidence: by default from one, and up to
+    five where classes or factors are alike by their priors and neither `accuracy="fast"` nor a method was asked for;
+    `seed` decides all random choices. `acceleration` is the depth of Anderson acceleration (0 is none; less where that
+    would take over 256 MiB). `trace_evidence=False` saves the evidence of every sweep where only EP runs. `progress`
+    shows a line for runs over a second. `accuracy` says what may be spent on what a factorised belief gets wrong.
+    "fast" is one inference. "default" integrates up to twelve scalars given which the rest is exact or nearer to it,
+    over a grid or, from four on, a design (the posterior is then a mixture), where that is expected to take at most
+    `effort` seconds (counted, never timed) and no method was asked for. "best" does so at any price, with more points
+    and also where a method was asked for, and treats jointly linear-Gaussian parts and small discrete parts. Beliefs
+    still off are replaced by weighted draws where these are usable. `integrate` names such scalars, at most twelve
+    continuous; "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is
+    NumPy, at once; "compile" makes machine code; "auto" has NumPy run what is expected to take it less time than
+    compiling, until all calls together have taken as long. What was compiled is kept (`cv.cache`). `damping` is the
+    share of the old that every step keeps, from 0 to below 1: fixed points are the same, fewer runs oscillate.
+    `schedule` is the order of the updates: "batches", "sequential", "in order", "residual", "double loop" (which
+    converges where EP oscillates), or a `cv.Schedule`. `start` is where the run begins: a posterior of the same model,
+    or a dictionary of marginals by name; no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the
+    rows of the data are dealt (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to
+    `every` so many seconds, and that `cv.resume` goes on from.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
