@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jax.sharding import Mesh
 
 from ..compiler.data.bind import plate_sizes
+from ..compiler.data.sparse_matrices import is_rows
 from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
@@ -108,21 +109,26 @@ def _inferred(
     """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
     options, method = program.request.options, program.request.method
     with of_flat_priors(program.request.model, program.observed, prior) as proper:
-        if options.mesh is not None and program.has_own_rows(data):
-            if integrate:
-                raise ModelError(
-                    "integrate= makes a run at every point of a grid, for which every process needs all the data; "
-                    "here each has rows of its own. Leave integrate= out, or give all the data in every process."
-                )
-            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start, keeping=keeping)))
+        bound = program.bound(data) if options.mesh is not None or any(map(is_rows, data.values())) else None
+        apart = bound is not None and bound.apart
         if integrate:
+            _check_all_there(apart)
             _check_no_start(start)
             return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
-        single = prior is not None or start is not None or keeping is not None
+        single = apart or prior is not None or start is not None or keeping is not None
         if single or not _integrates(options.accuracy, method):
-            return _warned(proper(program.run(data, seed=seed, prior=prior, start=start, keeping=keeping)))
+            found = program.run(data, seed=seed, prior=prior, start=start, keeping=keeping, bound=bound)
+            return _warned(proper(found))
         found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
     return _warned(_right_by_default(found, seed, options.accuracy, effort))
+
+
+def _check_all_there(apart: bool) -> None:
+    if apart:
+        raise ModelError(
+            "integrate= makes a run at every point of a grid, for which every process needs all the data; here each "
+            "has rows of its own, or they are streamed from files. Leave integrate= out, or give all the data."
+        )
 
 
 def _check_no_start(start: Start | None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..compiler.language.model import Model
 from .cluster.portable import packed
-from .cluster.workers import RETRIES, Workers, folder, gathered, pool_of
+from .cluster.workers import RETRIES, Workers, gathered, pool_of
 from .options import Asked, Options, Request
 from .posterior import Posterior
 from .posteriors import Posteriors
@@ -74,7 +75,7 @@ def over_datasets(
         except Exception as problem:
             problem.add_note(f"in data set {number}")
             raise
-    with folder() as place:
+    with tempfile.TemporaryDirectory(prefix="cavity-") as place:  # of checkpoints: all workers of this machine see it
         jobs = [
             (run, (sent, dict(data), seed, os.path.join(place, f"{number}"), every))
             for number, data in enumerate(datas)

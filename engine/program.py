@@ -70,6 +70,18 @@ SHAPES = 16  # that a program keeps, each some megabytes of machine code
 GIVEN_UP = 60  # sweeps of an inference at a point of a grid: all points wait for the last
 
 
+class Bound(NamedTuple):
+    """Checked data, and the rows of each process where none has all of them."""
+
+    binding: Binding
+    own: OwnRows | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether no process ever has all the data at once: rows of its own, or such as are streamed from files."""
+        return self.own is not None or any(is_streamed(array) for array in self.binding.inputs.values())
+
+
 class Ran(NamedTuple):
     """A run, and what its posterior is made of."""
 
@@ -188,13 +200,14 @@ class Program:
         prior: Prior | None = None,
         start: Start | None = None,
         keeping: Keeping | None = None,
+        bound: Bound | None = None,
     ) -> Posterior:
         """As a call, without the warning: for a caller who looks at `posterior.converged`.
 
-        `data`, `seed`, `prior` and `start` are those of a call, `keeping` the file that the run is written to. Returns
-        a `Posterior`. Errors as of a call.
+        `data`, `seed`, `prior` and `start` are those of a call, `keeping` the file that the run is written to, and
+        `bound` is what the data were bound to before. Returns a `Posterior`. Errors as of a call.
         """
-        ran = self._ran(data, seed, prior, start, keeping)
+        ran = self._ran(data, seed, prior, start, keeping, bound)
         return self.posterior(ran.machine, ran.arrays, ran.binding, ran.result)
 
     def result_of(self, data: Mapping[str, Any], *, seed: int = 0, keeping: Keeping | None = None) -> Result:
@@ -217,13 +230,17 @@ class Program:
             return proper(self.posterior(machine, arrays_of(binding, machine.graph), binding, result))
 
     def _ran(
-        self, data: Mapping[str, Any], seed: int, prior: Prior | None, start: Start | None, keeping: Keeping | None
+        self,
+        data: Mapping[str, Any],
+        seed: int,
+        prior: Prior | None,
+        start: Start | None,
+        keeping: Keeping | None,
+        bound: Bound | None = None,
     ) -> Ran:
         """One run, and what its posterior is made of."""
-        binding = self.bind(data)
+        binding, own = self.bound(data) if bound is None else bound
         with jax.enable_x64(True):
-            own = self.own_rows(data, binding)
-            binding = binding if own is None else own.binding
             beliefs = given_beliefs(self.model, binding, prior)
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs), own)
             if keeping is not None and isinstance(run, PaddedRunner):  # a file has the rows of the data
@@ -347,25 +364,21 @@ class Program:
                 + ". What is observed is part of the program: compile it again with observed=[...]."
             )
 
-    def own_rows(self, data: Mapping[str, Any], binding: Binding) -> OwnRows | None:
-        """The rows of each process, where there are several and none has all the data; asks all other processes.
+    def bound(self, data: Mapping[str, Any]) -> Bound:
+        """Checked data with the rows of each process, where none has all of them; `data` as of a call.
 
-        `data` are as given, `binding` is what they are bound to. Raises DataError where they do not fit each other.
+        Processes that share a mesh ask each other, so all of them must come here. Errors as of `bind`, and DataError
+        where their data do not fit each other.
         """
-        mesh = self.options.mesh
+        binding, mesh = self.bind(data), self.options.mesh
         if mesh is None or jax.process_count() == 1:
-            return None
+            return Bound(binding)
         from .cluster.own_rows import own_rows
 
         marked = any(is_rows(value) for value in data.values())
-        return own_rows(binding, self._plan(frozenset(binding.missing), binding.sizes), mesh.size, marked)
-
-    def has_own_rows(self, data: Mapping[str, Any]) -> bool:
-        """Whether processes have rows of their own; `data` as of a call. All processes of the mesh must ask."""
-        if jax.process_count() == 1:
-            return any(is_rows(value) and getattr(value, "streamed", False) for value in data.values())
         with jax.enable_x64(True):
-            return self.own_rows(data, self.bind(data)) is not None
+            own = own_rows(binding, self._plan(frozenset(binding.missing), binding.sizes), mesh.size, marked)
+        return Bound(binding if own is None else own.binding, own)
 
     def machine_and_runner(
         self,

@@ -13,7 +13,7 @@ from ..language.nodes import Places
 from ..language.values import UserValue
 from .acyclic import check_trees
 from .bind import Binding, bind, places_of, stacked_values
-from .sparse_matrices import is_paged
+from .sparse_matrices import is_paged, is_streamed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +48,10 @@ def bind_many(
         raise DataError("No data sets were given. Give a list with at least one.")
     sizes = {**(sizes or {}), **_places(model, datas)}
     first = bind(model, datas[0], sizes)
-    if sparse := [name for name, array in first.inputs.items() if is_paged(array)]:
+    if paged := [name for name, array in first.inputs.items() if is_paged(array)]:
+        what = "rows of files" if is_streamed(first.inputs[paged[0]]) else "a sparse matrix"
         raise DataError(
-            f"Input '{sparse[0]}': found a sparse matrix in a batch, which runs its data sets side by side as one "
+            f"Input '{paged[0]}': found {what} in a batch, which runs its data sets side by side as one "
             "dense array. Call the program for each data set, or give dense arrays."
         )
     if first.missing:

@@ -33,7 +33,7 @@ def is_paged(value: UserValue) -> bool:
 
 def streamed_rows(node: Expr, value: Any) -> Any:
     """`value`, where `node` can take rows of files; ValueProblem where it cannot."""
-    if not (isinstance(node, Input) and node.domain.is_vector and len(node.plates) == 1):
+    if not _is_read_by_rows(node):
         raise ValueProblem(
             "found rows that are streamed from files, but only an input of vectors over one plate, m.input(name, "
             "cv.vector(d), plates=row), is read one block at a time. Give cv.rows(..., stream=False)."
@@ -43,8 +43,7 @@ def streamed_rows(node: Expr, value: Any) -> Any:
 
 def sparse_rows(node: Expr, value: Any) -> Any:
     """`value` in compressed rows of floats, every entry once; ValueProblem where `node` cannot take a sparse matrix."""
-    vectors = isinstance(node, Input) and node.domain.is_vector and len(node.plates) == 1
-    if not vectors:
+    if not _is_read_by_rows(node):
         raise ValueProblem(
             "found a sparse matrix, but only an input of vectors over one plate, m.input(name, cv.vector(d), "
             "plates=row), reads its rows one block at a time. Give a dense array (`.toarray()`)."
@@ -64,3 +63,8 @@ def sparse_rows(node: Expr, value: Any) -> Any:
             f"must be finite; found {rows.data[first]:g} at [{row}, {rows.indices[first]}]{more}. Give finite numbers."
         )
     return rows
+
+
+def _is_read_by_rows(node: Expr) -> bool:
+    """Whether a declaration is an input of vectors over one plate, which programs see one block of rows at a time."""
+    return isinstance(node, Input) and node.domain.is_vector and len(node.plates) == 1

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...compiler.data.bind import Binding
-from ...compiler.data.sparse_matrices import is_sparse
+from ...compiler.data.sparse_matrices import is_sparse, is_streamed
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Constant, Expr, Let, Random, inside, is_data, parents
 from ...compiler.passes.roles import below
@@ -592,6 +592,11 @@ def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:
 
 
 def _dense(array: PyTree) -> Array:
+    if is_streamed(array):
+        raise UnsupportedError(
+            f"The joint density needs all rows at once of what is streamed from files, {array!r}. Have them in memory "
+            "for this question: cv.rows(..., stream=False)."
+        )
     return array.toarray() if is_sparse(array) else array
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dealt_models
 import numpy as np
 import pytest
 
@@ -61,12 +62,7 @@ def test_any_stretch_is_that_of_the_array(kind, tmp_path):
 
 
 def regression():
-    m = cv.Model("regression")
-    row = m.plate("row")
-    x = m.input("x", cv.vector(3), plates=row)
-    weight = m.random("weight", cv.vector_gaussian(np.zeros(3), covariance=np.eye(3)))
-    m.random("y", cv.bernoulli(cv.logistic(cv.dot(weight, x))), plates=row)
-    return m
+    return dealt_models.logistic(columns=3)[0]
 
 
 Y = ROWS[:, 0] > 0.1
@@ -83,6 +79,19 @@ def test_answers_are_those_of_the_array(kind, stream, tmp_path):
     )
     assert other.log_evidence == pytest.approx(one.log_evidence, rel=1e-12)
     np.testing.assert_allclose(other["weight"].mean, one["weight"].mean, rtol=1e-10)
+
+
+def test_the_default_answer_is_one_inference(tmp_path):
+    """No grid, no draws: nobody has all the rows at once."""
+    np.save(tmp_path / "x.npy", ROWS)
+    data = {"x": cv.rows(tmp_path / "x.npy", stream=True), "y": Y}
+    one, other = cv.infer(regression(), data), cv.infer(regression(), {"x": ROWS, "y": Y}, accuracy="fast")
+    np.testing.assert_allclose(one["weight"].mean, other["weight"].mean, rtol=1e-5)
+    assert "unchecked" in repr(one)
+    with pytest.raises(cv.UnsupportedError, match="The joint density needs all rows at once"):
+        one.importance()
+    with pytest.raises(cv.ModelError, match="or they are streamed"):
+        cv.infer(regression(), data, integrate="auto")
 
 
 def test_a_program_for_one_file_serves_another(tmp_path):
