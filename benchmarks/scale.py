@@ -7,9 +7,12 @@ Every process reads the rows of its own devices in every pass, a block at a time
 alone is the same rows by the same reader, with nothing done to them.
 """
 
+import os
+
+os.environ.setdefault("XLA_FLAGS", "")  # the module of the model would give XLA one thread
+
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -40,18 +43,10 @@ def written(path, rows, columns):
             writer.write_table(pa.table([values, pa.array(y)], schema=schema), row_group_size=GROUP)
 
 
-def model(cv, columns):
-    m = cv.Model("logistic regression")
-    row = m.plate("row")
-    x = m.input("x", cv.vector(columns), plates=row)
-    weight = m.random("weight", cv.vector_gaussian(np.zeros(columns), covariance=np.eye(columns)))
-    m.random("y", cv.bernoulli(cv.logistic(cv.dot(weight, x))), plates=row)
-    return m
-
-
 def run(path, columns, sweeps, stream):
     """In every process: the seconds of a pass, of reading, and the most memory that it had."""
     import jax
+    import logistic as benchmark
 
     import cavity as cv
 
@@ -63,7 +58,7 @@ def run(path, columns, sweeps, stream):
     for start in range(first, first + share, 1310):
         x.read_rows(start, min(start + 1310, first + share)).astype(float)
     reading = time.perf_counter() - began
-    program = cv.compile(model(cv, columns), observed=["y"], method="ncvmp", max_iterations=sweeps, mesh=mesh)
+    program = cv.compile(benchmark.model(cv, columns), observed=["y"], method="ncvmp", max_iterations=sweeps, mesh=mesh)
     posterior = program.run({"x": x, "y": y})
     again = time.perf_counter()
     posterior = program.run({"x": x, "y": y})

@@ -6,7 +6,7 @@ each of its sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..factors.factor import Chain
 from .blocks.base import Block
@@ -32,7 +32,7 @@ def one_size(plan: Plan, plate: Plate) -> str:
     members = [member for joint in plan.joints for member in joint.members]
     if living := [variable.name for variable in (*members, *plan.latent.values()) if plate in variable.plates]:
         return f"{living[0]} has a belief for each element"
-    for owner, node in _nodes(plan):
+    for owner, node in expressions(plan, {**plan.model.randoms, **plan.model.lets}):
         if _sees_all(node, plate):
             return f"{owner} reads several elements at once"
     for block in plan.blocks:
@@ -47,20 +47,34 @@ def _plates(block: Block) -> tuple[Plate, ...]:
     return block.plates
 
 
-def _nodes(plan: Plan) -> Iterator[tuple[str, Expr]]:
-    """All expressions of the model, with the name of what each belongs to."""
-    model = plan.model
-    for name, node in {**model.randoms, **model.lets}.items():
+def expressions(plan: Plan, declared: Mapping[str, Expr]) -> Iterator[tuple[str, Expr]]:
+    """All expressions of what a model has `declared`, and of its constraints, with the name of what each belongs to."""
+    for name, node in declared.items():
         yield from ((name, part) for part in (node, *inside(parents(node))))
-    for name, constraint in model.constraints.items():
+    for name, constraint in plan.model.constraints.items():
         yield from ((name, part) for part in inside([constraint]))
+
+
+def reads_others(node: Expr, plate: Plate) -> bool:
+    """Whether an expression on one element of a plate may read others."""
+    over = [node.over] if isinstance(node, Apply) else [node.axis] if isinstance(node, Gather) else []
+    if isinstance(node, Random) and isinstance(node.term, Chain):
+        over.append(node.term.over)
+    if isinstance(node, Member):
+        over.extend(_all_plates(node))
+    return any(plate is found for found in over)
+
+
+def points_to(node: Expr, plate: Plate) -> bool:
+    """Whether the values of an expression are elements of a plate, or as many."""
+    return plate is node.domain.size or plate is node.domain.plate
 
 
 def _sees_all(node: Expr, plate: Plate) -> bool:
     """Whether an expression on one element of a plate may depend on the others, or on their number."""
-    over = [node.over] if isinstance(node, Apply) else [node.axis] if isinstance(node, Gather) else []
-    if isinstance(node, Random) and isinstance(node.term, Chain):
-        over.append(node.term.over)
-    if isinstance(node, (Position, Member)):
-        over.extend((*node.plates, *(plate for below in parents(node) for plate in below.plates)))
-    return any(plate is found for found in (*over, node.domain.size, node.domain.plate))
+    placed = isinstance(node, Position) and any(plate is found for found in _all_plates(node))
+    return placed or reads_others(node, plate) or points_to(node, plate)
+
+
+def _all_plates(node: Expr) -> tuple[Plate, ...]:
+    return (*node.plates, *(plate for below in parents(node) for plate in below.plates))

@@ -9,46 +9,37 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..factors.factor import Chain
-from .algebra.known import ungathered
-from .blocks.base import Block
+from .algebra.known import told
 from .blocks.energy import EnergyBlock
 from .graph import Plan
-from .growing import BY_ROW
-from .language.nodes import Apply, Expr, Gather, Input, Let, Member, Plate, Random, inside, parents
+from .growing import BY_ROW, expressions, points_to, reads_others
+from .language.nodes import Input, Let, Plate, Random
 
 
 def whole(plan: Plan, plate: Plate) -> str:
     """Why every device holds all rows of a plate; empty where they may be dealt."""
     if joint := [member.name for joint in plan.joints for member in joint.members if plate in member.plates]:
         return f"{joint[0]} has one belief over all of its elements"
-    for owner, node in _nodes(plan):
-        if _reads_others(node, plate):
+    for owner, node in expressions(plan, _declared(plan)):
+        if reads_others(node, plate) or (isinstance(node, (Input, Random, Let)) and points_to(node, plate)):
             return f"{owner} reads elements of other rows"
     for block in plan.blocks:
         if plate not in block.plates or isinstance(block, EnergyBlock):
             continue
         if not isinstance(block, BY_ROW) or block.over is plate:
             return f"{block.name} is solved as a whole"
-        if living := [name for name in told(plan, block) if plate in plan.latent[name].plates]:
+        if living := [name for name in told(block, plan.latent) if plate in plan.latent[name].plates]:
             return f"{block.name} sends messages to {living[0]}, which has a belief for each row"
         if block.plates[0] is not plate:
             return f"{block.name} has {block.plates[0].name} before it"
     return ""
 
 
-def told(plan: Plan, block: Block) -> list[str]:
-    """The names of the variables that a block with messages sends them to."""
-    atoms = [ungathered(atom) for atom in block.atoms]
-    names = {*block.latent, *(getattr(atom, "name", "") for atom in atoms)} - set(block.parameters)
-    return [name for name in plan.latent if name in names]
-
-
 def numbers_by_plate(plan: Plan, data: Mapping[str, Any]) -> dict[str, int]:
     """How many numbers of the data are on each plate."""
-    model, numbers = plan.model, {}
+    numbers: dict[str, int] = {}
     for name, array in data.items():
-        for plate in {**model.inputs, **model.randoms, **model.lets}[name].plates:
+        for plate in _declared(plan)[name].plates:
             numbers[plate.name] = numbers.get(plate.name, 0) + math.prod(array.shape)
     return numbers
 
@@ -70,31 +61,12 @@ def dealt_plates(plan: Plan, sizes: Mapping[str, int], numbers: Mapping[str, int
 
 def _groups(plan: Plan) -> Iterator[tuple[Plate, ...]]:
     """The plates of everything that is an array with all of them."""
-    model = plan.model
-    for node in {**model.inputs, **model.randoms, **model.lets}.values():
+    for node in _declared(plan).values():
         yield node.plates
     for block in plan.blocks:
         yield block.plates
 
 
-def _nodes(plan: Plan) -> Iterator[tuple[str, Expr]]:
-    """All expressions of the model, with the name of what each belongs to."""
-    model = plan.model
-    for name, node in {**model.inputs, **model.randoms, **model.lets}.items():
-        yield from ((name, part) for part in (node, *inside(parents(node))))
-    for name, constraint in model.constraints.items():
-        yield from ((name, part) for part in inside([constraint]))
-
-
-def _reads_others(node: Expr, plate: Plate) -> bool:
-    """Whether an expression at one row of a plate may read other rows."""
-    if isinstance(node, Gather):
-        return node.axis is plate
-    if isinstance(node, Apply):
-        return dict(node.options).get("over") is plate
-    if isinstance(node, Random) and isinstance(node.term, Chain):
-        return node.term.over is plate
-    if isinstance(node, Member):
-        return any(plate in below.plates for below in (node, *parents(node)))
-    pointing = isinstance(node, (Input, Random, Let))
-    return pointing and (node.domain.plate is plate or node.domain.size is plate)
+def _declared(plan: Plan) -> dict[str, Input | Random | Let]:
+    """Everything that the model declares, by name."""
+    return {**plan.model.inputs, **plan.model.randoms, **plan.model.lets}

@@ -49,6 +49,7 @@ from .files.description import (
     IntegrationEntry,
     MethodEntry,
     OneMethod,
+    ProgramEntry,
 )
 from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights
 from .files.save import FORMAT, VERSION, digest_of_constants
@@ -171,8 +172,7 @@ def _read_beliefs(reader: _Reader) -> Beliefs:
     return Beliefs(parts, joints, sizes)
 
 
-def read_method(method: MethodEntry) -> Asked:
-    """The method of a file, as it was asked for."""
+def _read_method(method: MethodEntry) -> Asked:
     if not isinstance(method, str) and "by_name" in method:
         return {name: _one_method(value) for name, value in method["by_name"].items()}
     return _one_method(method)
@@ -314,15 +314,15 @@ def _verdict(meta: Description) -> Verdict | None:
     return Verdict(found["level"], found["reason"])
 
 
-def _program(reader: _Reader, model: Model) -> Program:
-    """The program that ran; nothing is compiled."""
-    asked = reader.meta["program"]
-    options = Options(**{**asked["options"], "schedule": Schedule(**asked["options"].get("schedule", {}))})
-    return Program(model, asked["observed"], read_method(asked["method"]), asked["sizes"], options)
+def program_of(asked: ProgramEntry, model: Model, **changes: Any) -> Program:
+    """The program that ran, with some options changed; nothing is compiled."""
+    schedule = Schedule(**asked["options"].get("schedule", {}))
+    options = Options(**{**asked["options"], "schedule": schedule, **changes})
+    return Program(model, asked["observed"], _read_method(asked["method"]), asked["sizes"], options)
 
 
 def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
-    program = _program(reader, model)
+    program = program_of(reader.meta["program"], model)
     binding = bind_checked(model, _data(reader), reader.meta["sizes"])
     program.check_observed(binding)
     given = frozenset(map(_part, reader.meta["program"]["given"]))
@@ -342,7 +342,7 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
 
 
 def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEntry) -> Integrated:
-    program, data = _program(reader, model), _data(reader)
+    program, data = program_of(reader.meta["program"], model), _data(reader)
     values = {name: reader.array(number) for name, number in found["values"].items()}
     weights = reader.array(found["weights"])
     heavy = check_weights(weights)

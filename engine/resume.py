@@ -9,14 +9,11 @@ from typing import Any
 from jax.sharding import Mesh
 
 from ..compiler.language.model import Model
-from ..compiler.schedules import Schedule
 from ..factors.errors import DataError
 from .files.checkpoint import WRITTEN, keeping, read
 from .files.save import digest_of_constants
-from .load import read_method
-from .options import Options
+from .load import program_of
 from .posterior import Posterior
-from .program import Program
 from .support.warn import warn
 
 
@@ -51,9 +48,7 @@ def resume(
             f"The checkpoint '{os.fspath(path)}' is of another model than the one given: going on from it would mean "
             f"nothing. It was written by\n{asked['model']}"
         )
-    schedule = Schedule(**asked["options"].get("schedule", {}))
-    options = Options(**{**asked["options"], "schedule": schedule, "progress": progress, "mesh": mesh})
-    program = Program(model, asked["observed"], read_method(asked["method"]), asked["sizes"], options)
+    program = program_of(asked["program"], model, progress=progress, mesh=mesh)
     kept = keeping(path, every, program.request, data, asked["seed"], found)
     posterior = program.run(data, seed=asked["seed"], keeping=kept)
     if not posterior.converged:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
+from ..blocks.base import Block
 from ..graph import Facts
 from ..language.nodes import Expr, Gather, Let, Random, parents
 
@@ -45,6 +47,25 @@ def ungathered(expr: Expr) -> Expr:
     while isinstance(expr, Gather):
         expr = expr.source
     return expr
+
+
+def root(expr: Expr) -> Any:
+    """The variable that `expr` is an element of; a discrete let is one of its own, with a belief and a factor."""
+    while True:
+        if isinstance(expr, Gather):
+            expr = expr.source
+        elif isinstance(expr, Let) and expr.domain.is_discrete:
+            return expr
+        elif isinstance(expr, Let) and isinstance(expr.expression, (Gather, Random, Let)):
+            expr = expr.expression
+        else:
+            return expr
+
+
+def told(block: Block, latent: Mapping[str, Expr]) -> list[str]:
+    """The names of the `latent` variables that a block sends messages to, in their order."""
+    names = {*block.latent, *(getattr(root(atom), "name", "") for atom in block.atoms)} - set(block.parameters)
+    return [name for name in latent if name in names]
 
 
 def latent_names(facts: Facts, roots: list[Expr]) -> tuple[str, ...]:

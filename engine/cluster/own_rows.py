@@ -91,7 +91,7 @@ def _checksum(array: Any) -> int:
     if is_streamed(array):
         return 0
     parts = (array.data, array.indices) if is_sparse(array) else (array,)
-    return sum(zlib.crc32(np.ascontiguousarray(part).tobytes()) for part in parts)
+    return sum(zlib.crc32(np.ascontiguousarray(part).data) for part in parts)
 
 
 def even(array: np.ndarray, axis: int, counts: tuple[int, ...]) -> np.ndarray:

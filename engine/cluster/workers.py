@@ -15,8 +15,7 @@ import selectors
 import struct
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -347,10 +346,3 @@ class _Simulated:
     def close(self) -> None:
         """Forgets what is under way."""
         self._events.clear()
-
-
-@contextlib.contextmanager
-def folder() -> Iterator[str]:
-    """A folder for the checkpoints of jobs, which all workers of this machine see."""
-    with tempfile.TemporaryDirectory(prefix="cavity-") as place:
-        yield place

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from ...factors.errors import DataError
+
 DAMAGED = (
     zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError, TypeError, ValueError, AttributeError, EOFError,
     OSError, NotImplementedError, RecursionError, MemoryError, OverflowError, zlib.error,
@@ -30,6 +32,15 @@ DAMAGED = (
 
 class Foreign(zipfile.BadZipFile):
     """An archive of another kind."""
+
+
+def check_folder(path: str | os.PathLike[str] | None) -> None:
+    """DataError where a checkpoint goes to a folder that is not there: before a run, not at the first write."""
+    folder = "" if path is None else os.path.dirname(os.fspath(path))
+    if folder and not os.path.isdir(folder):
+        raise DataError(
+            f"The checkpoint goes to '{os.fspath(path or '')}', but there is no folder '{folder}'. Make it first."
+        )
 
 
 def write_archive(path: str | os.PathLike[str], meta: str, arrays: Iterable[np.ndarray]) -> None:

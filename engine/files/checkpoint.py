@@ -19,8 +19,8 @@ from ...factors.errors import DataError, ModelError
 from ..cluster.launch import NOTE
 from ..options import Request
 from ..support.warn import warn
-from .archive import DAMAGED, opened, write_archive
-from .save import digest_of_constants, method_entry, options_of
+from .archive import DAMAGED, check_folder, opened, write_archive
+from .save import digest_of_constants, program_entry
 
 FORMAT, VERSION = "cavity inference", 1
 WRITTEN: dict[str, tuple[Model, Mapping[str, Any]]] = {}  # by this process: models and data by path
@@ -35,12 +35,8 @@ def keeping(
         raise ModelError(f"checkpoint= is the path of a file that the run is written to; found {path!r}.")
     if isinstance(every, bool) or not isinstance(every, (int, float)) or not every >= 0:
         raise ModelError(f"every= is how many seconds are between two checkpoints, at least 0; found {every!r}.")
+    check_folder(path)
     place = os.path.abspath(os.fspath(path))
-    if not os.path.isdir(os.path.dirname(place)):
-        raise DataError(
-            f"The checkpoint goes to '{os.fspath(path)}', but there is no folder '{os.path.dirname(place)}'. Make it "
-            "first."
-        )
     WRITTEN.pop(place, None)
     WRITTEN[place] = request.model, data
     while len(WRITTEN) > MOST:
@@ -48,10 +44,7 @@ def keeping(
     asked = {
         "model": repr(request.model),
         "constants": digest_of_constants(request.model),
-        "observed": sorted(request.observed),
-        "method": method_entry(request.method),
-        "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
-        "options": options_of(request.options),
+        "program": program_entry(request),
         "seed": int(seed),
     }
     kept = Keeping(place, float(every), asked)

@@ -32,7 +32,7 @@ from ..answers.inferred import Inferred
 from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
 from ..answers.verdict import Verdict
-from ..options import Asked, Options, Request
+from ..options import Asked, Request
 from ..run.fixed_points import Restarts
 from ..run.result import Outputs
 from .archive import write_archive
@@ -183,7 +183,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "name": model.name,
         "model": repr(model),
         "constants": digest_of_constants(model),
-        "program": _program(posterior.request, parts),
+        "program": program_entry(posterior.request, parts),
         "sizes": binding.sizes,
         "inputs": writer.named({name: array for name, array in binding.inputs.items() if not is_sparse(array)}),
         "sparse": {name: writer.sparse(array) for name, array in binding.inputs.items() if is_sparse(array)},
@@ -263,19 +263,15 @@ def _drawn(found: Drawn, writer: _Writer) -> DrawsEntry:
     }
 
 
-def _program(request: Request, given: Iterable[Part]) -> ProgramEntry:
+def program_entry(request: Request, given: Iterable[Part] = ()) -> ProgramEntry:
+    """What a program is compiled for, without the devices that it had, and the parts whose prior is a belief."""
     return {
         "observed": sorted(request.observed),
-        "method": method_entry(request.method),
+        "method": _method(request.method),
         "sizes": {str(getattr(plate, "name", plate)): int(size) for plate, size in request.sizes.items()},
-        "options": options_of(request.options),
+        "options": dataclasses.asdict(dataclasses.replace(request.options, mesh=None)),
         "given": sorted(given),
     }
-
-
-def options_of(options: Options) -> dict[str, Any]:
-    """The options of a run, without the devices that it had."""
-    return dataclasses.asdict(dataclasses.replace(options, mesh=None))
 
 
 def _members(model: Model, part: Part, sizes: Mapping[str, int]) -> list[MemberEntry]:
@@ -304,7 +300,7 @@ def digest_of_constants(model: Model) -> str:
     return digest.hexdigest()
 
 
-def method_entry(method: Asked) -> MethodEntry:
+def _method(method: Asked) -> MethodEntry:
     return {"by_name": {n: _one(m) for n, m in method.items()}} if isinstance(method, Mapping) else _one(method)
 
 

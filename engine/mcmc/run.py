@@ -22,7 +22,7 @@ from jaxtyping import Float
 from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
-from ..files.archive import DAMAGED, opened, write_archive
+from ..files.archive import DAMAGED, check_folder, opened, write_archive
 from ..support.asked_arguments import check_seconds
 from .bar import Show, progress_bar
 from .checkpoint import Plan, Progress, Unfit, kept_after, restored
@@ -102,7 +102,7 @@ def run(
     """
     _check_counts(draws, chains, warmup, thin, every)
     check_seconds("run", max_seconds)
-    _check_folder(checkpoint)
+    check_folder(checkpoint)
     end = math.inf if max_seconds is None else time.monotonic() + max_seconds
     plan: Plan = {
         "key": words_of(key).tolist(),
@@ -262,15 +262,6 @@ def _folded(keys: Keys, start: int) -> Iterator[KeyOf]:
 
 
 # checkpoints ----------------------------------------------------------------------------------------------------------
-
-
-def _check_folder(path: str | os.PathLike[str] | None) -> None:
-    """Before the first transition, not at the first write."""
-    folder = "" if path is None else os.path.dirname(os.fspath(path))
-    if folder and not os.path.isdir(folder):
-        raise DataError(
-            f"The checkpoint goes to '{os.fspath(path or '')}', but there is no folder '{folder}'. Make it first."
-        )
 
 
 def _write(path: str | os.PathLike[str], plan: Plan, now: Progress) -> None:

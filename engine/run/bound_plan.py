@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float, PyTree
 
 from ...compiler.algebra.inner_products import in_turn
+from ...compiler.algebra.known import told
 from ...compiler.algebra.parity import EVEN, parity
 from ...compiler.blocks.base import Block
 from ...compiler.blocks.energy import EnergyBlock
@@ -26,7 +27,6 @@ from ...compiler.graph import Plan
 from ...compiler.language.nodes import Plate
 from ...factors.arrays import Array, Key
 from ...factors.moments import Vector
-from ..blocks.discrete import tables
 from ..blocks.energy import block_energy, energy_and_gradient
 from ..blocks.inner_product import shared_precision
 from ..blocks.kinds import KINDS
@@ -164,8 +164,7 @@ class BoundPlan:
 
     def message_names(self, block: Block) -> set[str]:
         """The variables that a block sends messages to."""
-        names = {*block.latent, *(getattr(tables.root(atom), "name", "") for atom in block.atoms)}
-        return (names - set(block.parameters)) & set(self.graph.latent)
+        return set(told(block, self.graph.latent))
 
     @cached_property
     def partly(self) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from jaxtyping import PyTree, UInt32
 from ...compiler.algebra.known import ungathered
 from ...compiler.data.keys import STARTS
 from ..blocks.kinds import KINDS
-from ..values.naturals import Fixed, Naturals, State, add, all_finite, subtract
+from ..support.concrete import all_finite
+from ..values.naturals import Fixed, Naturals, State, add, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Messages, Moments
 

@@ -79,7 +79,8 @@ class Sweeping:
             return self.split(self.state)[0].size
         from .places.dealt_state import numbers_of
 
-        return numbers_of(self.machine, self.fixed, self.state)
+        live = {name: own for name, own in self.state.moving.items() if name not in self.machine.transient}
+        return numbers_of(self.fixed, live, self.state.messages)
 
     def begin(self) -> Carry:
         """The carry before the first sweep."""

@@ -21,8 +21,9 @@ from ..blocks.kinds import KINDS
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..support.computed_once import computed_once
+from ..support.concrete import all_finite
 from ..support.traced_once import traced_once
-from ..values.naturals import Fixed, Naturals, State, Sweep, add, all_finite, spread, subtract
+from ..values.naturals import Fixed, Naturals, State, Sweep, add, spread, subtract
 from ..values.scope import Scope
 from .bound_plan import BoundPlan, Data, Energy, Known, Messages, Moments
 from .control.damping import trust_in

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 
 from ...factors.arrays import Key
 from ..blocks.kinds import KINDS
-from ..values.naturals import all_finite, subtract
+from ..support.concrete import all_finite
+from ..values.naturals import subtract
 from .bound_plan import Data
 from .control.carry import Settings
 from .control.result_codes import CONTRADICTION, CONVERGED, DIVERGED, SLOW

@@ -140,7 +140,7 @@ class Runner:
         Raises ModelError for a seed out of range.
         """
         with Progress(progress) as watcher:
-            kept = {} if keeping is None else {"keeping": keeping}
+            kept: dict[str, Any] = {} if keeping is None else {"keeping": keeping}
             outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, **kept)
         outputs, others = without_others(outputs)
         modes = () if others is None else modes_of(outputs, others, self.settings.monotone)

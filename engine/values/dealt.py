@@ -116,11 +116,6 @@ class Packed(NamedTuple):
     shared: Float[Array, " size"]
     rows: Float[Array, "device number"]
 
-    @property
-    def size(self) -> int:
-        """How many numbers there are."""
-        return self.shared.size + self.rows.size
-
 
 class Packing:
     """The way of a tree of arrays into a `Packed` and back; `axes` has the dealt axis of each leaf."""

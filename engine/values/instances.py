@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from ...compiler.algebra.known import root
 from ...compiler.blocks.base import Block
-from ...compiler.language.nodes import Expr, Gather, Let, Plate, Random
+from ...compiler.language.nodes import Expr, Let, Plate, Random
 from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
 from .evaluate import value
@@ -65,19 +66,6 @@ def count(owner: Block | Random | Let, sizes: Mapping[str, int]) -> int:
 def schedule_shape(plan: ScheduleLayout | None, block: Block, sizes: dict[str, int]) -> tuple[int, ...]:
     """(batches, width) of everything that travels in schedule order."""
     return plan.order.shape if plan is not None else (1, count(block, sizes))
-
-
-def root(expr: Expr) -> Any:
-    """The variable that `expr` is an element of; a discrete let is one of its own, with a belief and a factor."""
-    while True:
-        if isinstance(expr, Gather):
-            expr = expr.source
-        elif isinstance(expr, Let) and expr.domain.is_discrete:
-            return expr
-        elif isinstance(expr, Let) and isinstance(expr.expression, (Gather, Random, Let)):
-            expr = expr.expression
-        else:
-            return expr
 
 
 def positions(element: Expr, block: Block, scope: Scope) -> PyTree:

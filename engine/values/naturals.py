@@ -57,8 +57,3 @@ def add(a: Parts, b: Parts) -> Parts:
 def subtract(a: Parts, b: Parts) -> Parts:
     """The naturals of a quotient."""
     return jax.tree.map(jnp.subtract, tuple(a), tuple(b))
-
-
-def all_finite(tree: PyTree) -> Array:
-    """Whether every number of a tree is finite."""
-    return jnp.all(jnp.asarray([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))

@@ -17,8 +17,9 @@ from jaxtyping import Bool, Float, Int, PyTree
 from ....compiler.blocks.whole import CurvedChainBlock
 from ....compiler.language.nodes import Expr, Random
 from ....compiler.rules.chain import is_curved
+from ...support.concrete import all_finite
 from ...values.evaluate import value
-from ...values.naturals import Naturals, all_finite
+from ...values.naturals import Naturals
 from ...values.plated import Placed
 from ...values.scope import Scope
 from . import chains, gaussian_chain, trees

@@ -143,11 +143,6 @@ class Carry(NamedTuple):
         return self.good.residual
 
 
-def all_finite(point: Point) -> Bool[Array, ""]:
-    """Whether every number of a point is finite."""
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(point)]))
-
-
 def begin(x: Point, rest: PyTree, floored: Counts, parts: Parts, settings: Settings, code: int) -> Carry:
     """The carry before the first sweep, with the result code of a run that goes on."""
     inf, zero, false = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int32), jnp.asarray(False)

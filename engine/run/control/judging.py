@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float
 
 from ....factors.arrays import Array
 from ...support.computed_once import computed_once
-from .carry import Carry, Parts, Settings, Swept, all_finite
+from ...support.concrete import all_finite
+from .carry import Carry, Parts, Settings, Swept
 
 PATIENCE = 25  # sweeps without a better residual
 

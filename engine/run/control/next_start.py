@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from ....factors.arrays import Array
-from .carry import SMALLEST_RIDGE, Carry, History, Point, Settings, Swept, all_finite
+from ...support.concrete import all_finite
+from .carry import SMALLEST_RIDGE, Carry, History, Point, Settings, Swept
 from .judging import Judgement
 
 NARROWEST = 5  # times that a start may be made narrower

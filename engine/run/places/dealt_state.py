@@ -12,7 +12,7 @@ from jaxtyping import Int
 from ....factors.arrays import Array
 from ...values.dealt import WHOLE, Dealt, Packing
 from ...values.instances import ScheduleLayout
-from ...values.naturals import Fixed, Naturals, State
+from ...values.naturals import Fixed, Naturals
 from ..bound_plan import BoundPlan, Messages
 
 
@@ -38,14 +38,11 @@ def packing(dealt: Dealt, fixed: Fixed, tree: tuple[Naturals, Messages]) -> Pack
     return Packing(dealt, tree, axes)
 
 
-def numbers_of(machine: BoundPlan, fixed: Fixed, state: State) -> int:
+def numbers_of(fixed: Fixed, live: Naturals, messages: Messages) -> int:
     """How many numbers of a state are accelerated, without what pads the rows of devices."""
-    transient = set(getattr(machine, "transient", ()))
-    live = {name: own for name, own in state.moving.items() if name not in transient}
-    total = sum(jnp.size(leaf) for leaf in jax.tree.leaves(live))
-    layouts = {} if machine.dealt is None else _layouts(fixed, state.messages)
-    for number, messages in state.messages.items():
-        size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(messages))
+    total, layouts = sum(jnp.size(leaf) for leaf in jax.tree.leaves(live)), _layouts(fixed, messages)
+    for number, own in messages.items():
+        size = sum(jnp.size(leaf) for leaf in jax.tree.leaves(own))
         if number in layouts:
             order, shares = layouts[number].order, layouts[number].shares
             assert shares is not None

@@ -89,17 +89,17 @@ class OnDevices:
         axis, rows, array = self.dealt.axes[name], self.dealt.lengths[name], np.asarray(array)
         first = 0
         if self.own is not None:
-            counts = self.own.counts[self.dealt.plate_of[name]]
-            first = sum(counts[: jax.process_index()])
+            plate = self.dealt.plate_of[name]
+            counts, first = self.own.counts[plate], self.own.first(plate)
             if not _fit(self.dealt.mesh, counts):
                 array, first = even(array, axis, counts), 0
         shape = (*array.shape[:axis], rows + -rows % self.dealt.devices, *array.shape[axis + 1 :])
 
         def part(index: Any) -> np.ndarray:
             start, stop, _ = index[axis].indices(shape[axis])
-            places = np.clip(np.arange(start, stop), 0, rows - 1) - first  # the last row stands in for padding
-            if start - first >= 0 and stop <= rows:  # no copy
+            if stop <= rows:  # no copy
                 return array[(slice(None),) * axis + (slice(start - first, stop - first),)]
+            places = np.clip(np.arange(start, stop), 0, rows - 1) - first  # the last row stands in for padding
             return np.take(array, places, axis=axis)
 
         return jax.make_array_from_callback(shape, sharding, part)

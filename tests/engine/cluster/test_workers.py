@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import dealt_models
 import numpy as np
 import pytest
 import workers_jobs
@@ -62,18 +63,9 @@ def regression(rows, seed):
     return {"x": x, "y": x @ [1.0, -1.0] + random.logistic(size=rows) > 0}
 
 
-def logistic():
-    m = cv.Model("logistic")
-    row = m.plate("row")
-    x = m.input("x", cv.vector(2), plates=row)
-    weight = m.random("weight", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)))
-    m.random("y", cv.bernoulli(cv.logistic(cv.dot(weight, x))), plates=row)
-    return m
-
-
 @pytest.mark.parametrize("pool", ["here", "simulated 1", "simulated 7", "simulated 31", "three"])
 def test_many_data_sets_have_the_answers_of_calls(pool):
-    program = cv.compile(logistic(), observed=["y"], method="ep")
+    program = cv.compile(dealt_models.logistic(columns=2)[0], observed=["y"], method="ep")
     datas = [regression(20 + 7 * i, i) for i in range(4)]
     found = program.map(datas, workers=POOLS[pool], retries=20)
     assert len(found) == 4
@@ -85,7 +77,7 @@ def test_many_data_sets_have_the_answers_of_calls(pool):
 
 
 def test_a_bad_data_set_is_named_before_any_worker_starts():
-    program = cv.compile(logistic(), observed=["y"])
+    program = cv.compile(dealt_models.logistic(columns=2)[0], observed=["y"])
     with pytest.raises(cv.DataError) as problem:
         program.map([regression(9, 0), {"x": np.zeros((3, 3)), "y": [1, 0, 1]}], workers=1)
     assert problem.value.__notes__ == ["in data set 1"]
@@ -93,7 +85,6 @@ def test_a_bad_data_set_is_named_before_any_worker_starts():
 
 def test_models_are_the_same_elsewhere():
     """What stands in a module of the package goes by its name; arrays of JAX keep their digits."""
-    import dealt_models
     import jax
     import jax.numpy as jnp
 
