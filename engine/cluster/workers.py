@@ -83,14 +83,16 @@ def pool_of(workers: Workers, jobs: int) -> Pool:
     return workers() if callable(workers) else Processes(max(1, min(workers, jobs)))
 
 
-def gathered(jobs: Sequence[Job], pool: Pool, retries: int = RETRIES) -> list[Any]:
-    """What the jobs return, in their order; see `mapped`."""
-    sent = [packed(job, "A job") for job in jobs]
+def gathered(
+    jobs: Sequence[Job], pool: Pool, retries: int = RETRIES, show: Callable[[int, int], None] = lambda done, total: None
+) -> list[Any]:
+    """What the jobs return, in their order; see `mapped`. `show` is told how many are done, and of how many."""
     answers: dict[int, Ended] = {}
     lost = [0] * len(jobs)
     running: dict[int, int] = {}  # how many workers are at a job
     waiting = list(reversed(range(len(jobs))))
     try:
+        sent = [packed(job, "A job") for job in jobs]
         while len(answers) < len(jobs):
             _give_out(sent, pool, waiting, running, answers)
             ended = pool.wait()
@@ -110,6 +112,7 @@ def gathered(jobs: Sequence[Job], pool: Pool, retries: int = RETRIES) -> list[An
                     waiting.append(number)
                 continue
             answers[number] = ended
+            show(len(answers), len(jobs))
             if ended.problem is not None and all(i in answers for i in range(number)):
                 break
     finally:
@@ -267,7 +270,7 @@ def ray(workers: int, **options: Any) -> Callable[[], Pool]:
 class _Ray:
     def __init__(self, workers: int, options: dict[str, Any]) -> None:
         try:
-            import ray as library
+            import ray as library  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise ImportError("cv.workers.ray needs Ray, which is not installed: pip install 'cavity[ray]'.") from None
         self.ray, self.workers = library, workers

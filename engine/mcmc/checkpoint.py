@@ -20,6 +20,7 @@ class Plan(TypedDict):
     warmup: int
     thin: int
     identity: str  # of the data and the model
+    first: int  # number of a chain
 
 
 class Progress(NamedTuple):

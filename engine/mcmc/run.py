@@ -75,6 +75,7 @@ def run(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
     max_seconds: float | None = None,
+    first: int = 0,
 ) -> Chains:
     """Run chains, a draw of each at a time.
 
@@ -92,6 +93,7 @@ def run(
             also written when the run is interrupted, as by Ctrl-C.
         every: seconds between two checkpoints.
         max_seconds: of wall clock, after which no further transition begins; at least one is made.
+        first: the number of the first chain, where others are run elsewhere.
 
     Returns:
         The draws of all chains: the first ones of those asked for, where time was over before.
@@ -100,8 +102,7 @@ def run(
         ModelError: a count out of range, or a key that is none.
         DataError: a checkpoint of another run.
     """
-    _check_counts(draws, chains, warmup, thin, every)
-    check_seconds("run", max_seconds)
+    check_plan(draws, chains, warmup, thin, every, max_seconds)
     check_folder(checkpoint)
     end = math.inf if max_seconds is None else time.monotonic() + max_seconds
     plan: Plan = {
@@ -110,9 +111,10 @@ def run(
         "warmup": int(warmup),
         "thin": int(thin),
         "identity": kernel.identity,
+        "first": int(first),
     }
     # Keys 0 are for the starts; transition i has key i + 1.
-    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(chains))
+    keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(np.arange(first, first + chains))
     total = warmup + thin * draws
     now = _begun(kernel, keys, plan, checkpoint, total)
     with progress_bar(progress, "sweep") as show:
@@ -120,8 +122,11 @@ def run(
     return _chains(now, draws, kernel.grows)
 
 
-def _check_counts(draws: Any, chains: Any, warmup: Any, thin: Any, every: Any) -> None:
+def check_plan(
+    draws: Any, chains: Any, warmup: Any = 0, thin: Any = 1, every: Any = 60.0, max_seconds: Any = None
+) -> None:
     """ModelError for what is no number of the right size."""
+    check_seconds("run", max_seconds)
     for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
@@ -188,7 +193,7 @@ def _chains(now: Progress, draws: int, grows: bool) -> Chains:
     """The first `draws` draws of each chain, or all where these are fewer, stacked."""
     chains, draws = len(now.kept), min(draws, len(now.seconds))
     names = now.kept[0][0] if draws else ()
-    found = {name: _stacked([d[name] for chain in now.kept for d in chain[:draws]], grows) for name in names}
+    found = {name: stacked([d[name] for chain in now.kept for d in chain[:draws]], grows) for name in names}
     shaped = {name: array.reshape(chains, draws, *array.shape[1:]) for name, array in found.items()}
     return Chains(shaped, tuple(now.states), np.array(now.seconds[:draws]).T, tuple(filter(None, now.totals)))
 
@@ -240,7 +245,7 @@ def _at(kernel: Kernel, now: Progress, done: int, states: list[State], used: np.
     return now._replace(done=done, states=states, totals=totals)
 
 
-def _stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
+def stacked(arrays: list[np.ndarray], pad: bool) -> np.ndarray:
     """The arrays in one; where shapes may differ, shorter ones padded with zeros."""
     if not pad or len({array.shape for array in arrays}) == 1:
         return np.stack(arrays)
@@ -271,7 +276,7 @@ def _write(path: str | os.PathLike[str], plan: Plan, now: Progress) -> None:
         arrays |= {f"state/{chain}/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
         arrays |= {f"total/{chain}/{name}": np.asarray(value) for name, value in totals.items()}
         if count:
-            arrays |= {f"draws/{chain}/{name}": _stacked([d[name] for d in kept[:count]], True) for name in kept[0]}
+            arrays |= {f"draws/{chain}/{name}": stacked([d[name] for d in kept[:count]], True) for name in kept[0]}
     if count:
         arrays["seconds"] = np.array(now.seconds[:count])
     meta = {"format": FORMAT, "version": VERSION, "plan": plan, "done": now.done, "arrays": list(arrays)}
@@ -287,7 +292,7 @@ def _read(path: str | os.PathLike[str], plan: Plan, states: list[State], kernel:
                 raise DataError(f"{where} is no file of chains that this cavity reads. Give the path of another file.")
             archive.verify()
             found = {str(name): archive.array(number) for number, name in enumerate(meta["arrays"])}
-            theirs, done = {"identity": "", **meta["plan"]}, meta["done"]
+            theirs, done = {"identity": "", "first": 0, **meta["plan"]}, meta["done"]
     except DataError:
         raise
     except DAMAGED as problem:
@@ -295,7 +300,8 @@ def _read(path: str | os.PathLike[str], plan: Plan, states: list[State], kernel:
             f"{where} is damaged or is none ({type(problem).__name__}: {problem}). Remove it to start again."
         ) from None
     if theirs != plan:
-        other = ["data or model" if name == "identity" else name for name in plan if plan[name] != theirs.get(name)]
+        words = {"identity": "data or model", "first": "number of its chain"}
+        other = [words.get(name, name) for name in plan if plan[name] != theirs.get(name)]
         raise DataError(
             f"{where} is of a run with another {' and '.join(other)}: going on from it would not give the draws asked "
             "for. Remove the file, name another one, or ask for what it was made with."

@@ -20,9 +20,11 @@ from jaxtyping import Float
 from ...compiler.language.model import Model
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError
+from ..cluster.workers import Workers
+from ..mcmc.apart import run_apart
 from ..mcmc.bar import progress_bar
 from ..mcmc.kernel import Kernel, Together
-from ..mcmc.run import run
+from ..mcmc.run import Chains, run
 from ..mcmc.structure import Asked
 from ..sampling.choose import NOT_WARMING, starter
 from ..sampling.joint import Joint, Values
@@ -119,6 +121,7 @@ def search(
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    workers: Workers = None,
 ) -> Found:
     """The structure of highest score that the moves of `cv.sample` find in so many seconds.
 
@@ -132,6 +135,7 @@ def search(
         progress: True shows a bar, False none, None one on a terminal; a function is called with per cent done and 100.
         checkpoint: a file that a search with the same arguments goes on from: with `sweeps` to the same result. It is
             written each minute, in the end, and when the search is interrupted, as by Ctrl-C.
+        workers: how many processes have a start each at a time, or a pool as of `program.map`; see `run_apart`.
 
     Returns:
         `Found`: the arrays of the best structure, its score, the other variables, and the trace.
@@ -146,16 +150,14 @@ def search(
     check_seconds("search", float("nan") if max_seconds is None else max_seconds)
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
-    joint = joint_of(model, data, sizes, moves, seed)
+    call = _Call(model, data, sizes, moves, seed, tuple(collapse), sweeps)
     with jax.enable_x64(True):
-        left, others = plan_around(joint, seed, collapse)
-        clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
-        kernel = _kernel(joint, left, others, clock, identity_of(joint, "search", sweeps, list(collapse)))
-        blocks = MOST_BLOCKS if sweeps is None else -(-sweeps // BLOCK)
-        asked: dict[str, Any] = {"chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
-        with progress_bar(progress, "per cent") as show:
-            asked["progress"] = lambda done, most: show(_per_cent(clock, done), 100)
-            found = run(kernel, jax.random.key(seed), blocks, **asked)
+        joint, kernel, others, clock = _prepared(call, max_seconds)
+        asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
+        if workers is None:
+            found = _beside(kernel, clock, call, asked)
+        else:
+            found = run_apart(_made, (call,), jax.random.key(seed), call.blocks, workers=workers, **asked)
         best = max(found.states, key=lambda state: float(state.score))
         values = _completed(joint, [move for move in others if set(move.names) & set(collapse)], best.best, seed)
     return Found(
@@ -166,6 +168,45 @@ def search(
         int(best.done),
         time.monotonic() - begin,
     )
+
+
+class _Call(NamedTuple):
+    """What a search is made of, here or by a worker: arguments of `search`."""
+
+    model: Model
+    data: Mapping[str, Any]
+    sizes: Mapping[str, int] | None
+    moves: Asked
+    seed: int
+    collapse: tuple[str, ...]
+    sweeps: int | None
+
+    @property
+    def blocks(self) -> int:
+        """Of sweeps, at most."""
+        return MOST_BLOCKS if self.sweeps is None else -(-self.sweeps // BLOCK)
+
+
+def _prepared(call: _Call, seconds: float) -> tuple[Joint, Kernel, tuple[Move, ...], _Clock]:
+    """The joint density, what searches it, the moves of all but its structures, and the clock."""
+    begin = time.monotonic()
+    joint = joint_of(call.model, call.data, call.sizes, call.moves, call.seed)
+    left, others = plan_around(joint, call.seed, call.collapse)
+    clock = _Clock(max(1e-3, seconds - (time.monotonic() - begin)), call.sweeps)
+    identity = identity_of(joint, "search", call.sweeps, list(call.collapse))
+    return joint, _kernel(joint, left, others, clock, identity), others, clock
+
+
+def _made(call: _Call, seconds: float) -> Kernel:
+    """The kernel of a worker, whose time begins now."""
+    return _prepared(call, seconds)[1]
+
+
+def _beside(kernel: Kernel, clock: _Clock, call: _Call, asked: dict[str, Any]) -> Chains:
+    """All starts in this process, side by side."""
+    with progress_bar(asked["progress"], "per cent") as show:
+        asked = {**asked, "progress": lambda done, most: show(_per_cent(clock, done), 100)}
+        return run(kernel, jax.random.key(call.seed), call.blocks, **asked)
 
 
 def _completed(joint: Joint, last: Sequence[Move], best: Values, seed: int) -> dict[str, np.ndarray]:

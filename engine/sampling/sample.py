@@ -17,7 +17,9 @@ from ...compiler.language.model import Model
 from ...compiler.structure import digest
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
+from ..cluster.workers import Workers
 from ..data.rules_of_arguments import bind_checked
+from ..mcmc.apart import run_apart
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..mcmc.structure import Asked, begun, structures_of
@@ -58,6 +60,7 @@ def sample(
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     max_seconds: float | None = None,
+    workers: Workers = None,
 ) -> Samples:
     """Draws from the posterior of `model` given `data` by Gibbs sampling that is compiled from the graph.
 
@@ -79,10 +82,10 @@ def sample(
         checkpoint: a file from which the same call goes on; written each minute, in the end, and at Ctrl-C.
         max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
             the first draws of a run without it that has the same `seed` and `warmup`.
+        workers: how many processes have a chain each at a time, or a pool as of `program.map`; see `run_apart`.
 
     Returns:
-        `Samples`: draws by name, of all variables that are not data and of named expressions. Those that no data depend
-        on are drawn from the model given the others: predictions, and the prior where nothing is observed.
+        `Samples`: draws by name of all variables but data, and of named expressions, predictions among them.
 
     Raises:
         DataError: data that do not fit, or a checkpoint of another run.
@@ -91,17 +94,54 @@ def sample(
     """
     begin = time.monotonic()
     warmup = _warmup(draws, chains, warmup, max_seconds)
-    variational = kernel_of(kernel, moves)
-    joint = joint_of(model, data, sizes, moves or {}, seed)
-    joint = joint.bare() if variational else joint
+    call = _Call(model, data, sizes, moves or {}, seed, warmup, tuple(collapse), kernel, start)
     with jax.enable_x64(True):
+        joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)
-        if joint.variables or joint.structures:
-            ready = _started(_kept(joint, seed, warmup, collapse, variational), joint, start)
+        if ready is not None:
             left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
-            found = chains_of(joint, draws, chains, seed, warmup, collapse, progress, checkpoint, ready, left)
+            asked = {"chains": chains, "progress": progress, "checkpoint": checkpoint, "max_seconds": left}
+            found = _chains(joint, ready, draws, seed, warmup, asked | call.apart(joint, workers))
             _check_warm(found, warmup, max_seconds, checkpoint)
         return _samples(joint, found, (chains, draws), seed, warmup)
+
+
+class _Call(NamedTuple):
+    """What a sampler is made of, here or by a worker: arguments of `sample`."""
+
+    model: Model
+    data: Mapping[str, Any]
+    sizes: Mapping[str, int] | None
+    moves: Asked
+    seed: int
+    warmup: int
+    collapse: tuple[str, ...]
+    kernel: str | VariationalKernel
+    start: Mapping[str, Any] | None
+
+    def apart(self, joint: Joint, workers: Workers) -> dict[str, Any]:
+        """The arguments of `run_apart`, where there are workers; of a posterior only the marginals go to these."""
+        if workers is None:
+            return {}
+        known = None if self.start is None else {n: self.start[n] for n in joint.variables if n in self.start}
+        return {"make": _made, "arguments": (self._replace(start=known),), "workers": workers}
+
+
+def _prepared(call: _Call) -> tuple[Joint, _Ready | None]:
+    """The joint density and its sampler; None where nothing is latent that data depend on."""
+    variational = kernel_of(call.kernel, call.moves)
+    joint = joint_of(call.model, call.data, call.sizes, call.moves, call.seed)
+    joint = joint.bare() if variational else joint
+    if not joint.variables and not joint.structures:
+        return joint, None
+    return joint, _started(_kept(joint, call.seed, call.warmup, call.collapse, variational), joint, call.start)
+
+
+def _made(call: _Call, _: float | None) -> Kernel:
+    """The kernel of a worker, however many seconds it has."""
+    ready = _prepared(call)[1]
+    assert ready is not None  # who asks has looked
+    return ready.kernel
 
 
 def _warmup(draws: int, chains: int, warmup: int | None, max_seconds: float | None) -> int:
@@ -153,34 +193,21 @@ class _Found(NamedTuple):
     seconds: float
 
 
-def chains_of(
-    joint: Joint,
-    draws: int,
-    chains: int,
-    seed: int,
-    warmup: int,
-    collapse: Sequence[str] = (),
-    progress: bool | Callable[[int, int], None] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    ready: _Ready | None = None,
-    max_seconds: float | None = None,
-) -> _Found:
-    """Markov chains of the latent variables of a joint density; see `sample`."""
-    moves, kernel, block, _ = _ready(joint, seed, warmup, collapse) if ready is None else ready
-    blocks = -(-(warmup + draws) // block)
-    found = run(
-        kernel,
-        jax.random.key(seed),
-        blocks,
-        chains=chains,
-        progress=progress,
-        checkpoint=checkpoint,
-        max_seconds=max_seconds,
-    )
+def chains_of(joint: Joint, draws: int, chains: int, seed: int, warmup: int) -> dict[str, np.ndarray]:
+    """Draws of the latent variables of a joint density by name, of as many chains, the warm-up first; see `sample`."""
+    return _chains(joint, _ready(joint, seed, warmup, ()), draws, seed, warmup, {"chains": chains}).draws
+
+
+def _chains(joint: Joint, ready: _Ready, draws: int, seed: int, warmup: int, asked: dict[str, Any]) -> _Found:
+    """Chains of what is ready, as `run` or, with `workers`, `run_apart` is asked for."""
+    blocks = -(-(warmup + draws) // ready.block)
+    key, chains = jax.random.key(seed), asked["chains"]
+    own = {} if "workers" in asked else {"kernel": ready.kernel}
+    found = (run_apart if "workers" in asked else run)(**own, key=key, draws=blocks, **asked)
     flat = {n: a.reshape(chains, -1, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
-    records = [one.told for one in joint.structures] + [name for move in moves for name in move.records]
+    records = [one.told for one in joint.structures] + [name for move in ready.moves for name in move.records]
     told = {name: flat.pop(name) for name in dict.fromkeys(records)}
-    return _Found(flat, told, moves, float(found.seconds[:, -1].sum()))
+    return _Found(flat, told, ready.moves, float(found.seconds[:, -1].sum()))
 
 
 class _Ready(NamedTuple):

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.cluster.workers import Workers
+from ...engine.mcmc.apart import run_apart
+from ...engine.mcmc.kernel import Kernel
 from ...engine.mcmc.run import Chains, run
 from ...factors.errors import ModelError, UnsupportedError
 from .data import Data
@@ -114,6 +117,7 @@ def sample_posterior(
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
+    workers: Workers = None,
 ) -> FactorChains:
     """Draws from the posterior of loadings, factors and hyperparameters.
 
@@ -132,6 +136,7 @@ def sample_posterior(
         together: whether chains sweep at once or one after the other; None: at once where the data are small enough for
             the processor's caches, which is faster only there.
         sweep: a transition of the same state in place of the package's own (benchmarks/nsfa has the published one).
+        workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Returns:
         The draws, and sums over them.
@@ -140,6 +145,20 @@ def sample_posterior(
         ModelError: settings that do not fit the data, or an argument out of range.
         DataError: bad data, see `Data`; a checkpoint of another run, other data or another model.
     """
+    data = _checked(data, held_out, settings, keep, together)
+    sampler = Sampler(data, settings, keep, sweep)
+    asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
+    asked |= {"progress": progress, "checkpoint": checkpoint}
+    if workers is None:
+        at_once = chains > 1 and (data.values.size <= TOGETHER if together is None else together)
+        found = run(sampler.kernel(at_once), key, draws, **asked)
+    else:
+        found = run_apart(_made, (data, settings, keep, sweep), key, draws, workers=workers, **asked)
+    return FactorChains(found, sampler, sampler.compilations)
+
+
+def _checked(data: Any, held_out: Any, settings: Any, keep: Any, together: Any) -> Data:
+    """The data; ModelError for options that are none."""
     if settings is not None and not isinstance(settings, Settings):
         raise ModelError(f"settings= is a Settings, such as family('nsfa'); found {settings!r}.")
     if keep not in ("all", "summaries"):
@@ -147,13 +166,10 @@ def sample_posterior(
     if together not in (None, True, False):
         raise ModelError(f"together= is True, False or None; found {together!r}.")
     if isinstance(data, Data):
-        data = data if held_out is None else Data(data.values, held_out)
-    else:
-        data = Data(data, held_out)
-    sampler = Sampler(data, settings, keep, sweep)
-    at_once = chains > 1 and (data.values.size <= TOGETHER if together is None else together)
-    found = run(
-        sampler.kernel(at_once), key, draws, chains=chains, warmup=warmup, thin=thin,
-        progress=progress, checkpoint=checkpoint, every=every,
-    )  # fmt: skip
-    return FactorChains(found, sampler, sampler.compilations)
+        return data if held_out is None else Data(data.values, held_out)
+    return Data(data, held_out)
+
+
+def _made(data: Data, settings: Settings | None, keep: str, sweep: Sweep, _: float | None) -> Kernel:
+    """The kernel of a worker."""
+    return Sampler(data, settings, keep, sweep).kernel(False)

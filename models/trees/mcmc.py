@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.cluster.workers import Workers
+from ...engine.mcmc.apart import run_apart
+from ...engine.mcmc.kernel import Kernel
 from ...engine.mcmc.run import Chains, run
 from .backend import Kernels
 from .chains.sampler import Sampler
@@ -69,6 +72,7 @@ def sample_posterior(
     backend: str | Kernels = "jax",
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    workers: Workers = None,
 ) -> TreeChains:
     """Draws from the posterior of trees, divergence times and hyperparameters.
 
@@ -79,6 +83,7 @@ def sample_posterior(
         settings: what is sampled; by default diffusion variance and divergence rate of a Dirichlet diffusion tree.
         chains, warmup, thin, progress, checkpoint: as in `cavity.engine.mcmc.run.run`.
         backend: "jax" or "numba".
+        workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Raises:
         ModelError: settings that do not fit the data.
@@ -88,7 +93,15 @@ def sample_posterior(
     settings = Settings() if settings is None else settings
     to_leaves(data, settings.variance, settings.noise)  # refuses rows that are equal
     sampler = Sampler(data, settings, backend)
-    found = run(
-        sampler.kernel, key, draws, chains=chains, warmup=warmup, thin=thin, progress=progress, checkpoint=checkpoint
-    )
+    asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin}
+    asked |= {"progress": progress, "checkpoint": checkpoint}
+    if workers is None:
+        found = run(sampler.kernel, key, draws, **asked)
+    else:
+        found = run_apart(_made, (data, settings, backend), key, draws, workers=workers, **asked)
     return TreeChains(found, sampler)
+
+
+def _made(data: Data, settings: Settings, backend: str | Kernels, _: float | None) -> Kernel:
+    """The kernel of a worker."""
+    return Sampler(data, settings, backend).kernel

@@ -1,0 +1,80 @@
+"""Chains by workers: each chain is a job of its own, in whichever process does it."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...factors.arrays import Key
+from ..cluster.portable import packed, unpacked
+from ..cluster.workers import Workers, gathered, pool_of
+from ..files.archive import check_folder
+from .bar import progress_bar
+from .kernel import Kernel
+from .keys import words_of
+from .run import Chains, check_plan, run, stacked
+
+
+def run_apart(
+    make: Callable[..., Kernel],
+    arguments: tuple[Any, ...],
+    key: Key,
+    draws: int,
+    *,
+    workers: Workers,
+    chains: int = 4,
+    progress: bool | Callable[[int, int], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    max_seconds: float | None = None,
+    **asked: Any,
+) -> Chains:
+    """`run` of the kernel that `make(*arguments, max_seconds)` gives, which each worker makes for itself: a job each.
+
+    The draws are the same however many workers there are and whichever are lost: a chain whose worker is lost goes on
+    from its checkpoint where another worker sees that file, else it begins again. Chains that step one by one have
+    those of `run`; where `run` steps all at once they differ as rounding does.
+
+    `checkpoint` is the beginning of the names of one file for each chain. Where there are fewer workers than chains,
+    `max_seconds` is divided among those that wait for each other, and a worker that starts takes seconds beside it.
+    Raises ModelError for what cannot go to other processes, LostError for a chain that was lost too often.
+    """
+    check_plan(draws, chains, max_seconds=max_seconds, **asked)
+    check_folder(checkpoint)
+    sent = packed((make, arguments), "A model with its data")
+    pool = pool_of(workers, chains)
+    share = None if max_seconds is None else max_seconds / math.ceil(chains / pool.workers)
+    words, form = words_of(key), str(jax.random.key_impl(key))
+    with tempfile.TemporaryDirectory(prefix="cavity-") as place, progress_bar(progress, "chain") as show:
+        stem = os.path.join(place, "chain") if checkpoint is None else os.path.abspath(checkpoint)
+        jobs = [
+            (
+                _chain,
+                (sent, words, form, draws, {**asked, "max_seconds": share, "checkpoint": f"{stem}-{chain}"}, chain),
+            )
+            for chain in range(chains)
+        ]
+        return _joined(gathered(jobs, pool, show=show))
+
+
+def _chain(sent: bytes, words: np.ndarray, form: str, draws: int, asked: dict[str, Any], chain: int) -> Chains:
+    """What a worker does."""
+    make, arguments = unpacked(sent)
+    with jax.enable_x64(True):
+        key = jax.random.wrap_key_data(jax.numpy.asarray(words), impl=form)
+        os.makedirs(os.path.dirname(asked["checkpoint"]), exist_ok=True)  # another machine has none yet
+        return run(make(*arguments, asked["max_seconds"]), key, draws, chains=1, first=chain, progress=False, **asked)
+
+
+def _joined(found: list[Chains]) -> Chains:
+    """All chains, as long as the shortest that time has ended."""
+    least = min(one.seconds.shape[1] for one in found)
+    draws = {name: stacked([one[name][0, :least] for one in found], pad=True) for name in found[0].draws}
+    states = tuple(state for one in found for state in one.states)
+    seconds = np.concatenate([one.seconds[:, :least] for one in found])
+    return Chains(draws, states, seconds, tuple(total for one in found for total in one.totals))

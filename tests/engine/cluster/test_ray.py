@@ -1,0 +1,57 @@
+"""Workers of Ray, where it is installed (extra `ray`)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import dealt_models
+import numpy as np
+import pytest
+
+import cavity as cv
+
+ray = pytest.importorskip("ray", reason="Ray is an extra")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    here = {
+        "PYTHONPATH": os.pathsep.join(
+            [os.path.dirname(dealt_models.__file__), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        )
+    }
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": here})
+    yield
+    ray.shutdown()
+
+
+def double(number):
+    return 2 * number
+
+
+def killed_once(job):
+    place, number = job
+    if number == 1 and not os.path.exists(place):
+        with open(place, "w", encoding="utf-8"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_answers_are_those_of_a_loop():
+    assert cv.workers.mapped(double, range(7), workers=cv.workers.ray(2)) == [2 * i for i in range(7)]
+
+
+def test_an_actor_that_is_killed_is_replaced(tmp_path):
+    jobs = [(str(tmp_path / "killed"), number) for number in range(4)]
+    assert cv.workers.mapped(killed_once, jobs, workers=cv.workers.ray(2)) == [0, 1, 2, 3]
+    assert os.path.exists(jobs[0][0])
+
+
+def test_chains_of_ray_have_the_draws_of_jobs_done_here():
+    m, data, sizes = dealt_models.logistic(40)
+    here, far = (
+        cv.sample(m, data, 20, 2, warmup=5, sizes=sizes, workers=pool)
+        for pool in (cv.workers.here(), cv.workers.ray(2))
+    )
+    np.testing.assert_array_equal(far["weight"], here["weight"])
