@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import jax
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float
 
 from ..compiler.algebra.known import known_in
 from ..compiler.blocks.site import SiteBlock
 from ..compiler.blocks.slots import SlotsBlock
 from ..compiler.data.bind import Binding, plate_sizes
-from ..compiler.data.bind_many import Bindings, bind_many
+from ..compiler.data.bind_many import Bindings
 from ..compiler.data.keys import STARTS
 from ..compiler.data.same_element import check_apart
 from ..compiler.data.sparse_matrices import is_paged, is_rows, is_streamed
@@ -30,7 +29,7 @@ from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..compiler.structure import digest
-from ..factors.errors import DataError, ModelError
+from ..factors.errors import DataError, ModelError, UnsupportedError
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
 from .answers.start_from import start_from
@@ -41,13 +40,10 @@ from .data.missing_and_sparse import arrays_of
 from .data.rules_of_arguments import bind_checked, check_binding
 from .options import Asked, Options, Request
 from .posterior import Posterior, Prior, Start
-from .posteriors import Posteriors
 from .run.bound_plan import Data
-from .run.control.carry import Settings
-from .run.control.result_codes import CONVERGED
 from .run.machine import Machine
 from .run.padded import PaddedRunner, padded_plates, with_larger
-from .run.result import Outputs, Result
+from .run.result import Result
 from .run.runner import Runner
 from .support.asked_arguments import list_of_names
 from .support.cache import Recent
@@ -57,6 +53,7 @@ from .values.plated import spread
 from .values.scope import Scope
 
 if TYPE_CHECKING:
+    from .batched import Batch
     from .cluster.own_rows import OwnRows
     from .cluster.workers import Workers
     from .files.checkpoint import Keeping
@@ -315,9 +312,17 @@ class Program:
         """
         binding = bind_checked(self.model, arrays_given(data, self.options.mesh), self.sizes)
         self.check_observed(binding)
+        self._check_all(binding)
+        return binding
+
+    def check(self, binding: Binding) -> None:
+        """Raises DataError for values that do not fit."""
+        check_binding(self.model, binding)
+        self._check_all(binding)
+
+    def _check_all(self, binding: Binding) -> None:
         self._check_known(binding)
         self._check_centred(binding)
-        return binding
 
     def _check_centred(self, binding: Binding) -> None:
         """Data far from zero beside an intercept are refused, or warned of."""
@@ -443,22 +448,38 @@ class Program:
         `datas` holds the data sets, each as of a call; `seed` decides all random choices. All must have the same names
         and shapes (DataError names the first that differs). They run side by
         side until the last has converged; no trace of the sweeps is kept. Warns of those that did not converge; one
-        that met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for.
+        that met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for. On a mesh
+        each device has some of the data sets.
         """
-        bindings = bind_many(self.model, datas, self.sizes)
-        self.check_observed(bindings.first)
-        self._check_each(bindings)
-        with jax.enable_x64(True):
-            machine, run = self.machine_and_runner(bindings.first, bindings.inputs)
-            arrays = arrays_of(bindings, machine.graph)
-            outputs = run.many(arrays, seed)
-        batch = Batch(self, machine, bindings, arrays, outputs, run.settings)
-        if (left := np.flatnonzero(~batch.converged)).size:
-            warn(
-                f"{left.size} of {len(batch)} inferences did not converge, the first at position {left[0]}: see "
-                "`batch.converged`, and `diagnosis` of each."
+        from .batched import batch_of
+
+        return batch_of(self, datas, seed)
+
+    def runner_of_many(self, bindings: Bindings, inputs: Mapping[str, Any]) -> tuple[Machine, Runs]:
+        """What runs stacked data sets: on a mesh each device has some of them.
+
+        `bindings` has their shapes, `inputs` the stacked input arrays. Raises UnsupportedError for a mesh of several
+        processes.
+        """
+        mesh = self.options.mesh
+        if mesh is None:
+            return self.machine_and_runner(bindings.first, inputs)
+        if any(device.process_index != jax.process_index() for device in mesh.devices.flat):
+            raise UnsupportedError(
+                "batch, of a program for a mesh of several processes: no data set needs another. Compile without "
+                "mesh=, or for a mesh of jax.local_devices(), and have each process infer data sets of its own."
             )
-        return batch
+        from .run.places.side_by_side import SideBySide
+
+        machine, _ = self._alone.machine_and_runner(bindings.first, inputs)
+        key = id(machine), "side by side"
+        return self._runs.get(key, lambda: (machine, Runner(machine, self.options, self._count, SideBySide(mesh))))
+
+    @cached_property
+    def _alone(self) -> Program:
+        """The same program on one device."""
+        options = dataclasses.replace(self.options, mesh=None)
+        return Program(self.model, list(self.observed), self.method, self.sizes, options)
 
     def map(
         self,
@@ -482,16 +503,6 @@ class Program:
 
         return over_datasets(self, _result_of, datasets, seed, workers, retries, every)
 
-    def _check_each(self, bindings: Bindings) -> None:
-        for i in range(bindings.number):
-            binding = bindings.one(i)
-            try:
-                check_binding(self.model, binding)
-                self._check_known(binding)
-                self._check_centred(binding)
-            except DataError as problem:
-                raise DataError(f"Data set {i}: {problem}") from None
-
     def conditional(self, names: tuple[str, ...]) -> Program:
         """The program that is also given the variables called `names`, as an integration needs it; made once."""
         most = min(self.options.max_iterations, GIVEN_UP)
@@ -513,43 +524,6 @@ class Program:
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
         return explain_plan(self.plan)
-
-
-class Batch(Posteriors):
-    """The posteriors of many data sets; each is made when it is asked for."""
-
-    def __init__(
-        self,
-        program: Program,
-        machine: Machine,
-        bindings: Bindings,
-        arrays: Data,
-        outputs: Outputs,
-        settings: Settings,
-    ) -> None:
-        super().__init__()
-        self._program, self._machine, self._bindings = program, machine, bindings
-        self._arrays, self._outputs, self._settings = arrays, outputs, settings
-
-    def __len__(self) -> int:
-        return self._bindings.number
-
-    def _one(self, k: int) -> Posterior:
-        arrays = {name: array[k] for name, array in self._arrays.items()}
-        result = Result(jax.tree.map(lambda leaf: leaf[k], self._outputs), self._settings)
-        with of_flat_priors(self._program.model, self._program.observed) as proper:
-            result.demand_sound(self._program.model.name)
-            return proper(self._program.posterior(self._machine, arrays, self._bindings.one(k), result))
-
-    @property
-    def log_evidence(self) -> Float[np.ndarray, " batch"]:
-        """The log evidence of every data set; minus infinity where a run met no sound state."""
-        return np.asarray(self._outputs["evidence"])
-
-    @property
-    def converged(self) -> Bool[np.ndarray, " batch"]:
-        """Whether each inference converged."""
-        return np.asarray(self._outputs["code"] == CONVERGED)
 
 
 def arrays_given(data: Mapping[str, Any], mesh: Mesh | None) -> Mapping[str, Any]:

@@ -17,12 +17,12 @@ import pytest
 import cavity as cv
 from cavity import models
 from cavity.engine.answers.next_prior import Beliefs, Contribution
+from cavity.engine.batched import Batch
 from cavity.engine.checks.loo import LeaveOneOut
 from cavity.engine.checks.nuts import Check
 from cavity.engine.checks.trust import Trust
 from cavity.engine.evidence.integrated import Integrated
 from cavity.engine.files.saved_posterior import Saved
-from cavity.engine.program import Batch
 
 ROOT = Path(__file__).parents[1]
 FILES = [path for room in ("factors", "compiler", "engine", "models") for path in sorted((ROOT / room).rglob("*.py"))]

@@ -39,10 +39,8 @@ def mesh(devices):
     return jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("rows",))
 
 
-def crossings(name):
-    """What crosses devices in the compiled program: kinds, and numbers of the largest."""
-    make, options, _ = dealt_models.CASES[name]
-    model, data, more = make(**LARGE[name])
+def crossings(run):
+    """What crosses devices in the programs that are compiled for a run: kinds, and numbers of the largest."""
     texts, code = [], compiled._code
 
     def kept(traced):
@@ -52,12 +50,37 @@ def crossings(name):
 
     compiled._code = kept
     try:
-        cv.infer(model, data, **options, **more, max_iterations=3, mesh=mesh(3))
+        run()
     finally:
         compiled._code = code
     found = [one for text in texts for one in CROSSING.findall(text)]
     sizes = [np.prod([int(n) for n in shape.split(",") if n]) for what, _ in found for shape in NUMBERS.findall(what)]
     return {"kinds": sorted({kind for _, kind in found}), "largest": float(max(sizes))}
+
+
+def few_sweeps(name):
+    make, options, _ = dealt_models.CASES[name]
+    model, data, more = make(**LARGE[name])
+    cv.infer(model, data, **options, **more, max_iterations=3, mesh=mesh(3))
+
+
+def batch(name, own, **sizes):
+    """A program, and seven data sets side by side."""
+    make, options, _ = dealt_models.CASES[name]
+    model, data, more = make(**sizes)
+    changed = [key for key, array in data.items() if np.asarray(array).dtype == float]
+    datas = [{key: v * (1.0 + 0.1 * i) if key in changed else v for key, v in data.items()} for i in range(7)]
+    program = cv.compile(model, observed=list(data.keys() & model.randoms.keys()), **options, **more, mesh=own)
+    return program, datas, program.batch(datas)
+
+
+def side_by_side(name):
+    """Log evidence of seven data sets, and twice that of one by itself, on one device and on three."""
+    found = []
+    for program, datas, many in (batch(name, None), batch(name, mesh(3))):
+        alone = float(many[5].log_evidence), float(program(datas[5]).log_evidence)
+        found.append([*many.log_evidence.tolist(), *alone])
+    return found
 
 
 def streamed(place):
@@ -108,7 +131,9 @@ def main():
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as place:
         found = {
-            "crossings": {name: crossings(name) for name in LARGE},
+            "crossings": {name: crossings(lambda name=name: few_sweeps(name)) for name in LARGE},
+            "side by side": {name: side_by_side(name) for name in ("logistic, ncvmp", "logistic, ep", "mixture, vmp")},
+            "crossings side by side": crossings(lambda: batch("logistic, ep", mesh(3), rows=211)),
             "streamed": streamed(place),
             "resumed": {
                 f"{name}, {first} to {then}": resumed(place, name, first, then)

@@ -31,6 +31,20 @@ def test_what_crosses_devices_is_sums_of_no_size_of_the_data(found, name):
     assert own["largest"] <= 200  # of thousands of rows
 
 
+@pytest.mark.parametrize("name", ["logistic, ncvmp", "logistic, ep", "mixture, vmp"])
+def test_data_sets_side_by_side_on_three_devices(found, name):
+    one, three = found["side by side"][name]
+    np.testing.assert_allclose(three, one, rtol=1e-12)
+    assert len(set(one[:7])) == 7
+    np.testing.assert_allclose(one[5:6] * 2, one[7:], rtol=1e-12)
+
+
+def test_nothing_but_flags_crosses_devices_where_data_sets_are_side_by_side(found):
+    own = found["crossings side by side"]
+    assert own["kinds"] == ["all-reduce"]
+    assert own["largest"] <= 10
+
+
 def test_rows_of_files_are_those_in_memory(found):
     (evidence, mean, sweeps), *others = found["streamed"]
     for own in others:
