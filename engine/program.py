@@ -316,7 +316,7 @@ class Program:
         return binding
 
     def check(self, binding: Binding) -> None:
-        """Raises DataError for values that do not fit."""
+        """Raises DataError for the values of a `binding` that do not fit."""
         check_binding(self.model, binding)
         self._check_all(binding)
 
