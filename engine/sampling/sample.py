@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ...compiler.language.model import Model
-from ...compiler.structure import digest
+from ...compiler.structure import LARGEST, digest
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..cluster.workers import Workers
@@ -42,6 +43,7 @@ TRIED = 3  # points at which conditionals are tried
 PREDICTED = 2**31  # of the seed, for what is drawn from the model itself
 BLOCK = 50  # transitions between two looks at the clock
 MOST = 200_000  # numbers that a block keeps
+MOST_KEPT = 2**26  # bytes of data that are kept with what was compiled for them
 
 
 def sample(
@@ -250,9 +252,10 @@ def _kept(
     """What is ready, kept between calls with the same model and the same data.
 
     Values of data decide which moves there are, and are constants in some: a chain never serves other data. Structures
-    bring functions of their users, which cannot be compared.
+    bring functions of their users, which cannot be compared. Large data are not kept alive for another call.
     """
-    identity = "" if joint.structures else _identity(joint, warmup, collapse, variational)
+    size = sum(getattr(own, "nbytes", 0) for own in joint.density._data.values())
+    identity = "" if joint.structures or size > MOST_KEPT else _identity(joint, warmup, collapse, variational)
     if not identity:
         return _ready(joint, seed, warmup, collapse, variational)
     moves = PLANS.get((identity, seed, has_blackjax()), lambda: plan(joint, seed, collapse, variational))
@@ -365,7 +368,15 @@ def _kernel(
 def identity_of(joint: Joint, call: str, *asked: Any) -> str:
     """Of what was asked of a call on a joint density with its data and moves; empty where it cannot be told."""
     density = joint.density
-    given = dict(density._data), density._holes, density._missing
+    given = {name: _content(own) for name, own in density._data.items()}, density._holes, density._missing
     moved = [(one.names, repr(one.moves)) for one in joint.structures]
     found = digest(call, density.model, joint.sizes, *given, *asked, *moved)
     return "" if found is None else found.hex()
+
+
+def _content(value: Any) -> Any:
+    """What large arrays are told by, whatever their size; `digest` reads all else."""
+    if getattr(value, "nbytes", 0) <= LARGEST or not hasattr(value, "dtype"):
+        return value
+    array = np.ascontiguousarray(value)
+    return "array", array.dtype.str, array.shape, hashlib.sha256(array.data.cast("B")).hexdigest()

@@ -42,3 +42,30 @@ def test_other_data_of_the_same_shape_have_other_answers():
     after = draws(Y + 10.0)
     np.testing.assert_array_equal(after, fresh)
     assert after.mean() > draws(Y).mean() + 5.0
+
+
+def regression(x):
+    m = cv.Model("regression")
+    row = m.plate("row")
+    w = m.random("w", cv.vector_gaussian(np.zeros(3), covariance=np.eye(3)))
+    m.random("y", cv.gaussian(cv.dot(w, m.input("x", cv.vector(3), plates=row)), sd=1.0), plates=row)
+    return cv.sample(m, {"x": x, "y": x[:, 0]}, draws=4, warmup=1, chains=1, progress=False)["w"]
+
+
+def test_data_of_more_than_a_megabyte_are_told_apart_and_compile_once(monkeypatch):
+    forget()
+    x = np.random.default_rng(0).normal(size=(50_000, 3))
+    changed = x.copy()
+    changed[-1, 2] += 1e-9
+    first = regression(x)
+    regression(changed)
+    assert len(sample.KEPT) == 2
+    monkeypatch.setattr(sample, "_kernel", None)
+    np.testing.assert_array_equal(regression(x.copy()), first)
+
+
+def test_very_large_data_are_not_kept_alive(monkeypatch):
+    forget()
+    monkeypatch.setattr(sample, "MOST_KEPT", 1_000)
+    regression(np.random.default_rng(0).normal(size=(50, 3)))
+    assert len(sample.KEPT) == 0
