@@ -14,6 +14,7 @@ import numpy as np
 from .chunks import Watched
 
 PATIENCE = 1.0  # seconds before anything is shown
+MANY = 100_000  # rows whose number in a second is shown
 
 
 class Timing(NamedTuple):
@@ -35,13 +36,14 @@ class Timing(NamedTuple):
 class Progress:
     """Watches an inference from outside, between stages and chunks of sweeps: no callback inside the compiled loop."""
 
-    def __init__(self, progress: bool | None) -> None:
-        """`progress` says whether to show anything; None: when standard error is a terminal."""
+    def __init__(self, progress: bool | None, rows: int = 0) -> None:
+        """`progress` says whether to show anything; None: when standard error is a terminal. `rows` a sweep reads."""
         self.wanted = sys.stderr.isatty() if progress is None else progress
         self.started = time.monotonic()
         self.shown = self.interpreted = False
         self.seconds: dict[str, float] = {}
         self.runs = 0.0  # seconds of what `sweeping` was around
+        self.rows, self.first = rows, (-1, 0.0)  # sweeps and seconds when a run was first looked at
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -89,7 +91,16 @@ class Progress:
         if not self.wanted or seconds < PATIENCE:
             return
         iteration, residual = int(np.max(np.asarray(carry.iteration))), float(np.max(np.asarray(carry.residual)))
-        self._write(f"sweep {iteration}, largest change {residual:.1e} sd, {seconds:.0f} s")
+        rate = self._rate(iteration, seconds)
+        self._write(f"sweep {iteration}, largest change {residual:.1e} sd, {seconds:.0f} s{rate}")
+
+    def _rate(self, iteration: int, seconds: float) -> str:
+        """Rows in a second since the run was first looked at, where there are many."""
+        sweeps, begun = self.first
+        if not 0 <= sweeps < iteration:
+            self.first = iteration, seconds
+            return ""
+        return f", {self.rows * (iteration - sweeps) / (seconds - begun):.2g} rows/s" if self.rows >= MANY else ""
 
     def _write(self, words: str) -> None:
         sys.stderr.write(f"\rcavity: {words} ")

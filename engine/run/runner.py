@@ -139,7 +139,7 @@ class Runner:
 
         Raises ModelError for a seed out of range.
         """
-        with Progress(progress) as watcher:
+        with Progress(progress, max(self.machine.sizes.values(), default=0)) as watcher:
             kept: dict[str, Any] = {} if keeping is None else {"keeping": keeping}
             outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, **kept)
         outputs, others = without_others(outputs)
