@@ -19,7 +19,7 @@ from ..language.nodes import Input, Let, Places, Plate, PlatePart, Random
 from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
-from .sparse_matrices import is_paged, is_sparse, is_streamed, sparse_rows, streamed_rows
+from .sparse_matrices import is_narrow, is_paged, is_sparse, is_streamed, sparse_rows, streamed_rows
 
 Named = Input | Random | Let
 
@@ -327,7 +327,7 @@ def _values(item: _Given, sizes: Mapping[str, int], *, infinite: bool = False) -
             _check_interior(item.array, domain)
     except ValueProblem as problem:
         raise DataError(f"{item.place}{_domain_text(domain, sizes)}: {problem}") from None
-    return convert(item.array, domain.kind)
+    return convert(item.array, domain.kind, narrow=is_narrow(item.node, item.array))
 
 
 def _top(domain: Domain, sizes: Mapping[str, int]) -> int | None:

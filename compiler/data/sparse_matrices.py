@@ -1,4 +1,4 @@
-"""Data that are no arrays: matrices of scipy.sparse, or rows of files, as the vectors of an input, one by row."""
+"""Vectors of an input, one by row, that are no arrays of 64 bits: matrices of scipy.sparse, rows of files, float32."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from ...factors.numbers import ValueProblem
 from ..language.nodes import Expr, Input
 from ..language.values import UserValue
+
+NARROW = 2**20  # numbers of 32 bits: fewer are kept as numbers of 64
 
 
 def is_sparse(value: UserValue) -> bool:
@@ -29,6 +31,11 @@ def is_rows(value: UserValue) -> bool:
 def is_paged(value: UserValue) -> bool:
     """Whether a value is no array: a program sees one block of its rows at a time."""
     return is_sparse(value) or is_streamed(value)
+
+
+def is_narrow(node: Expr, array: np.ndarray) -> bool:
+    """Whether many numbers of 32 bits stay as they are, in half the memory: programs read them as numbers of 64."""
+    return array.dtype == np.float32 and array.size > NARROW and _is_read_by_rows(node)
 
 
 def streamed_rows(node: Expr, value: Any) -> Any:

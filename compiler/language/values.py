@@ -34,14 +34,14 @@ _SYMMETRY_TOLERANCE = 1e-6
 _ROUNDING = float(np.finfo(np.float64).eps)  # a smaller pivot, relative to the diagonal, is rounding
 
 
-def convert(array: np.ndarray, kind: str) -> np.ndarray:
+def convert(array: np.ndarray, kind: str, narrow: bool = False) -> np.ndarray:
     """The array in the engine's dtype for `kind`: float64, int32 (category, index) or bool; the values are checked
-    already.
+    already. One that is `narrow` stays as it is, and is float64 where it is read.
 
     An array object of our own, on the same memory where the dtype allows: JAX remembers by object what it read in
     32 bits, so that the very array of a user who did so could not be read in 64 any more.
     """
-    return np.asarray(array, DTYPE.get(kind, np.float64)).view()
+    return (array if narrow else np.asarray(array, DTYPE.get(kind, np.float64))).view()
 
 
 def check(array: np.ndarray, kind: str, *, infinite: bool = False) -> None:

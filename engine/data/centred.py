@@ -78,7 +78,10 @@ def _columns(multiplier: Expr, data: Mapping[str, Array], scope: Scope) -> tuple
 
 def _of_columns(rows: Float[np.ndarray, "row column"]) -> tuple[np.ndarray, np.ndarray]:
     same = rows.min(0) == rows.max(0)  # exactly: the rounding of a mean is no spread
-    return np.abs(rows.mean(0)), np.where(same, 0.0, rows.std(0))
+    mean = rows.mean(0, dtype=float)
+    parts = np.array_split(rows, max(1, rows.size >> 20))  # so that no other array is as large
+    squares = sum(np.square(part - mean).sum(0) for part in parts)
+    return np.abs(mean), np.where(same, 0.0, np.sqrt(squares / len(rows)))
 
 
 def _columns_of_sparse(rows: Any) -> tuple[np.ndarray, np.ndarray]:

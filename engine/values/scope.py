@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 from jaxtyping import PyTree
 
 from ...compiler.blocks.base import Block
@@ -44,7 +45,9 @@ class Scope:
         if hasattr(found, "seen"):
             return found.seen(self.window, plates)
         placed = found if isinstance(found, Placed) else Placed(found, plates)
-        return placed if self.window is None else self.window.seen(placed)
+        placed = placed if self.window is None else self.window.seen(placed)
+        narrow = getattr(placed.value, "dtype", None) == np.float32
+        return Placed(placed.value.astype(np.float64), placed.plates) if narrow else placed
 
     def with_data(self, extra: dict[str, PyTree]) -> Scope:
         """The same scope with more data."""
