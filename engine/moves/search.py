@@ -150,7 +150,7 @@ def search(
     check_seconds("search", float("nan") if max_seconds is None else max_seconds)
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
-    call = _Call(model, data, sizes, moves, seed, tuple(collapse), sweeps)
+    call = _Call(model, data, sizes, moves, seed, collapse, sweeps)
     with jax.enable_x64(True):
         joint, kernel, others, clock = _prepared(call, max_seconds)
         asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
@@ -178,7 +178,7 @@ class _Call(NamedTuple):
     sizes: Mapping[str, int] | None
     moves: Asked
     seed: int
-    collapse: tuple[str, ...]
+    collapse: Sequence[str]
     sweeps: int | None
 
     @property

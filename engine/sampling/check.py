@@ -55,7 +55,7 @@ def check(
     if not joint.variables:
         raise UnsupportedError("Nothing is latent that data depend on: there is nothing to draw.")
     with jax.enable_x64(True):
-        found = chains_of(joint, draws, chains, seed, warmup)
+        found = chains_of(joint, draws, chains, seed, warmup).draws
     kept = {name: array[:, warmup:] for name, array in found.items()}
     rows = tuple(_row(posterior, joint, variable, kept[name]) for name, variable in joint.variables.items())
     return Check(rows, kept, 0, (), "Gibbs")

@@ -96,7 +96,7 @@ def sample(
     """
     begin = time.monotonic()
     warmup = _warmup(draws, chains, warmup, max_seconds)
-    call = _Call(model, data, sizes, moves or {}, seed, warmup, tuple(collapse), kernel, start)
+    call = _Call(model, data, sizes, moves or {}, seed, warmup, collapse, kernel, start)
     with jax.enable_x64(True):
         joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)
@@ -117,7 +117,7 @@ class _Call(NamedTuple):
     moves: Asked
     seed: int
     warmup: int
-    collapse: tuple[str, ...]
+    collapse: Sequence[str]
     kernel: str | VariationalKernel
     start: Mapping[str, Any] | None
 
@@ -195,9 +195,9 @@ class _Found(NamedTuple):
     seconds: float
 
 
-def chains_of(joint: Joint, draws: int, chains: int, seed: int, warmup: int) -> dict[str, np.ndarray]:
-    """Draws of the latent variables of a joint density by name, of as many chains, the warm-up first; see `sample`."""
-    return _chains(joint, _ready(joint, seed, warmup, ()), draws, seed, warmup, {"chains": chains}).draws
+def chains_of(joint: Joint, draws: int, chains: int, seed: int, warmup: int) -> _Found:
+    """Markov chains of the latent variables of a joint density, the warm-up first; see `sample`."""
+    return _chains(joint, _ready(joint, seed, warmup, ()), draws, seed, warmup, {"chains": chains})
 
 
 def _chains(joint: Joint, ready: _Ready, draws: int, seed: int, warmup: int, asked: dict[str, Any]) -> _Found:

@@ -12,6 +12,7 @@ import pytest
 import cavity as cv
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork")  # Ray starts its processes so
 
 
 @pytest.fixture(scope="module", autouse=True)

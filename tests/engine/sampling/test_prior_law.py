@@ -195,7 +195,7 @@ def distance(draws, law):
 def chains(m):
     """Markov chains of all variables, though nothing is observed."""
     with jax.enable_x64(True):
-        return chains_of(Joint(m, bind_checked(m, {}), everything=True), 4000, 4, 0, 500, progress=False)
+        return chains_of(Joint(m, bind_checked(m, {}), everything=True), 4000, 4, 0, 500)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -140,7 +140,7 @@ def prior_draws(seed=0):
     m, sizes = two_by_three()
     with jax.enable_x64(True):
         joint = Joint(m, bind_checked(m, {}, sizes), everything=True)
-        return chains_of(joint, 4000, 4, seed, 500, progress=False).draws
+        return chains_of(joint, 4000, 4, seed, 500).draws
 
 
 def far_from_the_prior(draws):

@@ -51,7 +51,7 @@ def test_arguments_have_their_priors(name):
     data = {key: array for key, array in used.data.items() if key in used.model.inputs}
     with jax.enable_x64(True):
         joint = Joint(used.model, bind_checked(used.model, data, used.sizes), everything=True)
-        draws = chains_of(joint, 2000, 2, 0, 500, progress=False).draws
+        draws = chains_of(joint, 2000, 2, 0, 500).draws
     arguments = [argument for argument in everything_random(name) if argument != "out"]
     latent = {argument: joint.variables[argument].domain.kind for argument in arguments}
     off = {a: errors_off(first_number(draws[a][:, 500:]), *PRIORS[kind]) for a, kind in latent.items()}
