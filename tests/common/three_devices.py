@@ -29,6 +29,13 @@ LARGE = {
     "factors": {"rows": 2049},
     "topics": {"documents": 513},
 }
+RESUMED = (
+    ("logistic, ncvmp", None, 3),
+    ("logistic, ep", 3, 2),
+    ("logistic, ep", 3, None),
+    ("mixture, vmp", None, 3),
+    ("mixture, vmp", 3, 2),
+)
 CROSSING = re.compile(
     r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter|collective-broadcast)(?:-start)?\("
 )
@@ -136,9 +143,7 @@ def main():
             "crossings side by side": crossings(lambda: batch("logistic, ep", mesh(3), rows=211)),
             "streamed": streamed(place),
             "resumed": {
-                f"{name}, {first} to {then}": resumed(place, name, first, then)
-                for name in ("logistic, ncvmp", "logistic, ep", "mixture, vmp")
-                for first, then in ((None, 3), (3, None), (3, 2))
+                f"{name}, {first} to {then}": resumed(place, name, first, then) for name, first, then in RESUMED
             },
         }
     json.dump(found, sys.stdout)
