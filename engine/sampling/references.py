@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,15 @@ def beliefs_of(joint: Joint, marginals: Mapping[str, Marginal], wider: float) ->
         widened = type(belief).from_naturals(tuple(jnp.asarray(n) / wider for n in belief.naturals()))
         if (whole := _over(widened, shape)) is not None and bool(np.all(np.asarray(whole.is_proper()))):
             found[name] = whole
+    return found
+
+
+def known_of(marginals: Mapping[str, Marginal], names: Iterable[str]) -> dict[str, Marginal]:
+    """The marginals of these variables that there are."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(KeyError, CavityError):
+            found[name] = marginals[name]
     return found
 
 

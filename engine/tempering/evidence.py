@@ -13,19 +13,21 @@ import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
-from ...compiler.symmetry import interchangeable
+from ...compiler.symmetry import Choice, interchangeable
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
+from ..cluster.workers import Workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.bar import progress_bar
 from ..sampling.joint import Joint
-from ..sampling.references import beliefs_of
+from ..sampling.references import beliefs_of, known_of
 from ..sampling.sample import plan
 from ..support.asked_arguments import check_counts, check_seconds, the_model
 from ..support.warn import warn
 from .annealing import log_weights, weighed
+from .apart import by_workers
 from .estimators import Estimate, estimates
 from .found import Evidence
 from .ladder import equalised, first_ladder, rejections
@@ -38,6 +40,7 @@ SWEEPS, PARTICLES, TEMPERATURES = 1024, 256, 256
 PILOT, LONGEST_PILOT = 12, 64  # rungs, and sweeps until their number is decided
 MOST_RUNGS = 80
 FEW = 128  # sweeps, of which one replica at least is expected to go up and down
+OF_COPIES = 2**30  # of a key, for copies that are made apart
 APART = 0.99  # rejection of a pair across which nothing is known
 ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many are taken where there are fewer
 
@@ -62,12 +65,12 @@ def evidence(
     sizes: Mapping[str, int] | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     max_seconds: float | None = None,
+    workers: Workers = None,
 ) -> Evidence:
     """log p(data) of `model`, by chains on a path from a reference to the posterior.
 
     On the path log p_b(x) = b log p(x, data) + (1 - b) log r(x) the evidence is the ratio of the normalisers at inverse
-    temperatures b = 1 and 0. The sweeps are those of `sample`, without auxiliary variables. All modes count: of a
-    mixture of J components alike, J! of them.
+    temperatures b = 1 and 0. The sweeps are those of `sample`. All modes count: J! of a mixture of J components alike.
 
     Args:
         model: the model; `data` and `sizes` as of `infer`.
@@ -77,15 +80,15 @@ def evidence(
             along the path once and weights them.
         sweeps: that are kept (1,024), after as many that adapt the ladder; of annealing, temperatures (256).
         replicas: temperatures of a ladder (12 and up, as its barrier asks for); of annealing, particles (256).
-        copies: of the ladder, side by side, which tell what the answer is worth.
+        copies: of the ladder, side by side, which tell what the answer is worth; `seed` decides all random choices.
         swaps: "even-odd" tries the exchanges of even and odd neighbours in turn, "one" that of one pair at random.
         ladder: inverse temperatures from 0 up to 1 that tempering is to keep to, in the place of `replicas`.
         wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
         collapse: as of `sample`: variables integrated out of the moves of the others, at every temperature.
         sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
-        seed: decides all random choices.
         progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
         max_seconds: of wall clock, of tempering: at most half adapt the ladder, sweeps after that (32 or more) count.
+        workers: how many processes have a copy each at a time, or a pool as of `program.map`: copies adapt apart then.
 
     Returns:
         An `Evidence`: the log evidence, its standard error, and how the path went.
@@ -97,22 +100,27 @@ def evidence(
     """
     begin = time.monotonic()
     _check(reference, method, swaps, wider, replicas)
-    _check_numbers(method, max_seconds, sweeps=sweeps, replicas=replicas, copies=copies)
+    _check_numbers(method, max_seconds, workers, sweeps=sweeps, replicas=replicas, copies=copies)
     rungs = _rungs(ladder, method, replicas)
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
     limit = _limit(begin, max_seconds)
     asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, tuple(collapse), sum_out)
-    return evidence_of(model, binding, marginals, asked, progress)
+    return _found(model, data, sizes, binding, marginals, asked, (max_seconds, workers, progress))
 
 
-def _check_numbers(method: str, max_seconds: float | None, **counts: int | None) -> None:
+def _check_numbers(method: str, max_seconds: float | None, workers: Workers, **counts: int | None) -> None:
     check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     check_seconds("evidence", max_seconds)
     if max_seconds is not None and method == "annealing":
         raise ModelError(
             "evidence(max_seconds=, method='annealing'): particles go along the whole path or tell nothing. "
             "Set sweeps= and replicas=, or ask for method='tempering'."
+        )
+    if workers is not None and method == "annealing":
+        raise ModelError(
+            "evidence(workers=, method='annealing'): each worker has a copy of the ladder of tempering, and particles "
+            "have none. Leave workers= out, or ask for method='tempering'."
         )
 
 
@@ -142,6 +150,13 @@ class Asked(NamedTuple):
     collapse: tuple[str, ...] = ()
     sum_out: bool = False
     or_prior: bool = False  # whether the prior is the reference where beliefs cannot count the orders of components
+    copy: int | None = None  # the number of the only copy, where others are made elsewhere
+
+    @property
+    def key(self) -> Key:
+        """From which all that is random comes."""
+        key = jax.random.key(self.seed)
+        return key if self.copy is None else jax.random.fold_in(key, OF_COPIES + self.copy)
 
 
 def path_of(model: Model, binding: Binding, marginals: Mapping[str, Marginal] | None, wider: float) -> Path:
@@ -158,6 +173,29 @@ def evidence_of(
     progress: bool | Callable[[int, int], None] | None = None,
 ) -> Evidence:
     """The evidence of data that were checked; `marginals` are the reference, or None for the prior."""
+    return _run(_ready(model, binding, marginals, alike_of(marginals), asked), asked, progress)
+
+
+def alike_of(marginals: Mapping[str, Marginal] | None) -> tuple[Choice, ...]:
+    """What the model of a posterior cannot tell apart."""
+    return tuple(interchangeable(marginals.graph)) if isinstance(marginals, Inferred) else ()
+
+
+class _Ready(NamedTuple):
+    """The program on the path, and the orders of components that it names."""
+
+    program: Program
+    orders: Orders
+
+
+def _ready(
+    model: Model,
+    binding: Binding,
+    marginals: Mapping[str, Marginal] | None,
+    alike: Sequence[Choice],
+    asked: Asked,
+) -> _Ready:
+    """What is to be run; UnsupportedError where nothing is latent."""
     with jax.enable_x64(True):
         path = path_of(model, binding, marginals, asked.wider)
         path = summed(path) if asked.sum_out else path
@@ -166,7 +204,7 @@ def evidence_of(
                 "Nothing observed depends on a latent variable, so there is nothing to integrate: the evidence is "
                 "cv.infer(...).log_evidence, in closed form."
             )
-        orders = orders_of(path, interchangeable(marginals.graph) if isinstance(marginals, Inferred) else ())
+        orders = orders_of(path, alike)
         if orders.components and orders.named is None and asked.or_prior:
             path, orders = path_of(model, binding, None, asked.wider), Orders()
         named = orders.named if asked.method == "tempering" else None
@@ -175,11 +213,52 @@ def evidence_of(
                 f"The reference names the components {orders.components} in one order, and how many others the path "
                 "meets is not known: up to log J! may be missing. reference='prior' counts all of them."
             )
-        prepared = program(path, plan(path, asked.seed, asked.collapse), asked.one_pair, named)
-        run_of = _annealing if asked.method == "annealing" else _tempering
-        with progress_bar(progress, "sweep") as show:
-            found = run_of(prepared, asked, _Counter(show))
-        return found if named is None else dataclasses.replace(found, ordered=orders.components)
+        moves = plan(path, asked.seed, asked.collapse)
+        return _Ready(program(path, moves, asked.one_pair, named), orders._replace(named=named))
+
+
+def _run(ready: _Ready, asked: Asked, progress: bool | Callable[[int, int], None] | None) -> Evidence:
+    run_of = _annealing if asked.method == "annealing" else _tempering
+    with jax.enable_x64(True), progress_bar(progress, "sweep") as show:
+        found = run_of(ready.program, asked, _Counter(show))
+    named = ready.orders.named
+    return found if named is None else dataclasses.replace(found, ordered=ready.orders.components)
+
+
+def _found(
+    model: Model,
+    data: Mapping[str, Any],
+    sizes: Mapping[str, int] | None,
+    binding: Binding,
+    marginals: Mapping[str, Marginal] | None,
+    asked: Asked,
+    how: tuple[float | None, Workers, Any],
+) -> Evidence:
+    """By this process, or each copy by a worker; what is wrong is found here, before one is started."""
+    if how[1] is None:
+        return evidence_of(model, binding, marginals, asked, how[2])
+    marginals = getattr(marginals, "plain", marginals)
+    alike = alike_of(marginals)
+    ready = _ready(model, binding, marginals, alike, asked)
+    known = None if marginals is None else known_of(marginals, model.randoms.keys() - binding.observed.keys())
+    found = by_workers(_copy, (model, data, sizes, known, alike, asked._replace(limit=Limit())), asked.copies, *how)
+    return dataclasses.replace(found, moves=ready.program.moves)
+
+
+def _copy(
+    model: Model,
+    data: Mapping[str, Any],
+    sizes: Mapping[str, int] | None,
+    marginals: Mapping[str, Marginal] | None,
+    alike: Sequence[Choice],
+    asked: Asked,
+    number: int,
+    seconds: float | None,
+) -> Evidence:
+    """One copy, by itself."""
+    asked = asked._replace(copies=1, copy=number, limit=_limit(time.monotonic(), seconds))
+    ready = _ready(model, bind_checked(model, data, sizes), marginals, alike, asked)
+    return _run(ready, asked, False)
 
 
 class _Counter:
@@ -206,7 +285,7 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     sweeps = SWEEPS if asked.sweeps is None else asked.sweeps
     sweeps = BLOCK * -(-sweeps // BLOCK)
     counter.total = 2 * sweeps
-    key = jax.random.key(asked.seed)
+    key = asked.key
     end, given = asked.limit.adapted, asked.ladder
     found = _adapted(prepared, key, asked.copies, asked.replicas, sweeps=sweeps, counter=counter, end=end, given=given)
     end = asked.limit.end
@@ -256,7 +335,7 @@ def _annealing(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     temperatures = TEMPERATURES if asked.sweeps is None else asked.sweeps
     particles = PARTICLES if asked.replicas is None else asked.replicas
     counter.total = 4 * LONGEST_PILOT + temperatures
-    key = jax.random.key(asked.seed)
+    key = asked.key
     pilot = _adapted(prepared, key, 1, None, sweeps=2 * LONGEST_PILOT, counter=counter)
     ladder = equalised(pilot.ladder, pilot.rejected, temperatures + 1)
     own = jax.random.fold_in(key, pilot.done)
