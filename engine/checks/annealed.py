@@ -75,7 +75,7 @@ def particles_within(density: LogDensity, most: float) -> int:
 
 def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int, number: int) -> Reference:
     """Draws of the posterior by `number` particles, several of each; `start` are draws of the beliefs."""
-    random, move = np.random.default_rng(seed), _mover(density, number)
+    random, move = np.random.default_rng(seed), _mover(density, number // 2)
     path = _around(call, start)
     cloud = path.drawn(random, number, call.log_density)
     t, step, totals = 0.0, len(path.mean) ** -0.25, np.full(ISLANDS, path.log_total)
@@ -92,11 +92,36 @@ def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int
         cloud = Cloud(*(part[chosen] for part in cloud))
         if t == 1.0:
             return _arrived(random, move, cloud, path, step, totals)
-        root = _root(cloud.z)
-        for _ in range(MOVES):
-            cloud, rate = move(cloud, random, step, t, path, root)
-            step *= _longer(rate)
+        first, second = _halves(cloud)
+        first, step = _moved(move, first, _root(second.z), random, step, t, path)
+        second, step = _moved(move, second, _root(first.z), random, step, t, path)
+        cloud = _joined(first, second)
     return _nothing(cloud.z)
+
+
+def _halves(cloud: Cloud) -> tuple[Cloud, Cloud]:
+    """The particles of half of the islands, and those of the others.
+
+    Each half moves on the scale that the other tells. By its own a particle that is far out would make its moves longer
+    in just that direction: particles would spread too far, and the evidence be nats too large where they are not many
+    more than the coordinates.
+    """
+    half = len(cloud.z) // 2
+    return Cloud(*(part[:half] for part in cloud)), Cloud(*(part[half:] for part in cloud))
+
+
+def _joined(first: Cloud, second: Cloud) -> Cloud:
+    return Cloud(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
+
+
+def _moved(
+    move: Mover, cloud: Cloud, root: np.ndarray, random: np.random.Generator, step: float, t: float, path: Gaussian
+) -> tuple[Cloud, float]:
+    """A few moves after a step along the path, and how long the next are to be."""
+    for _ in range(MOVES):
+        cloud, rate = move(cloud, random, step, t, path, root)
+        step *= _longer(rate)
+    return cloud, step
 
 
 def _around(call: Functions, start: Draws) -> Gaussian:
@@ -116,7 +141,7 @@ Mover: TypeAlias = Callable[..., tuple[Cloud, float]]
 
 
 def _mover(density: LogDensity, number: int) -> Mover:
-    """One move of all particles; the cloud after it, and the mean probability with which a move was accepted."""
+    """One move of so many particles; the cloud after it, and the mean probability with which a move was accepted."""
 
     def move(z, momentum, uniform, steps, t, mean, inverse, root, data):
         def height(a):
@@ -163,12 +188,15 @@ def _arrived(
     """Rounds of moves at the end of the path until no mean moves any more: draws from the last of them."""
     before = None
     for _ in range(ROUNDS):
-        kept, root = [], _root(cloud.z)
+        halves, kept = _halves(cloud), []
+        roots = [_root(other.z) for other in reversed(halves)]
         for k in range(1, FINAL + 1):
-            cloud, rate = move(cloud, random, step, 1.0, path, root)
-            step *= _longer(rate) if k <= EVERY else 1.0
+            found = [move(own, random, step, 1.0, path, root) for own, root in zip(halves, roots, strict=True)]
+            halves = tuple(own for own, _ in found)
+            step *= _longer(float(np.mean([rate for _, rate in found]))) if k <= EVERY else 1.0
             if k % EVERY == 0:
-                kept.append(cloud.z)
+                kept.append(_joined(*halves).z)
+        cloud = _joined(*halves)
         found = np.stack(kept)
         if before is not None and _has_arrived(before, found):
             return _together(found, totals)

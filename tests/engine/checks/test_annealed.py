@@ -51,6 +51,29 @@ def test_a_gaussian_posterior_is_met():
     close(found.log_total, stats.norm.logpdf(1.0, 0.0, np.sqrt(2.1)), atol=0.15)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_evidence_of_many_numbers_is_that_of_the_closed_form(seed):
+    """Hardly more particles than numbers: those that move on the scale of their own spread are nats off."""
+    random = np.random.default_rng(3)
+    games, players = 800, 100
+    first = random.integers(0, players, games)
+    other = (first + random.integers(1, players, games)) % players
+    x = np.eye(players)[first] - np.eye(players)[other]
+    y = x @ random.normal(size=players) * 0.7 + random.normal(size=games)
+    m = cv.Model("differences")
+    row = m.plate("row")
+    w = m.random("w", cv.vector_gaussian(np.zeros(players), covariance=np.eye(players)))
+    m.random("y", cv.gaussian(cv.dot(w, m.input("x", cv.vector(players), plates=row)), sd=1.0), plates=row)
+    posterior = cv.infer(m, {"x": x, "y": y}, method="vmp", accuracy="fast")
+    density = density_of(posterior)
+    with jax.enable_x64(True):
+        call = functions(density)
+        found = annealed_draws(density, call, belief_draws(density, call, posterior, 0, 1000), seed, 256)
+    truth = stats.multivariate_normal.logpdf(y, np.zeros(games), np.eye(games) + x @ x.T)
+    assert abs(found.log_total - truth) < 3.0 * found.error
+    assert found.error < 0.6
+
+
 def test_a_ridge_with_two_modes_is_met():
     found, values = run(banana)
 

@@ -1,4 +1,4 @@
-"""Copies of the ladder by workers: the answer is that of no workers in particular, and within its error of the truth."""
+"""Copies of the ladder by workers: the answer does not depend on which, and is within its error of the truth."""
 
 from __future__ import annotations
 
