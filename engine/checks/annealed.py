@@ -29,7 +29,7 @@ MOST_STEPS, COMMON = 80, 20  # along the path
 MOVES = 3  # after each of them
 FINAL, EVERY = 24, 3  # moves of a round at the end, of which every third is kept
 ROUNDS = 6
-SETTLED = 0.15  # of an sd: a mean that moves farther during a round has not arrived
+SETTLED = 0.15  # of an sd: a mean, or a spread, that moves farther during a round has not arrived
 CREEP, CHANCE = 0.03, 3.0  # nor one that moves farther than this and so many times what chance explains
 ACCEPTED = (0.65, 0.85)  # the step is shortened below and lengthened above
 ALIKE = 3.0  # islands, of the eight, must count
@@ -75,7 +75,7 @@ def particles_within(density: LogDensity, most: float) -> int:
 
 def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int, number: int) -> Reference:
     """Draws of the posterior by `number` particles, several of each; `start` are draws of the beliefs."""
-    random, move = np.random.default_rng(seed), _mover(density, number // 2)
+    random, move = np.random.default_rng(seed), _mover(density, number)
     path = _around(call, start)
     cloud = path.drawn(random, number, call.log_density)
     t, step, totals = 0.0, len(path.mean) ** -0.25, np.full(ISLANDS, path.log_total)
@@ -92,36 +92,11 @@ def annealed_draws(density: LogDensity, call: Functions, start: Draws, seed: int
         cloud = Cloud(*(part[chosen] for part in cloud))
         if t == 1.0:
             return _arrived(random, move, cloud, path, step, totals)
-        first, second = _halves(cloud)
-        first, step = _moved(move, first, _root(second.z), random, step, t, path)
-        second, step = _moved(move, second, _root(first.z), random, step, t, path)
-        cloud = _joined(first, second)
+        roots = _roots(cloud.z)
+        for _ in range(MOVES):
+            cloud, rate = move(cloud, random, step, t, path, roots)
+            step *= _longer(rate)
     return _nothing(cloud.z)
-
-
-def _halves(cloud: Cloud) -> tuple[Cloud, Cloud]:
-    """The particles of half of the islands, and those of the others.
-
-    Each half moves on the scale that the other tells. By its own a particle that is far out would make its moves longer
-    in just that direction: particles would spread too far, and the evidence be nats too large where they are not many
-    more than the coordinates.
-    """
-    half = len(cloud.z) // 2
-    return Cloud(*(part[:half] for part in cloud)), Cloud(*(part[half:] for part in cloud))
-
-
-def _joined(first: Cloud, second: Cloud) -> Cloud:
-    return Cloud(*(np.concatenate(parts) for parts in zip(first, second, strict=True)))
-
-
-def _moved(
-    move: Mover, cloud: Cloud, root: np.ndarray, random: np.random.Generator, step: float, t: float, path: Gaussian
-) -> tuple[Cloud, float]:
-    """A few moves after a step along the path, and how long the next are to be."""
-    for _ in range(MOVES):
-        cloud, rate = move(cloud, random, step, t, path, root)
-        step *= _longer(rate)
-    return cloud, step
 
 
 def _around(call: Functions, start: Draws) -> Gaussian:
@@ -141,7 +116,7 @@ Mover: TypeAlias = Callable[..., tuple[Cloud, float]]
 
 
 def _mover(density: LogDensity, number: int) -> Mover:
-    """One move of so many particles; the cloud after it, and the mean probability with which a move was accepted."""
+    """One move of all particles; the cloud after it, and the mean probability with which a move was accepted."""
 
     def move(z, momentum, uniform, steps, t, mean, inverse, root, data):
         def height(a):
@@ -168,16 +143,17 @@ def _mover(density: LogDensity, number: int) -> Mover:
         log_p, log_q = (jnp.where(accepted, new, old) for new, old in zip(parts_then, parts, strict=True))
         return jnp.where(accepted[:, None], ended, z), log_p, log_q, jnp.mean(jnp.exp(jnp.minimum(gain, 0.0)))
 
-    call = density.function("annealed", (number,), move)
+    each_half = 0, 0, 0, 0, None, None, None, 0, None
+    call = density.function("annealed", (number,), lambda *given: jax.vmap(move, each_half)(*given))
 
     def moved(
-        cloud: Cloud, random: np.random.Generator, step: float, t: float, path: Gaussian, root: np.ndarray
+        cloud: Cloud, random: np.random.Generator, step: float, t: float, path: Gaussian, roots: np.ndarray
     ) -> tuple[Cloud, float]:
         steps = step * random.uniform(0.4, 1.2, number)  # of different lengths: no particle goes round in circles
         noise, uniform = random.normal(size=cloud.z.shape), random.uniform(size=number)
-        found = call(cloud.z, noise, uniform, steps, np.float64(t), path.mean, path.inverse, root, density._data)
-        z, log_p, log_q, rate = map(np.asarray, found)
-        return Cloud(z, log_p, log_q), float(rate)
+        halves = [a.reshape(2, -1, *a.shape[1:]) for a in (cloud.z, noise, uniform, steps)]
+        *found, rate = call(*halves, np.float64(t), path.mean, path.inverse, roots, density._data)
+        return Cloud(*(np.asarray(a).reshape(number, *a.shape[2:]) for a in found)), float(np.mean(rate))
 
     return moved
 
@@ -186,33 +162,34 @@ def _arrived(
     random: np.random.Generator, move: Mover, cloud: Cloud, path: Gaussian, step: float, totals: np.ndarray
 ) -> Reference:
     """Rounds of moves at the end of the path until no mean moves any more: draws from the last of them."""
-    before = None
+    rounds: list[Snapshots] = []
     for _ in range(ROUNDS):
-        halves, kept = _halves(cloud), []
-        roots = [_root(other.z) for other in reversed(halves)]
+        kept, roots = [], _roots(cloud.z)
         for k in range(1, FINAL + 1):
-            found = [move(own, random, step, 1.0, path, root) for own, root in zip(halves, roots, strict=True)]
-            halves = tuple(own for own, _ in found)
-            step *= _longer(float(np.mean([rate for _, rate in found]))) if k <= EVERY else 1.0
+            cloud, rate = move(cloud, random, step, 1.0, path, roots)
+            step *= _longer(rate) if k <= EVERY else 1.0
             if k % EVERY == 0:
-                kept.append(_joined(*halves).z)
-        cloud = _joined(*halves)
-        found = np.stack(kept)
-        if before is not None and _has_arrived(before, found):
-            return _together(found, totals)
-        before = found
+                kept.append(cloud.z)
+        rounds.append(np.stack(kept))
+        if len(rounds) > 1 and _has_arrived(rounds[0], *rounds[-2:]):
+            return _together(rounds[-1], totals)
     return _nothing(cloud.z)
 
 
-def _has_arrived(before: Snapshots, now: Snapshots) -> bool:
-    """Whether means stay, from one round to the next, as far as chance allows to tell.
+def _has_arrived(first: Snapshots, before: Snapshots, now: Snapshots) -> bool:
+    """Whether means stay from one round to the next, and spreads since the first, as far as chance allows to tell.
 
-    Chance is measured by how differently the particles moved: where all creep the same way it is small.
+    Chance is measured by how differently the particles moved: where all creep the same way it is small. In the neck of
+    a funnel it is the spread that creeps, ever more slowly.
     """
-    moved = now.mean(0) - before.mean(0)
-    spread = np.maximum(now.std((0, 1)), 1e-300)
-    shift, chance = np.abs(moved.mean(0)), moved.std(0) / np.sqrt(len(moved))
-    return bool(np.all(shift < SETTLED * spread) and np.all(shift < CREEP * spread + CHANCE * chance))
+    mean, sd = now.mean((0, 1)), np.maximum(now.std((0, 1)), 1e-300)
+    for power, then in ((1, before), (2, first)):
+        ended, begun = ((((own - mean) / sd) ** power).mean(0) for own in (now, then))  # of each particle
+        moved = ended - begun
+        shift, chance = np.abs(moved.mean(0)), moved.std(0) / np.sqrt(len(moved))
+        if np.any(shift >= power * SETTLED) or np.any(shift >= power * CREEP + CHANCE * chance):
+            return False
+    return True
 
 
 def _next(t: float, ahead: Float[np.ndarray, " particle"]) -> float:
@@ -251,6 +228,16 @@ def _root(z: Particles) -> np.ndarray:
     covariance = np.atleast_2d(np.cov(z.T))
     share = len(z) / (len(z) + 2.0 * z.shape[1])
     return np.linalg.cholesky(share * covariance + np.diag((1.0 - share) * np.diagonal(covariance) + 1e-12))
+
+
+def _roots(z: Particles) -> Float[np.ndarray, "half coordinate coordinate"]:
+    """For each half of the islands the root that the other half tells.
+
+    By its own spread a particle that is far out would make its moves longer in just that direction: particles would
+    stay too far out, and the evidence be nats too large where they are not many more than the coordinates.
+    """
+    first, second = np.split(z, 2)
+    return np.stack([_root(second), _root(first)])
 
 
 def _longer(rate: float) -> float:
