@@ -80,7 +80,11 @@ def pool_of(workers: Workers, jobs: int) -> Pool:
         raise ModelError(
             f"workers= is a number of processes, at least 1, or a pool such as cv.workers.ray(8); found {workers!r}."
         )
-    return workers() if callable(workers) else Processes(max(1, min(workers, jobs)))
+    if not callable(workers):
+        return Processes(max(1, min(workers, jobs)))
+    if not isinstance(pool := workers(), Pool):
+        raise ModelError(f"workers= makes {pool!r}, which is no pool. Give a number, or one such as cv.workers.ray(8).")
+    return pool
 
 
 def gathered(

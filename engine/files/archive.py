@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...factors.errors import DataError
+from ...factors.errors import DataError, ModelError
 
 DAMAGED = (
     zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError, TypeError, ValueError, AttributeError, EOFError,
@@ -35,7 +35,9 @@ class Foreign(zipfile.BadZipFile):
 
 
 def check_folder(path: str | os.PathLike[str] | None) -> None:
-    """DataError where a checkpoint goes to a folder that is not there: before a run, not at the first write."""
+    """Errors before a run, not at the first write: DataError for a folder that is not there, ModelError for no path."""
+    if not isinstance(path, (str, os.PathLike, type(None))):
+        raise ModelError(f"checkpoint= is the path of a file; found {path!r}.")
     folder = "" if path is None else os.path.dirname(os.fspath(path))
     if folder and not os.path.isdir(folder):
         raise DataError(

@@ -69,8 +69,12 @@ def test_what_is_wrong_is_said_before_a_worker_starts(alone, tmp_path):
         cv.sample(m, data, 0, workers=never)
     with pytest.raises(cv.DataError, match="no folder"):
         cv.sample(m, data, 10, warmup=1, workers=never, checkpoint=tmp_path / "none" / "run")
+    with pytest.raises(cv.ModelError, match="is the path of a file; found 3"):
+        cv.sample(m, data, 10, warmup=1, workers=never, checkpoint=3)  # pyright: ignore
     with pytest.raises(cv.ModelError, match="workers="):
         cv.sample(m, data, 10, warmup=1, workers=-1)
+    with pytest.raises(cv.ModelError, match="which is no pool"):
+        cv.sample(m, data, 10, warmup=1, workers=lambda: 3)  # pyright: ignore
 
 
 def clusters():
