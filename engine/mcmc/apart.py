@@ -46,10 +46,10 @@ def run_apart(
     """
     check_plan(draws, chains, max_seconds=max_seconds, **asked)
     check_folder(checkpoint)
+    words, form = words_of(key), str(jax.random.key_impl(key))
     sent = packed((make, arguments), "A model with its data")
     pool = pool_of(workers, chains)
     share = None if max_seconds is None else max_seconds / math.ceil(chains / pool.workers)
-    words, form = words_of(key), str(jax.random.key_impl(key))
     with tempfile.TemporaryDirectory(prefix="cavity-") as place, progress_bar(progress, "chain") as show:
         stem = os.path.join(place, "chain") if checkpoint is None else os.path.abspath(checkpoint)
         jobs = [
