@@ -52,7 +52,7 @@ class Batches(Protocol):
         """Raises DataError for other names than those of the program."""
         ...
 
-    def runner_of_many(self, bindings: Bindings, inputs: Mapping[str, Any]) -> tuple[Machine, Runs]:
+    def runner_of_many(self, bindings: Bindings) -> tuple[Machine, Runs]:
         """What runs stacked data of these shapes."""
         ...
 
@@ -72,7 +72,7 @@ def batch_of(program: Batches, datas: Sequence[Mapping[str, Any]], seed: int) ->
         except DataError as problem:
             raise DataError(f"Data set {i}: {problem}") from None
     with jax.enable_x64(True):
-        machine, run = program.runner_of_many(bindings, bindings.inputs)
+        machine, run = program.runner_of_many(bindings)
         arrays = arrays_of(bindings, machine.graph)
         outputs = _outputs(run, arrays, bindings.number, request.options.mesh, seed)
     batch = Batch(program, machine, bindings, arrays, outputs, run.settings)

@@ -446,24 +446,22 @@ class Program:
         """Many inferences of equal shapes in one call: a sequence of posteriors, in order.
 
         `datas` holds the data sets, each as of a call; `seed` decides all random choices. All must have the same names
-        and shapes (DataError names the first that differs). They run side by
-        side until the last has converged; no trace of the sweeps is kept. Warns of those that did not converge; one
-        that met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for. On a mesh
-        each device has some of the data sets.
+        and shapes (DataError names the first that differs). They run side by side until the last has converged, on a
+        mesh some of them on each device; no trace of the sweeps is kept. Warns of those that did not converge; one that
+        met no sound state has evidence minus infinity, and raises UnsupportedError when it is asked for.
         """
         from .batched import batch_of
 
         return batch_of(self, datas, seed)
 
-    def runner_of_many(self, bindings: Bindings, inputs: Mapping[str, Any]) -> tuple[Machine, Runs]:
+    def runner_of_many(self, bindings: Bindings) -> tuple[Machine, Runs]:
         """What runs stacked data sets: on a mesh each device has some of them.
 
-        `bindings` has their shapes, `inputs` the stacked input arrays. Raises UnsupportedError for a mesh of several
-        processes.
+        `bindings` are the data sets. Raises UnsupportedError for a mesh of several processes.
         """
         mesh = self.options.mesh
         if mesh is None:
-            return self.machine_and_runner(bindings.first, inputs)
+            return self.machine_and_runner(bindings.first, bindings.inputs)
         if any(device.process_index != jax.process_index() for device in mesh.devices.flat):
             raise UnsupportedError(
                 "batch, of a program for a mesh of several processes: no data set needs another. Compile without "
@@ -471,15 +469,19 @@ class Program:
             )
         from .run.places.side_by_side import SideBySide
 
-        machine, _ = self._alone.machine_and_runner(bindings.first, inputs)
+        machine, _ = self._alone.machine_and_runner(bindings.first, bindings.inputs)
         key = id(machine), "side by side"
         return self._runs.get(key, lambda: (machine, Runner(machine, self.options, self._count, SideBySide(mesh))))
 
     @cached_property
     def _alone(self) -> Program:
         """The same program on one device."""
-        options = dataclasses.replace(self.options, mesh=None)
-        return Program(self.model, list(self.observed), self.method, self.sizes, options)
+        return self._with(mesh=None)
+
+    def _with(self, more: Sequence[str] = (), **options: Any) -> Program:
+        """The same program given `more` variables, with other options."""
+        changed = dataclasses.replace(self.options, **options)
+        return Program(self.model, [*self.observed, *more], self.method, self.sizes, changed)
 
     def map(
         self,
@@ -507,19 +509,14 @@ class Program:
         """The program that is also given the variables called `names`, as an integration needs it; made once."""
         most = min(self.options.max_iterations, GIVEN_UP)
         updates = dataclasses.replace(self.options.updates, factors=(), variables=())  # there are others
-        options = dataclasses.replace(self.options, progress=False, restarts=1, max_iterations=most, schedule=updates)
-        return self._conditionals.get(
-            names, lambda: Program(self.model, [*self.observed, *names], self.method, self.sizes, options)
-        )
+        options = {"progress": False, "restarts": 1, "max_iterations": most, "schedule": updates}
+        return self._conditionals.get(names, lambda: self._with(names, **options))
 
     def started(self, restarts: int) -> Program:
         """The same program with as many `restarts`: returns a `Program`, made once."""
         if restarts == self.options.starts:
             return self
-        options = dataclasses.replace(self.options, restarts=restarts)
-        return self._conditionals.get(
-            (restarts,), lambda: Program(self.model, list(self.observed), self.method, self.sizes, options)
-        )
+        return self._conditionals.get((restarts,), lambda: self._with(restarts=restarts))
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy as np
 
 from ...factors.arrays import Key
 from ..cluster.portable import packed, unpacked
-from ..cluster.workers import Workers, gathered, pool_of
+from ..cluster.workers import Job, Workers, gathered, pool_of
 from ..files.archive import check_folder
+from ..support.cache import Recent
 from .bar import progress_bar
 from .kernel import Kernel
 from .keys import words_of
@@ -22,7 +24,7 @@ from .run import Chains, check_plan, run, stacked
 
 
 def run_apart(
-    make: Callable[..., Kernel],
+    make: Callable[..., Callable[[float | None], Kernel]],
     arguments: tuple[Any, ...],
     key: Key,
     draws: int,
@@ -34,7 +36,10 @@ def run_apart(
     max_seconds: float | None = None,
     **asked: Any,
 ) -> Chains:
-    """`run` of the kernel that `make(*arguments, max_seconds)` gives, which each worker makes for itself: a job each.
+    """`run` of the kernel that `make(*arguments)(seconds)` gives, by workers: a job for each chain.
+
+    `make` prepares for any number of chains, once in each worker; what it returns gives the kernel of one chain, which
+    has so many seconds, or any.
 
     The draws are the same however many workers there are and whichever are lost: a chain whose worker is lost goes on
     from its checkpoint where another worker sees that file, else it begins again. Chains that step one by one have
@@ -48,27 +53,53 @@ def run_apart(
     check_folder(checkpoint)
     words, form = words_of(key), str(jax.random.key_impl(key))
     sent = packed((make, arguments), "A model with its data")
-    pool = pool_of(workers, chains)
-    share = None if max_seconds is None else max_seconds / math.ceil(chains / pool.workers)
-    with tempfile.TemporaryDirectory(prefix="cavity-") as place, progress_bar(progress, "chain") as show:
+    with tempfile.TemporaryDirectory(prefix="cavity-") as place:
         stem = os.path.join(place, "chain") if checkpoint is None else os.path.abspath(checkpoint)
-        jobs = [
-            (
-                _chain,
-                (sent, words, form, draws, {**asked, "max_seconds": share, "checkpoint": f"{stem}-{chain}"}, chain),
-            )
-            for chain in range(chains)
-        ]
-        return _joined(gathered(jobs, pool, show=show))
+
+        def job(chain: int, seconds: float | None) -> Job:
+            own = {**asked, "max_seconds": seconds, "checkpoint": f"{stem}-{chain}"}
+            return _chain, (sent, words, form, draws, own, chain)
+
+        return _joined(jobs_apart(job, chains, workers, max_seconds, progress, "chain"))
+
+
+def jobs_apart(
+    job: Callable[[int, float | None], Job],
+    number: int,
+    workers: Workers,
+    max_seconds: float | None,
+    progress: bool | Callable[[int, int], None] | None,
+    unit: str,
+) -> list[Any]:
+    """What `job(k, seconds)` of each k below `number` returns; those that wait for each other share the seconds."""
+    with progress_bar(progress, unit) as show:
+        pool = pool_of(workers, number)
+        share = None if max_seconds is None else max_seconds / math.ceil(number / pool.workers)
+        return gathered([job(k, share) for k in range(number)], pool, show=show)
+
+
+def prepared(sent: bytes) -> Any:
+    """What `make(*arguments)` gave, of which a worker was sent these bytes: once for all of its jobs."""
+
+    def made() -> Any:
+        make, arguments = unpacked(sent)
+        return make(*arguments)
+
+    return _PREPARED.get(sent, made)
+
+
+_PREPARED: Recent[Any] = Recent(1)
 
 
 def _chain(sent: bytes, words: np.ndarray, form: str, draws: int, asked: dict[str, Any], chain: int) -> Chains:
     """What a worker does."""
-    make, arguments = unpacked(sent)
+    begin, seconds = time.monotonic(), asked["max_seconds"]
     with jax.enable_x64(True):
         key = jax.random.wrap_key_data(jax.numpy.asarray(words), impl=form)
         os.makedirs(os.path.dirname(asked["checkpoint"]), exist_ok=True)  # another machine has none yet
-        return run(make(*arguments, asked["max_seconds"]), key, draws, chains=1, first=chain, progress=False, **asked)
+        kernel_in = prepared(sent)
+        left = None if seconds is None else max(1e-3, seconds - (time.monotonic() - begin))
+        return run(kernel_in(left), key, draws, chains=1, first=chain, progress=False, **asked)
 
 
 def _joined(found: list[Chains]) -> Chains:

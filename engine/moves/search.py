@@ -152,18 +152,16 @@ def search(
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
     call = _Call(model, data, sizes, moves, seed, collapse, sweeps)
     with jax.enable_x64(True):
-        joint, kernel, others, clock = _prepared(call, max_seconds)
+        ready = _prepared(call)
+        clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
-        if workers is None:
-            found = _beside(kernel, clock, call, asked)
-        else:
-            found = run_apart(_made, (call,), jax.random.key(seed), call.blocks, workers=workers, **asked)
+        found = _searched(ready, clock, call, workers, asked)
         best = max(found.states, key=lambda state: float(state.score))
-        values = _completed(joint, [move for move in others if set(move.names) & set(collapse)], best.best, seed)
+        values = _completed(ready, collapse, best.best, seed)
     return Found(
-        {name: values[name] for one in joint.structures for name in one.names},
+        {name: values[name] for one in ready.joint.structures for name in one.names},
         float(best.score),
-        {name: values[name] for name in joint.variables},
+        {name: values[name] for name in ready.joint.variables},
         found.draws["score"].T,
         int(best.done),
         time.monotonic() - begin,
@@ -187,32 +185,49 @@ class _Call(NamedTuple):
         return MOST_BLOCKS if self.sweeps is None else -(-self.sweeps // BLOCK)
 
 
-def _prepared(call: _Call, seconds: float) -> tuple[Joint, Kernel, tuple[Move, ...], _Clock]:
-    """The joint density, what searches it, the moves of all but its structures, and the clock."""
-    begin = time.monotonic()
+class _Ready(NamedTuple):
+    """What searches, whenever its time begins: moves of all but structures, what begins a start, blocks of sweeps."""
+
+    joint: Joint
+    others: tuple[Move, ...]
+    init: Callable[[Key], _Start]
+    step: Callable[..., _Start]
+    identity: str
+
+
+def _prepared(call: _Call) -> _Ready:
     joint = joint_of(call.model, call.data, call.sizes, call.moves, call.seed)
     left, others = plan_around(joint, call.seed, call.collapse)
-    clock = _Clock(max(1e-3, seconds - (time.monotonic() - begin)), call.sweeps)
+    step = jax.jit(jax.vmap(_block(left, others), in_axes=(0, 0, None, None, None)))
     identity = identity_of(joint, "search", call.sweeps, list(call.collapse))
-    return joint, _kernel(joint, left, others, clock, identity), others, clock
+    return _Ready(joint, others, _init(joint, left, others), step, identity)
 
 
-def _made(call: _Call, seconds: float) -> Kernel:
-    """The kernel of a worker, whose time begins now."""
-    return _prepared(call, seconds)[1]
+def _made(call: _Call) -> Callable[[float | None], Kernel]:
+    """What a worker makes kernels of, whose time begins when one is made."""
+    ready = _prepared(call)
+
+    def kernel(seconds: float | None) -> Kernel:
+        assert seconds is not None  # every search has a time
+        return _kernel(ready, _Clock(seconds, call.sweeps))
+
+    return kernel
 
 
-def _beside(kernel: Kernel, clock: _Clock, call: _Call, asked: dict[str, Any]) -> Chains:
-    """All starts in this process, side by side."""
+def _searched(ready: _Ready, clock: _Clock, call: _Call, workers: Workers, asked: dict[str, Any]) -> Chains:
+    """All starts, side by side in this process, or each by a worker."""
+    key = jax.random.key(call.seed)
+    if workers is not None:
+        return run_apart(_made, (call,), key, call.blocks, workers=workers, **asked)
     with progress_bar(asked["progress"], "per cent") as show:
         asked = {**asked, "progress": lambda done, most: show(_per_cent(clock, done), 100)}
-        return run(kernel, jax.random.key(call.seed), call.blocks, **asked)
+        return run(_kernel(ready, clock), key, call.blocks, **asked)
 
 
-def _completed(joint: Joint, last: Sequence[Move], best: Values, seed: int) -> dict[str, np.ndarray]:
+def _completed(ready: _Ready, collapse: Sequence[str], best: Values, seed: int) -> dict[str, np.ndarray]:
     """The values of the best structure, with draws of what was integrated out."""
-    values = jax.tree.map(jnp.asarray, best)
-    for i, move in enumerate(last):
+    values, joint = jax.tree.map(jnp.asarray, best), ready.joint
+    for i, move in enumerate(move for move in ready.others if set(move.names) & set(collapse)):
         key = jax.random.fold_in(jax.random.key(seed), LAST + i)
         values, _ = move.step(key, values, move.init(values, joint.arrays), joint.arrays, NOT_WARMING)
     return jax.tree.map(np.asarray, values)
@@ -222,14 +237,13 @@ def _per_cent(clock: _Clock, blocks: int) -> int:
     return int(100 * clock.share(BLOCK * blocks))
 
 
-def _kernel(joint: Joint, left: Joint, others: tuple[Move, ...], clock: _Clock, identity: str) -> Kernel:
+def _kernel(ready: _Ready, clock: _Clock) -> Kernel:
     """A transition is a block of sweeps of all starts at the temperature of its time; the scores are recorded."""
-    step = jax.jit(jax.vmap(_block(left, others), in_axes=(0, 0, None, None, None)))
 
     def together(keys: Key, now: _Start) -> _Start:
         done, begin = int(now.done[0]), time.monotonic()
         temperature = HOT * (COLD / HOT) ** clock.share(done)
-        now = jax.block_until_ready(step(keys, now, temperature, clock.block(done), joint.arrays))
+        now = jax.block_until_ready(ready.step(keys, now, temperature, clock.block(done), ready.joint.arrays))
         clock.took(time.monotonic() - begin)
         return now
 
@@ -244,11 +258,11 @@ def _kernel(joint: Joint, left: Joint, others: tuple[Move, ...], clock: _Clock, 
         return split(together(key[None], join([now])))[0]
 
     return Kernel(
-        _init(joint, left, others),
+        ready.init,
         alone,
         lambda state: {"score": np.asarray(state.here)},
         together=Together(join, together, split),
-        identity=identity,
+        identity=ready.identity,
     )
 
 

@@ -22,7 +22,7 @@ from ..cluster.workers import Workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.apart import run_apart
 from ..mcmc.kernel import Kernel, Together
-from ..mcmc.run import run
+from ..mcmc.run import Chains, run
 from ..mcmc.structure import Asked, begun, structures_of
 from ..support.asked_arguments import check_counts, check_seconds, named, the_model
 from ..support.cache import Recent
@@ -103,7 +103,7 @@ def sample(
         if ready is not None:
             left = None if max_seconds is None else max(1e-3, max_seconds - (time.monotonic() - begin))
             asked = {"chains": chains, "progress": progress, "checkpoint": checkpoint, "max_seconds": left}
-            found = _chains(joint, ready, draws, seed, warmup, asked | call.apart(joint, workers))
+            found = _chains(joint, ready, draws, seed, warmup, partial(call.runner(joint, ready, workers), **asked))
             _check_warm(found, warmup, max_seconds, checkpoint)
         return _samples(joint, found, (chains, draws), seed, warmup)
 
@@ -121,12 +121,12 @@ class _Call(NamedTuple):
     kernel: str | VariationalKernel
     start: Mapping[str, Any] | None
 
-    def apart(self, joint: Joint, workers: Workers) -> dict[str, Any]:
-        """The arguments of `run_apart`, where there are workers; of a posterior only the marginals go to these."""
+    def runner(self, joint: Joint, ready: _Ready, workers: Workers) -> Callable[..., Chains]:
+        """What runs chains, here or by workers; of a posterior only the marginals go to these."""
         if workers is None:
-            return {}
+            return partial(run, ready.kernel)
         known = None if self.start is None else {n: self.start[n] for n in joint.variables if n in self.start}
-        return {"make": _made, "arguments": (self._replace(start=known),), "workers": workers}
+        return partial(run_apart, _made, (self._replace(start=known),), workers=workers)
 
 
 def _prepared(call: _Call) -> tuple[Joint, _Ready | None]:
@@ -139,11 +139,11 @@ def _prepared(call: _Call) -> tuple[Joint, _Ready | None]:
     return joint, _started(_kept(joint, call.seed, call.warmup, call.collapse, variational), joint, call.start)
 
 
-def _made(call: _Call, _: float | None) -> Kernel:
+def _made(call: _Call) -> Callable[[float | None], Kernel]:
     """The kernel of a worker, however many seconds it has."""
     ready = _prepared(call)[1]
     assert ready is not None  # who asks has looked
-    return ready.kernel
+    return lambda seconds: ready.kernel
 
 
 def _warmup(draws: int, chains: int, warmup: int | None, max_seconds: float | None) -> int:
@@ -197,15 +197,14 @@ class _Found(NamedTuple):
 
 def chains_of(joint: Joint, draws: int, chains: int, seed: int, warmup: int) -> _Found:
     """Markov chains of the latent variables of a joint density, the warm-up first; see `sample`."""
-    return _chains(joint, _ready(joint, seed, warmup, ()), draws, seed, warmup, {"chains": chains})
+    ready = _ready(joint, seed, warmup, ())
+    return _chains(joint, ready, draws, seed, warmup, partial(run, ready.kernel, chains=chains))
 
 
-def _chains(joint: Joint, ready: _Ready, draws: int, seed: int, warmup: int, asked: dict[str, Any]) -> _Found:
-    """Chains of what is ready, as `run` or, with `workers`, `run_apart` is asked for."""
-    blocks = -(-(warmup + draws) // ready.block)
-    key, chains = jax.random.key(seed), asked["chains"]
-    own = {} if "workers" in asked else {"kernel": ready.kernel}
-    found = (run_apart if "workers" in asked else run)(**own, key=key, draws=blocks, **asked)
+def _chains(joint: Joint, ready: _Ready, draws: int, seed: int, warmup: int, runner: Callable[..., Chains]) -> _Found:
+    """Chains of what is ready, by `runner(key, blocks)`."""
+    found = runner(jax.random.key(seed), -(-(warmup + draws) // ready.block))
+    chains = len(found.states)
     flat = {n: a.reshape(chains, -1, *a.shape[3:])[:, : warmup + draws] for n, a in found.draws.items()}
     records = [one.told for one in joint.structures] + [name for move in ready.moves for name in move.records]
     told = {name: flat.pop(name) for name in dict.fromkeys(records)}

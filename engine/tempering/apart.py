@@ -9,37 +9,38 @@ from typing import Any
 
 import numpy as np
 
-from ..cluster.portable import packed, unpacked
-from ..cluster.workers import Workers, gathered, pool_of
-from ..mcmc.bar import progress_bar
+from ..cluster.portable import packed
+from ..cluster.workers import Job, Workers
+from ..mcmc.apart import jobs_apart, prepared
 from .estimators import Estimate
 from .found import Evidence
 
 
 def by_workers(
-    run: Callable[..., Evidence],
+    make: Callable[..., Any],
     arguments: tuple[Any, ...],
+    run: Callable[..., Evidence],
     copies: int,
     max_seconds: float | None,
     workers: Workers,
     progress: bool | Callable[[int, int], None] | None,
 ) -> Evidence:
-    """The mean of what `run(*arguments, number, seconds)` finds for each copy by its number, in so many seconds or any.
+    """The mean of what `run(make(*arguments), number, seconds)` finds for each copy, in so many seconds or any.
 
-    It is the same however many workers there are. Raises ModelError for what cannot go to other processes, LostError
-    for a copy that was lost too often.
+    `make` prepares for any number of copies, once in each worker. The answer is the same however many workers there
+    are. Raises ModelError for what cannot go to other processes, LostError for a copy that was lost too often.
     """
-    sent = packed((run, arguments), "A model with its data")
-    pool = pool_of(workers, copies)
-    share = None if max_seconds is None else max_seconds / math.ceil(copies / pool.workers)
-    with progress_bar(progress, "copy") as show:
-        return combined(gathered([(_copy, (sent, number, share)) for number in range(copies)], pool, show=show))
+    sent = packed((make, arguments), "A model with its data")
+
+    def job(number: int, seconds: float | None) -> Job:
+        return _copy, (sent, run, number, seconds)
+
+    return combined(jobs_apart(job, copies, workers, max_seconds, progress, "copy"))
 
 
-def _copy(sent: bytes, number: int, seconds: float | None) -> Evidence:
+def _copy(sent: bytes, run: Callable[..., Evidence], number: int, seconds: float | None) -> Evidence:
     """What a worker does. Moves hold functions, which stay where they are."""
-    run, arguments = unpacked(sent)
-    return dataclasses.replace(run(*arguments, number, seconds), moves=())
+    return dataclasses.replace(run(prepared(sent), number, seconds), moves=())
 
 
 def combined(found: Sequence[Evidence]) -> Evidence:

@@ -106,7 +106,7 @@ def evidence(
     marginals = reference if isinstance(reference, Inferred) else None
     limit = _limit(begin, max_seconds)
     asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, tuple(collapse), sum_out)
-    return _found(model, data, sizes, binding, marginals, asked, (max_seconds, workers, progress))
+    return _found(model, data, sizes, binding, marginals, asked, max_seconds, workers, progress)
 
 
 def _check_numbers(method: str, max_seconds: float | None, workers: Workers, **counts: int | None) -> None:
@@ -232,33 +232,38 @@ def _found(
     binding: Binding,
     marginals: Mapping[str, Marginal] | None,
     asked: Asked,
-    how: tuple[float | None, Workers, Any],
+    max_seconds: float | None,
+    workers: Workers,
+    progress: bool | Callable[[int, int], None] | None,
 ) -> Evidence:
     """By this process, or each copy by a worker; what is wrong is found here, before one is started."""
-    if how[1] is None:
-        return evidence_of(model, binding, marginals, asked, how[2])
+    if workers is None:
+        return evidence_of(model, binding, marginals, asked, progress)
     marginals = getattr(marginals, "plain", marginals)
     alike = alike_of(marginals)
     ready = _ready(model, binding, marginals, alike, asked)
     known = None if marginals is None else known_of(marginals, model.randoms.keys() - binding.observed.keys())
-    found = by_workers(_copy, (model, data, sizes, known, alike, asked._replace(limit=Limit())), asked.copies, *how)
+    sent = model, data, sizes, known, alike, asked._replace(limit=Limit())
+    found = by_workers(_of_copies, sent, _copy, asked.copies, max_seconds, workers, progress)
     return dataclasses.replace(found, moves=ready.program.moves)
 
 
-def _copy(
+def _of_copies(
     model: Model,
     data: Mapping[str, Any],
     sizes: Mapping[str, int] | None,
     marginals: Mapping[str, Marginal] | None,
     alike: Sequence[Choice],
     asked: Asked,
-    number: int,
-    seconds: float | None,
-) -> Evidence:
+) -> tuple[_Ready, Asked]:
+    """What a worker prepares for all copies."""
+    return _ready(model, bind_checked(model, data, sizes), marginals, alike, asked), asked
+
+
+def _copy(made: tuple[_Ready, Asked], number: int, seconds: float | None) -> Evidence:
     """One copy, by itself."""
-    asked = asked._replace(copies=1, copy=number, limit=_limit(time.monotonic(), seconds))
-    ready = _ready(model, bind_checked(model, data, sizes), marginals, alike, asked)
-    return _run(ready, asked, False)
+    ready, asked = made
+    return _run(ready, asked._replace(copies=1, copy=number, limit=_limit(time.monotonic(), seconds)), False)
 
 
 class _Counter:

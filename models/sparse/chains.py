@@ -170,6 +170,7 @@ def _checked(data: Any, held_out: Any, settings: Any, keep: Any, together: Any) 
     return Data(data, held_out)
 
 
-def _made(data: Data, settings: Settings | None, keep: str, sweep: Sweep, _: float | None) -> Kernel:
-    """The kernel of a worker."""
-    return Sampler(data, settings, keep, sweep).kernel(False)
+def _made(data: Data, settings: Settings | None, keep: str, sweep: Sweep) -> Callable[[float | None], Kernel]:
+    """The kernel of a worker, however many seconds it has."""
+    kernel = Sampler(data, settings, keep, sweep).kernel(False)
+    return lambda seconds: kernel

@@ -102,6 +102,7 @@ def sample_posterior(
     return TreeChains(found, sampler)
 
 
-def _made(data: Data, settings: Settings, backend: str | Kernels, _: float | None) -> Kernel:
-    """The kernel of a worker."""
-    return Sampler(data, settings, backend).kernel
+def _made(data: Data, settings: Settings, backend: str | Kernels) -> Callable[[float | None], Kernel]:
+    """The kernel of a worker, however many seconds it has."""
+    kernel = Sampler(data, settings, backend).kernel
+    return lambda seconds: kernel

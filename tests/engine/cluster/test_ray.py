@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 
 import dealt_models
 import numpy as np
 import pytest
+import workers_jobs
 
 import cavity as cv
 
@@ -27,26 +27,14 @@ def cluster():
     ray.shutdown()
 
 
-def double(number):
-    return 2 * number
-
-
-def killed_once(job):
-    place, number = job
-    if number == 1 and not os.path.exists(place):
-        with open(place, "w", encoding="utf-8"):
-            os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
 def test_answers_are_those_of_a_loop():
-    assert cv.workers.mapped(double, range(7), workers=cv.workers.ray(2)) == [2 * i for i in range(7)]
+    assert cv.workers.mapped(workers_jobs.square, range(7), workers=cv.workers.ray(2)) == [i * i for i in range(7)]
 
 
 def test_an_actor_that_is_killed_is_replaced(tmp_path):
-    jobs = [(str(tmp_path / "killed"), number) for number in range(4)]
-    assert cv.workers.mapped(killed_once, jobs, workers=cv.workers.ray(2)) == [0, 1, 2, 3]
-    assert os.path.exists(jobs[0][0])
+    jobs = [(number, str(tmp_path / "killed")) for number in range(4)]
+    assert cv.workers.mapped(workers_jobs.die_once, jobs, workers=cv.workers.ray(2)) == [0, 1, 2, 3]
+    assert os.path.exists(jobs[0][1])
 
 
 def test_chains_of_ray_have_the_draws_of_jobs_done_here():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dealt_models
 import numpy as np
 import pytest
 
@@ -36,17 +37,10 @@ def test_it_is_within_its_error_of_the_truth(here):
 
 def test_a_posterior_is_the_reference_of_all_copies():
     """With all orders of components, which the first process counts from the model."""
-    random = np.random.default_rng(0)
-    m = cv.Model("mixture")
-    row, component = m.plate("row"), m.plate("component", 2)
-    share = m.random("share", cv.dirichlet(np.ones(2)))
-    centre = m.random("centre", cv.gaussian(0.0, sd=4.0), plates=component)
-    z = m.random("z", cv.categorical(share), plates=row)
-    m.random("y", cv.gaussian(centre[z], sd=1.0), plates=row)
-    y = np.concatenate([random.normal(-3.0, 1.0, 8), random.normal(3.0, 1.0, 8)])
-    posterior = cv.infer(m, {"y": y})
+    m, data, _ = dealt_models.mixture(16)
+    posterior = cv.infer(m, data)
     one, other = (
-        cv.evidence(m, {"y": y}, reference=posterior, sweeps=128, copies=2, workers=pool)
+        cv.evidence(m, data, reference=posterior, sweeps=128, copies=2, workers=pool)
         for pool in (None, cv.workers.here())
     )
     assert other.orders == pytest.approx(np.log(2.0))
