@@ -56,20 +56,12 @@ def _no_checkpoint() -> str:
     return "Nothing was kept of the run: checkpoint='file' writes it down, every=60 seconds."
 
 
-class Here:
-    """On the default device."""
-
-    def shardings(self, given: tuple[Any, ...], form: PyTree) -> None:
-        """There is but one device."""
-        return
+class OneProcess:
+    """What places of a run have in common that no other process shares."""
 
     def agreed(self, number: int) -> int:
         """There is but one process."""
         return number
-
-    def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
-        """Zeros of this form, for the place of a carry that is not there yet."""
-        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
 
     def placed(self, data: Arrays) -> Arrays:
         """The data, where the run reads them."""
@@ -91,6 +83,20 @@ class Here:
     def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
         """There is no other process."""
         return nullcontext()
+
+
+class Here(OneProcess):
+    """On the default device."""
+
+    mesh = None
+
+    def shardings(self, given: tuple[Any, ...], form: PyTree) -> None:
+        """There is but one device."""
+        return
+
+    def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[np.ndarray]:
+        """Zeros of this form, for the place of a carry that is not there yet."""
+        return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), form)
 
 
 class _Kept:
@@ -197,7 +203,7 @@ class Runner:
 
     def _make(self, given: Given, watcher: Progress, many: bool, calls: int) -> Made:
         """The chunk for arguments of these shapes."""
-        structure = self.machine, self.settings, self.options.starts, many
+        structure = self.machine, self.settings, self.options.starts, many, self.place.mesh
         trace, execution = partial(self._traced, given, many), self.options.execution_of_sweeps
         made = function("run", structure, given, trace, execution, watcher.stage, calls)
         numbers = sum(np.size(array) for array in jax.tree.leaves(given))

@@ -81,6 +81,15 @@ def batch(name, own, **sizes):
     return program, datas, program.batch(datas)
 
 
+def after_one_device():
+    """A batch of as many data sets on one device, and then on three: neither is run by the program of the other."""
+    make, options, _ = dealt_models.CASES["logistic, ep"]
+    model, data, _ = make(rows=212)
+    datas = [data] * 9
+    for own in (None, mesh(3)):
+        cv.compile(model, observed=["y"], **options, mesh=own).batch(datas)
+
+
 def side_by_side(name):
     """Log evidence of seven data sets, and twice that of one by itself, on one device and on three."""
     found = []
@@ -141,6 +150,7 @@ def main():
             "crossings": {name: crossings(lambda name=name: few_sweeps(name)) for name in LARGE},
             "side by side": {name: side_by_side(name) for name in ("logistic, ncvmp", "logistic, ep", "mixture, vmp")},
             "crossings side by side": crossings(lambda: batch("logistic, ep", mesh(3), rows=211)),
+            "crossings after one device": crossings(after_one_device),
             "streamed": streamed(place),
             "resumed": {
                 f"{name}, {first} to {then}": resumed(place, name, first, then) for name, first, then in RESUMED

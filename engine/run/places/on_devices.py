@@ -40,7 +40,7 @@ class OnDevices:
     def __init__(
         self, dealt: Dealt, own: OwnRows | None = None, messages: Callable[[Any], Mapping[str, Any]] = lambda key: {}
     ) -> None:
-        self.dealt, self.own, self.messages = dealt, own, messages
+        self.dealt, self.own, self.messages, self.mesh = dealt, own, messages, dealt.mesh
 
     def shardings(self, given: tuple[Any, ...], form: PyTree) -> Shardings:
         """Where the arguments `given` of a program are, and carries of this form."""

@@ -49,7 +49,10 @@ class Keeping(Protocol):
 
 @runtime_checkable
 class Place(Protocol):
-    """What differs between places of a run."""
+    """What differs between places of a run. Of another `mesh` a program is another one, and none is kept on disk."""
+
+    @property
+    def mesh(self) -> jax.sharding.Mesh | None: ...
 
     def shardings(self, given: tuple[Any, ...], form: PyTree) -> Shardings | None:
         """Where the arguments `given` of a program are, and carries of this form; None on the default device."""

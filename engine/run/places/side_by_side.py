@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
-from ..result import Outputs
-from .place import Arrays, Shardings
+from ..runner import OneProcess
+from .place import Shardings
 
 
-class SideBySide:
+class SideBySide(OneProcess):
     """On the devices of a mesh, of this process."""
 
     def __init__(self, mesh: Mesh) -> None:
-        self.each = NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+        self.mesh, self.each = mesh, NamedSharding(mesh, PartitionSpec(mesh.axis_names))
         self.whole = NamedSharding(mesh, PartitionSpec())
 
     def shardings(self, given: tuple[Any, ...], form: PyTree) -> Shardings:
@@ -29,33 +26,9 @@ class SideBySide:
         inside = dict.fromkeys(values, self.each), jax.tree.map(lambda leaf: self.whole, data), self.whole
         return Shardings(inside, jax.tree.map(lambda leaf: self.each, form), self.whole)
 
-    def agreed(self, number: int) -> int:
-        """There is but one process."""
-        return number
-
     def blank(self, form: PyTree[jax.ShapeDtypeStruct]) -> PyTree[jax.Array]:
         """Zeros of this form on the devices."""
         zeros = jax.jit(
             lambda: jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), form), out_shardings=self.each
         )
         return zeros()
-
-    def placed(self, data: Arrays) -> Arrays:
-        """The data that all runs have, where the run reads them."""
-        return data
-
-    def inside(self, data: Arrays) -> Arrays:
-        """The data inside of the program."""
-        return data
-
-    def outputs(self, outputs: Outputs) -> Outputs:
-        """What the runs leave, as elsewhere."""
-        return outputs
-
-    def told(self, found: Any) -> Any:
-        """What a checkpoint has of carries, as elsewhere."""
-        return jax.tree.map(np.asarray, found)
-
-    def together(self, last_words: Callable[[], str]) -> AbstractContextManager[None]:
-        """There is no other process."""
-        return nullcontext()

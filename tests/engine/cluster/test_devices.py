@@ -39,8 +39,9 @@ def test_data_sets_side_by_side_on_three_devices(found, name):
     np.testing.assert_allclose(one[5:6] * 2, one[7:], rtol=1e-12)
 
 
-def test_nothing_but_flags_crosses_devices_where_data_sets_are_side_by_side(found):
-    own = found["crossings side by side"]
+@pytest.mark.parametrize("case", ["side by side", "after one device"])
+def test_nothing_but_flags_crosses_devices_where_data_sets_are_side_by_side(found, case):
+    own = found[f"crossings {case}"]
     assert own["kinds"] == ["all-reduce"]
     assert own["largest"] <= 10
 
