@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -61,7 +62,7 @@ def factor(
     made = Factor(
         name=name,
         edges={edge: domain.kind for edge, domain in edges.items()},
-        out=lambda given: out,
+        out=Always(out),
         log_density=log_density,
         expected_log=expected_log,
         predict=predict,
@@ -78,6 +79,16 @@ def factor(
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"A term of the factor '{name}' with the arguments {', '.join(edges) or 'none'}."
     return told_with_name(build)
+
+
+@dataclasses.dataclass(frozen=True)
+class Always:
+    """The domain of what a factor is of, whatever its arguments are; a function of its own could not be pickled."""
+
+    out: Domain
+
+    def __call__(self, given: object) -> Domain:
+        return self.out
 
 
 def check_declared(made: Factor, domains: Mapping[str, Domain]) -> None:

@@ -72,16 +72,28 @@ def mapped(
     return gathered([(function, (item,)) for item in items], pool_of(workers, len(items)), retries)
 
 
-def pool_of(workers: Workers, jobs: int) -> Pool:
-    """The pool that users ask for. Raises ModelError for what is none."""
-    if workers is None:
-        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(workers, bool) or not (callable(workers) or (isinstance(workers, int) and workers >= 1)):
+def check_workers(workers: object) -> None:
+    """ModelError for what is neither a number of processes nor what makes a pool; None is left to the caller."""
+    if workers is None or callable(workers):
+        return
+    if isinstance(workers, Pool):
+        raise ModelError(
+            f"workers= makes a pool for each call and closes it after it; found one that was made, {workers!r}. Give "
+            "the number, or what makes it: workers=cv.workers.ray(8) as it stands, not what calling that returns."
+        )
+    if isinstance(workers, bool) or not (isinstance(workers, (int, np.integer)) and workers >= 1):
         raise ModelError(
             f"workers= is a number of processes, at least 1, or a pool such as cv.workers.ray(8); found {workers!r}."
         )
+
+
+def pool_of(workers: Workers, jobs: int) -> Pool:
+    """The pool that users ask for. Raises ModelError for what is none."""
+    check_workers(workers)
+    if workers is None:
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not callable(workers):
-        return Processes(max(1, min(workers, jobs)))
+        return Processes(max(1, min(int(workers), jobs)))
     if not isinstance(pool := workers(), Pool):
         raise ModelError(f"workers= makes {pool!r}, which is no pool. Give a number, or one such as cv.workers.ray(8).")
     return pool

@@ -38,10 +38,17 @@ def check_folder(path: str | os.PathLike[str] | None) -> None:
     """Errors before a run, not at the first write: DataError for a folder that is not there, ModelError for no path."""
     if not isinstance(path, (str, os.PathLike, type(None))):
         raise ModelError(f"checkpoint= is the path of a file; found {path!r}.")
-    folder = "" if path is None else os.path.dirname(os.fspath(path))
+    if path is None:
+        return
+    if not os.path.basename(path) or os.path.isdir(path):
+        raise ModelError(
+            f"checkpoint= is the path of a file; found {path!r}, which is {'a folder' if path else 'empty'}. Add a "
+            "name, such as checkpoint='run.checkpoint'."
+        )
+    folder = os.path.dirname(os.fspath(path))
     if folder and not os.path.isdir(folder):
         raise DataError(
-            f"The checkpoint goes to '{os.fspath(path or '')}', but there is no folder '{folder}'. Make it first."
+            f"The checkpoint goes to '{os.fspath(path)}', but there is no folder '{folder}'. Make it first."
         )
 
 

@@ -30,12 +30,25 @@ def run_apart(
     draws: int,
     *,
     workers: Workers,
+    **asked: Any,
+) -> Chains:
+    """The chains of `each_apart`, which is asked for the same, as long as the shortest that time has ended."""
+    return joined(each_apart(make, arguments, key, draws, workers=workers, **asked))
+
+
+def each_apart(
+    make: Callable[..., Callable[[float | None], Kernel]],
+    arguments: tuple[Any, ...],
+    key: Key,
+    draws: int,
+    *,
+    workers: Workers,
     chains: int = 4,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     max_seconds: float | None = None,
     **asked: Any,
-) -> Chains:
+) -> list[Chains]:
     """`run` of the kernel that `make(*arguments)(seconds)` gives, by workers: a job for each chain.
 
     `make` prepares for any number of chains, once in each worker; what it returns gives the kernel of one chain, which
@@ -60,7 +73,7 @@ def run_apart(
             own = {**asked, "max_seconds": seconds, "checkpoint": f"{stem}-{chain}"}
             return _chain, (sent, words, form, draws, own, chain)
 
-        return _joined(jobs_apart(job, chains, workers, max_seconds, progress, "chain"))
+        return jobs_apart(job, chains, workers, max_seconds, progress, "chain")
 
 
 def jobs_apart(
@@ -102,8 +115,8 @@ def _chain(sent: bytes, words: np.ndarray, form: str, draws: int, asked: dict[st
         return run(kernel_in(left), key, draws, chains=1, first=chain, progress=False, **asked)
 
 
-def _joined(found: list[Chains]) -> Chains:
-    """All chains, as long as the shortest that time has ended."""
+def joined(found: list[Chains]) -> Chains:
+    """All chains in one, as long as the shortest that time has ended."""
     least = min(one.seconds.shape[1] for one in found)
     draws = {name: stacked([one[name][0, :least] for one in found], pad=True) for name in found[0].draws}
     states = tuple(state for one in found for state in one.states)

@@ -20,18 +20,18 @@ from jaxtyping import Float
 from ...compiler.language.model import Model
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError
-from ..cluster.workers import Workers
-from ..mcmc.apart import run_apart
+from ..cluster.workers import Workers, check_workers
+from ..mcmc.apart import each_apart
 from ..mcmc.bar import progress_bar
 from ..mcmc.kernel import Kernel, Together
-from ..mcmc.run import Chains, run
+from ..mcmc.run import run
 from ..mcmc.structure import Asked
 from ..sampling.choose import NOT_WARMING, starter
 from ..sampling.joint import Joint, Values
 from ..sampling.move import Move, swept
 from ..sampling.restructure import moved
 from ..sampling.sample import identity_of, joint_of, plan_around
-from ..support.asked_arguments import check_counts, check_seconds
+from ..support.asked_arguments import check_counts, check_seconds, list_of_names
 
 BLOCK = 10  # sweeps between two looks at the clock, at most
 LOOK = 0.01  # of the time that a block takes at most
@@ -49,8 +49,8 @@ class Found(Mapping[str, np.ndarray]):
         score: log of the joint density of data, structure and all variables that were not collapsed, its prior among
             it: the log evidence and log prior where all were. Up to the constant of the prior of the move.
         others: draws of all other variables given the best structure.
-        trace: the score of each start after each block of sweeps, (blocks, starts).
-        sweeps: that each start made.
+        trace: the score of each start after each block of sweeps, (blocks, starts); by workers NaN after its last.
+        sweeps: that the best start made: as many as all others, unless each had a worker and a time of its own.
         seconds: of wall clock, compiling among it.
     """
 
@@ -132,7 +132,8 @@ def search(
         seed: decides all random choices; with `sweeps` the result too. Without, a search that goes on begins hot again.
         starts: how many, side by side.
         sweeps: of each start, if these end it before the time does.
-        progress: True shows a bar, False none, None one on a terminal; a function is called with per cent done and 100.
+        progress: True shows a bar, False none, None one on a terminal; a function is told per cent done and 100, or by
+            workers starts done and all.
         checkpoint: a file that a search with the same arguments goes on from: with `sweeps` to the same result. It is
             written each minute, in the end, and when the search is interrupted, as by Ctrl-C.
         workers: how many processes have a start each at a time, or a pool as of `program.map`; see `run_apart`.
@@ -148,21 +149,22 @@ def search(
     begin = time.monotonic()
     check_counts("search", starts=starts, sweeps=1 if sweeps is None else sweeps)
     check_seconds("search", float("nan") if max_seconds is None else max_seconds)
+    check_workers(workers)
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
-    call = _Call(model, data, sizes, moves, seed, collapse, sweeps)
+    call = _Call(model, data, sizes, moves, seed, list_of_names(collapse, "collapse="), sweeps)
     with jax.enable_x64(True):
         ready = _prepared(call)
         clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
-        found = _searched(ready, clock, call, workers, asked)
-        best = max(found.states, key=lambda state: float(state.score))
+        states, trace = _searched(ready, clock, call, workers, asked)
+        best = max(states, key=lambda state: float(state.score))
         values = _completed(ready, collapse, best.best, seed)
     return Found(
         {name: values[name] for one in ready.joint.structures for name in one.names},
         float(best.score),
         {name: values[name] for name in ready.joint.variables},
-        found.draws["score"].T,
+        trace,
         int(best.done),
         time.monotonic() - begin,
     )
@@ -214,14 +216,22 @@ def _made(call: _Call) -> Callable[[float | None], Kernel]:
     return kernel
 
 
-def _searched(ready: _Ready, clock: _Clock, call: _Call, workers: Workers, asked: dict[str, Any]) -> Chains:
-    """All starts, side by side in this process, or each by a worker."""
+def _searched(
+    ready: _Ready, clock: _Clock, call: _Call, workers: Workers, asked: dict[str, Any]
+) -> tuple[list[_Start], Float[np.ndarray, "blocks starts"]]:
+    """Where all starts end, and their scores: side by side in this process, or each by a worker."""
     key = jax.random.key(call.seed)
     if workers is not None:
-        return run_apart(_made, (call,), key, call.blocks, workers=workers, **asked)
+        found = each_apart(_made, (call,), key, call.blocks, workers=workers, **asked)
+        scores = [one["score"][0] for one in found]
+        trace = np.full((max(map(len, scores)), len(found)), np.nan)
+        for start, own in enumerate(scores):
+            trace[: len(own), start] = own
+        return [one.states[0] for one in found], trace
     with progress_bar(asked["progress"], "per cent") as show:
         asked = {**asked, "progress": lambda done, most: show(_per_cent(clock, done), 100)}
-        return run(_kernel(ready, clock), key, call.blocks, **asked)
+        chains = run(_kernel(ready, clock), key, call.blocks, **asked)
+    return list(chains.states), chains.draws["score"].T
 
 
 def _completed(ready: _Ready, collapse: Sequence[str], best: Values, seed: int) -> dict[str, np.ndarray]:

@@ -18,13 +18,13 @@ from ...compiler.language.model import Model
 from ...compiler.structure import LARGEST, digest
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
-from ..cluster.workers import Workers
+from ..cluster.workers import Workers, check_workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.apart import run_apart
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import Chains, run
 from ..mcmc.structure import Asked, begun, structures_of
-from ..support.asked_arguments import check_counts, check_seconds, named, the_model
+from ..support.asked_arguments import check_counts, check_seconds, list_of_names, named, the_model
 from ..support.cache import Recent
 from .choose import Drawn, in_each_state, moves_of, starter
 from .choose import start as anywhere
@@ -80,7 +80,7 @@ def sample(
             them, whose first has its prior. Under several names, as a tuple, what changes together.
         start: a posterior of `infer`, from whose beliefs each chain draws where it begins, or values or marginals by
             name; the rest begins at random, where components of a mixture may stay empty for long.
-        progress: True shows a bar, False none, None one on a terminal; a function is called with blocks done and all.
+        progress: True shows a bar, False none, None one on a terminal; a function is told blocks (chains) done and all.
         checkpoint: a file from which the same call goes on; written each minute, in the end, and at Ctrl-C.
         max_seconds: of wall clock, compiling among them: chains end at the next look at the clock, each 50 sweeps, with
             the first draws of a run without it that has the same `seed` and `warmup`.
@@ -95,8 +95,8 @@ def sample(
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
     begin = time.monotonic()
-    warmup = _warmup(draws, chains, warmup, max_seconds)
-    call = _Call(model, data, sizes, moves or {}, seed, warmup, collapse, kernel, start)
+    warmup = _warmup(draws, chains, warmup, max_seconds, workers)
+    call = _Call(model, data, sizes, moves or {}, seed, warmup, list_of_names(collapse, "collapse="), kernel, start)
     with jax.enable_x64(True):
         joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)
@@ -146,10 +146,11 @@ def _made(call: _Call) -> Callable[[float | None], Kernel]:
     return lambda seconds: ready.kernel
 
 
-def _warmup(draws: int, chains: int, warmup: int | None, max_seconds: float | None) -> int:
+def _warmup(draws: int, chains: int, warmup: int | None, max_seconds: float | None, workers: Workers) -> int:
     """The transitions of the warm-up, by default a share of the draws; ModelError for counts that are none."""
     check_counts("sample", draws=draws, chains=chains, warmup=1 if warmup is None else warmup)
     check_seconds("sample", max_seconds)
+    check_workers(workers)
     return max(200, draws // 2) if warmup is None else warmup
 
 

@@ -18,13 +18,13 @@ from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
-from ..cluster.workers import Workers
+from ..cluster.workers import Workers, check_workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.bar import progress_bar
 from ..sampling.joint import Joint
 from ..sampling.references import beliefs_of, known_of
 from ..sampling.sample import plan
-from ..support.asked_arguments import check_counts, check_seconds, the_model
+from ..support.asked_arguments import check_counts, check_seconds, list_of_names, the_model
 from ..support.warn import warn
 from .annealing import log_weights, weighed
 from .apart import by_workers
@@ -86,7 +86,7 @@ def evidence(
         wider: beliefs of the reference are taken to the power 1 / wider: of a Gaussian, times so much the variance.
         collapse: as of `sample`: variables integrated out of the moves of the others, at every temperature.
         sum_out: whether the likelihood is tempered with all discrete variables summed out, instead of given these.
-        progress: True shows a bar, False none, None one on a terminal; a function is called with sweeps done and all.
+        progress: True shows a bar, False none, None one on a terminal; a function is told sweeps (copies) done and all.
         max_seconds: of wall clock, of tempering: at most half adapt the ladder, sweeps after that (32 or more) count.
         workers: how many processes have a copy each at a time, or a pool as of `program.map`: copies adapt apart then.
 
@@ -104,14 +104,15 @@ def evidence(
     rungs = _rungs(ladder, method, replicas)
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
-    limit = _limit(begin, max_seconds)
-    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, tuple(collapse), sum_out)
+    limit, names = _limit(begin, max_seconds), tuple(list_of_names(collapse, "collapse="))
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, names, sum_out)
     return _found(model, data, sizes, binding, marginals, asked, max_seconds, workers, progress)
 
 
 def _check_numbers(method: str, max_seconds: float | None, workers: Workers, **counts: int | None) -> None:
     check_counts("evidence", **{name: count for name, count in counts.items() if count is not None})
     check_seconds("evidence", max_seconds)
+    check_workers(workers)
     if max_seconds is not None and method == "annealing":
         raise ModelError(
             "evidence(max_seconds=, method='annealing'): particles go along the whole path or tell nothing. "

@@ -11,6 +11,8 @@ import pytest
 
 import cavity as cv
 from cavity.engine.cluster.portable import packed, unpacked
+from cavity.engine.mcmc.run import run
+from cavity.engine.moves import search
 from cavity.models.sparse.chains import sample_posterior as factors_of
 from cavity.models.trees.mcmc import sample_posterior as trees_of
 
@@ -75,6 +77,35 @@ def test_what_is_wrong_is_said_before_a_worker_starts(alone, tmp_path):
         cv.sample(m, data, 10, warmup=1, workers=-1)
     with pytest.raises(cv.ModelError, match="which is no pool"):
         cv.sample(m, data, 10, warmup=1, workers=lambda: 3)  # pyright: ignore
+    with pytest.raises(cv.ModelError, match="found one that was made"):
+        cv.sample(m, data, 10, warmup=1, workers=cv.workers.here()())  # pyright: ignore
+
+
+ASKS = {
+    "sample": lambda **asked: cv.sample(*dealt_models.coin(9)[:2], **asked),
+    "evidence": lambda **asked: cv.evidence(*dealt_models.coin(9)[:2], **asked),
+    "search": lambda **asked: cv.search(*clusters(), moves={"z": relabels()}, max_seconds=1.0, **asked),
+}
+
+
+@pytest.mark.parametrize("call", ASKS)
+@pytest.mark.parametrize("asked", [{"workers": 0}, {"collapse": "p"}, {"collapse": 3}, {"collapse": iter(["p"])}])
+def test_what_is_no_number_and_no_list_is_told_by_each_call(call, asked):
+    with pytest.raises(cv.ModelError, match=f"{next(iter(asked))}="):
+        ASKS[call](**asked)
+
+
+@pytest.mark.parametrize("call", ["sample", "search"])
+@pytest.mark.parametrize("path", ["", "runs/", "."])
+def test_a_checkpoint_is_a_file(call, path):
+    for own in ({}, {"workers": cv.workers.here()}):
+        with pytest.raises(cv.ModelError, match="is the path of a file"):
+            ASKS[call](checkpoint=path, **own)
+
+
+def test_numbers_of_numpy_count_workers(alone):
+    m, data, _ = alone
+    assert cv.sample(m, data, 2, 1, warmup=1, workers=np.int64(1))["weight"].shape[1] == 2
 
 
 def clusters():
@@ -87,10 +118,14 @@ def clusters():
     return m, {"y": np.array([-2.0, -1.9, 0.1, 2.2, 2.0])}
 
 
+def relabels():
+    return cv.moves.relabels(4, cv.moves.chinese_restaurant(0.8))
+
+
 @pytest.mark.parametrize("pool", [cv.workers.simulated(7), 2], ids=["simulated", "two"])
 def test_a_search_by_workers_finds_what_one_process_does(pool):
     m, data = clusters()
-    moves = {"z": cv.moves.relabels(4, cv.moves.chinese_restaurant(0.8))}
+    moves = {"z": relabels()}
     asked = {"starts": 3, "sweeps": 20, "collapse": ["centre"], "seed": 2}
     one = cv.search(m, data, moves, 60.0, progress=False, **asked)
     other = cv.search(m, data, moves, 60.0, progress=False, workers=pool, **asked)
@@ -100,9 +135,24 @@ def test_a_search_by_workers_finds_what_one_process_does(pool):
     assert other.sweeps == 20
 
 
+def test_starts_that_end_at_different_times_keep_their_traces(monkeypatch):
+    m, data = clusters()
+    with jax.enable_x64(True):
+        ready = search._prepared(search._Call(m, data, None, {"z": relabels()}, 0, ["centre"], None))
+
+    def apart(make, arguments, key, draws, *, workers, **asked):
+        return [run(search._kernel(ready, search._Clock(60.0, None)), key, n, chains=1, first=k) for k, n in enumerate((3, 1))]
+
+    monkeypatch.setattr(search, "each_apart", apart)
+    found = cv.search(m, data, {"z": relabels()}, 60.0, starts=2, workers=2, collapse=["centre"])
+    assert found.trace.shape == (3, 2)
+    np.testing.assert_array_equal(np.isnan(found.trace), [[False, False], [False, True], [False, True]])
+    assert found.score >= np.nanmax(found.trace)
+
+
 def test_moves_travel_without_cloudpickle(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    move = cv.moves.relabels(4, cv.moves.chinese_restaurant(0.8))
+    move = relabels()
     assert unpacked(packed(move, "A move")).times == move.times
 
 
