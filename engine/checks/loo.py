@@ -32,6 +32,7 @@ from ..values.evaluate import gather, known, value
 from ..values.first_beliefs import family_of
 from ..values.moments import moments
 from ..values.plated import Placed, mapped, spread
+from ..values.row_blocks import Rows, beginning_at, divisible
 from ..values.scope import Scope
 from .psis import GOOD_K, smoothed
 from .skewness import end_of, site_messages
@@ -256,12 +257,18 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
     """Takes the message of one instance after the other from the beliefs, and predicts the instance."""
     machine = posterior.machine
     shape = tuple(machine.sizes[plate.name] for plate in node.plates)
+    rows = _rows_apart(posterior, block, node)
     beliefs = {name: tuple(n) for name, n in posterior.result.outputs["beliefs"].items()}
     present = is_present(node.name)
 
     def one(i, data, beliefs):
+        scope, place = machine.scope(data), i
+        if rows is not None:  # the others would be computed for each instance, to be counted as nothing
+            axis, where = node.plates.index(rows.plate), list(jnp.unravel_index(i, shape))
+            scope = beginning_at(scope, rows, where[axis])
+            where[axis] = jnp.zeros_like(i)
+            place = jnp.ravel_multi_index(where, [scope.sizes[plate.name] for plate in node.plates], mode="clip")
         alone = jnp.zeros(int(np.prod(shape))).at[i].set(1.0).reshape(shape)
-        scope = machine.scope(data)
         found = {name: machine.moments_of(name, naturals) for name, naturals in beliefs.items()}
         cavities = {}
         for name in block.latent:
@@ -274,13 +281,21 @@ def _without_each(posterior: Outcome, block: EnergyBlock, node: Random) -> np.nd
             cavities[name] = family.from_naturals(jax.tree.map(jnp.subtract, beliefs[name], tuple(message)))
         outside = scope.with_moments({**found, **{name: q.moments() for name, q in cavities.items()}})
         placed = _predictive(block, node, outside, cavities)
-        return spread(placed, node.plates, machine.sizes).ravel()[i]
+        return spread(placed, node.plates, scope.sizes).ravel()[place]
 
     def every(data, beliefs):
         return jax.lax.map(lambda i: one(i, data, beliefs), jnp.arange(int(np.prod(shape))), batch_size=BATCH)
 
     function = machine.function("without each", (block, node), every)
     return as_numpy(function(posterior.arrays, beliefs)).reshape(shape)
+
+
+def _rows_apart(posterior: Outcome, block: EnergyBlock, node: Random) -> Rows | None:
+    """The longest plate of which the factor can be computed for one row by itself."""
+    machine = posterior.machine
+    apart = [plate for plate in node.plates if divisible(machine.graph, block, plate)]
+    longest = max(apart, key=lambda plate: machine.sizes[plate.name], default=None)
+    return None if longest is None else Rows(longest, machine.sizes[longest.name], 1)
 
 
 def _predictive(block: EnergyBlock, node: Random, scope: Scope, cavities: Mapping[str, Family]) -> Placed:

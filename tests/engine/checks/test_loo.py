@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import nbinom, norm
 
 import cavity as cv
 
@@ -123,3 +123,19 @@ def test_what_is_not_available_and_why():
     m.random("second", cv.gaussian(first, variance=1.0))
     found = cv.infer(m, {"first": 0.3, "second": 1.0}).loo()
     assert "'second' depends on it" in found.unavailable["first"]
+
+
+def test_rows_that_are_computed_by_themselves():
+    """Items meet in sums alone, persons do not; the densities are negative binomial."""
+    draw = np.random.default_rng(3)
+    m = cv.Model()
+    person, item = m.plate("person", 3), m.plate("item", 11)
+    rate = m.random("rate", cv.gamma(2.0, 1.0), plates=person)
+    m.random("y", cv.poisson(rate), plates=[person, item])
+    y = draw.poisson(2.0, size=(3, 11)).astype(float)
+    y[1, 4] = np.nan
+    found = cv.infer(m, {"y": y}, method="vmp").loo()["y"]
+    others = np.nansum(y, axis=1, keepdims=True) - y, np.isfinite(y).sum(1, keepdims=True) - 1.0
+    exact = nbinom.logpmf(y, 2.0 + others[0], (1.0 + others[1]) / (2.0 + others[1]))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(y))
+    close(found, exact, rtol=1e-9)

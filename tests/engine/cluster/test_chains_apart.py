@@ -141,7 +141,10 @@ def test_starts_that_end_at_different_times_keep_their_traces(monkeypatch):
         ready = search._prepared(search._Call(m, data, None, {"z": relabels()}, 0, ["centre"], None))
 
     def apart(make, arguments, key, draws, *, workers, **asked):
-        return [run(search._kernel(ready, search._Clock(60.0, None)), key, n, chains=1, first=k) for k, n in enumerate((3, 1))]
+        return [
+            run(search._kernel(ready, search._Clock(60.0, None)), key, n, chains=1, first=k)
+            for k, n in enumerate((3, 1))
+        ]
 
     monkeypatch.setattr(search, "each_apart", apart)
     found = cv.search(m, data, {"z": relabels()}, 60.0, starts=2, workers=2, collapse=["centre"])
