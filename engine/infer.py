@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jax.sharding import Mesh
@@ -29,6 +30,7 @@ from .support.cache import Recent
 from .support.warn import warn
 
 if TYPE_CHECKING:
+    from .cluster.workers import Workers
     from .files.checkpoint import Keeping
 
 OF_BEST = 10.0  # seconds that accuracy="best" may spend on draws, whatever effort= says
@@ -58,34 +60,34 @@ def infer(
     mesh: Mesh | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
+    workers: Workers = None,
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
     `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN: missing). `method` is
     "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of these by variable name.
-    `sizes` gives plate sizes that neither the model nor the data tell. `prior` is what earlier data taught: a posterior
-    of the same model, whose beliefs about variables on plates without data (`posterior.carried`) stand for the priors
-    that the model declares; or a dictionary of marginals by name. `tolerance` is the estimated distance from the fixed
-    point, in posterior standard deviations, at which a run has converged; `max_iterations` the largest number of
-    sweeps. `restarts` starts from several random beliefs and keeps the best evidence: by default from one, and up to
-    five where classes or factors are alike by their priors and neither `accuracy="fast"` nor a method was asked for;
-    `seed` decides all random choices. `acceleration` is the depth of Anderson acceleration (0 is none; less where that
-    would take over 256 MiB). `trace_evidence=False` saves the evidence of every sweep where only EP runs. `progress`
-    shows a line for runs over a second. `accuracy` says what may be spent on what a factorised belief gets wrong.
-    "fast" is one inference. "default" integrates up to twelve scalars given which the rest is exact or nearer to it,
-    over a grid or, from four on, a design (the posterior is then a mixture), where that is expected to take at most
-    `effort` seconds (counted, never timed) and no method was asked for. "best" does so at any price, with more points
-    and also where a method was asked for, and treats jointly linear-Gaussian parts and small discrete parts. Beliefs
-    still off are replaced by weighted draws where these are usable. `integrate` names such scalars, at most twelve
-    continuous; "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is
-    NumPy, at once; "compile" makes machine code; "auto" has NumPy run what is expected to take it less time than
-    compiling, until all calls together have taken as long. What was compiled is kept (`cv.cache`). `damping` is the
-    share of the old that every step keeps, from 0 to below 1: fixed points are the same, fewer runs oscillate.
-    `schedule` is the order of the updates: "batches", "sequential", "in order", "residual", "double loop" (which
-    converges where EP oscillates), or a `cv.Schedule`. `start` is where the run begins: a posterior of the same model,
-    or a dictionary of marginals by name; no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the
-    rows of the data are dealt (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to
-    `every` so many seconds, and that `cv.resume` goes on from.
+    `sizes` gives plate sizes that nothing else tells. `prior` is what earlier data taught: a posterior of the same
+    model, whose beliefs about variables on plates without data (`posterior.carried`) stand for its priors; or a
+    dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point, in posterior sds, at
+    which a run has converged; `max_iterations` the most sweeps. `restarts` starts from several random beliefs and keeps
+    the best evidence: by default from one, and up to five where classes or factors are alike by their priors and
+    neither a method nor "fast" was asked for; `seed` decides all random choices. `acceleration` is the depth of
+    Anderson acceleration (0 is none; at most 256 MiB). `trace_evidence=False` saves the evidence of every sweep where
+    only EP runs. `progress` shows a line for runs over a second. `accuracy` says what may be spent on what a factorised
+    belief gets wrong. "fast" is one inference. "default" integrates up to twelve scalars given which the rest is exact
+    or nearer to it, over a grid or, from four on, a design (the posterior is then a mixture), where that is expected to
+    take at most `effort` seconds (counted, never timed) and no method was asked for. "best" does so at any price, with
+    more points, whatever method was asked for, and treats jointly linear-Gaussian parts and small discrete parts.
+    Beliefs still off are replaced by weighted draws where these are usable. `integrate` names such scalars, at most
+    twelve continuous; "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps:
+    "interpret" is NumPy; "compile" makes machine code; "auto" has NumPy run what takes it less time than compiling,
+    until all calls together have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the
+    old that every step keeps, from 0 to below 1: fewer runs oscillate, fixed points stay. `schedule` is the order of
+    the updates: "batches", "sequential", "in order", "residual", "double loop" (which converges where EP oscillates),
+    or a `cv.Schedule`. `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by
+    name; no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt
+    (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds,
+    from which `cv.resume` goes on. `workers` (see `program.map`) do random starts and points of a grid.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
@@ -93,7 +95,7 @@ def infer(
     of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
     program = _program(model, data, method, sizes, Options(*of_sweeps, accuracy, execution, damping, schedule, mesh))
     keeping = program.keeping_in(checkpoint, every, data, seed)
-    return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping)
+    return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping, workers)
 
 
 def _inferred(
@@ -105,21 +107,29 @@ def _inferred(
     integrate: Sequence[str] | str,
     effort: float,
     keeping: Keeping | None,
+    workers: Workers,
 ) -> Posterior:
     """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
     options, method = program.request.options, program.request.method
     with of_flat_priors(program.request.model, program.observed, prior) as proper:
         bound = program.bound(data) if options.mesh is not None or any(map(is_rows, data.values())) else None
         apart = bound is not None and bound.apart
+        single = apart or prior is not None or start is not None or keeping is not None
+        if workers is not None:
+            from .apart import check_apart, run_by
+
+            check_apart(workers, single or options.mesh is not None)
         if integrate:
             _check_all_there(apart)
             _check_no_start(start)
-            return _over_scalars(program, data, seed, proper, lambda: integrate_over(program, data, integrate, seed))
-        single = apart or prior is not None or start is not None or keeping is not None
+            over = partial(integrate_over, program, data, integrate, seed, workers)
+            return _over_scalars(program, data, seed, proper, over)
+        if workers is not None and not _integrates(options.accuracy, method):
+            return _warned(proper(run_by(program, data, seed, workers)))
         if single or not _integrates(options.accuracy, method):
             found = program.run(data, seed=seed, prior=prior, start=start, keeping=keeping, bound=bound)
             return _warned(proper(found))
-        found = _over_scalars(program, data, seed, proper, lambda: within(program, data, seed, effort))
+        found = _over_scalars(program, data, seed, proper, partial(within, program, data, seed, effort, workers))
     return _warned(_right_by_default(found, seed, options.accuracy, effort))
 
 

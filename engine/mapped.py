@@ -27,6 +27,12 @@ class Recipe(NamedTuple):
     options: Options
 
 
+def recipe_of(request: Request) -> Recipe:
+    """How another process makes the program of a request."""
+    sizes = {str(getattr(plate, "name", plate)): size for plate, size in request.sizes.items()}
+    return Recipe(request.model, tuple(sorted(request.observed)), request.method, sizes, request.options)
+
+
 class Asks(Protocol):
     """A program, as far as its data sets need it."""
 
@@ -65,9 +71,7 @@ def over_datasets(
     every: float = 60.0,
 ) -> Mapped:
     """See `Program.map`; `run(recipe, data, seed, checkpoint, every)` is what a worker does."""
-    request = program.request
-    sizes = {str(getattr(plate, "name", plate)): size for plate, size in request.sizes.items()}
-    recipe = Recipe(request.model, tuple(sorted(request.observed)), request.method, sizes, request.options)
+    recipe = recipe_of(program.request)
     sent = packed(recipe, f"The model {recipe.model.name!r}")
     for number, data in enumerate(datas):
         try:

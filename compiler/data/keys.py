@@ -47,6 +47,7 @@ def number_in(plate: str) -> str:
 
 
 STARTS = "(beliefs to start from)"  # the beliefs that a run begins at, where these are given
+ONE_START = "(number of the only start)"  # of the random starts of a run, where another process makes the others
 
 
 _OF_ONE = (given_values, is_given, is_missing, is_present, learned_process)

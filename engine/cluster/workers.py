@@ -15,7 +15,7 @@ import selectors
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -138,6 +138,42 @@ def gathered(
             problem.add_note(f"in job {number} of {len(jobs)}")
             raise problem
     return [answers[number].answer for number in range(len(jobs))]
+
+
+@contextlib.contextmanager
+def lasting(workers: Workers, jobs: int) -> Iterator[Pool]:
+    """A pool for several lists of jobs, one after the other, of at most so many jobs each; closed in the end."""
+    pool = pool_of(workers, jobs)
+    try:
+        yield _Lasting(pool)
+    finally:
+        pool.close()
+
+
+class _Lasting:
+    """A pool that stays open. Jobs of an earlier list may be under way, where a faster worker had done them already."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool, self.workers = pool, pool.workers
+        self.under_way = self.stale = 0
+
+    def submit(self, number: int, job: bytes) -> None:
+        """Gives out a job, as bytes, under a number."""
+        while self.stale:
+            self.wait()
+            self.stale -= 1
+        self.under_way += 1
+        self.pool.submit(number, job)
+
+    def wait(self) -> Ended:
+        """Waits for the next to end."""
+        ended = self.pool.wait()
+        self.under_way -= 1
+        return ended
+
+    def close(self) -> None:
+        """This list of jobs is over."""
+        self.stale = self.under_way
 
 
 def _give_out(

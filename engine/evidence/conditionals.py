@@ -5,11 +5,12 @@ All inferences are one program with the scalars as data, run side by side in chu
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -28,6 +29,10 @@ from ..run.progress import Progress, Timing
 from ..run.result import Outputs
 from ..support.compiled import compiled
 from .cost import SWEEPS, sweeps
+
+if TYPE_CHECKING:
+    from ..apart import PointsApart
+    from ..cluster.workers import Workers
 
 # Inferences that run side by side, by number of continuous scalars: where one pass is exact, and where all wait for the
 # last of them.
@@ -81,7 +86,9 @@ class Conditionals:
         self.discrete = sum(node.domain.is_discrete for node in self.nodes)
         self.continuous = len(self.names) - self.discrete
         start = {node.name: 0 if node.domain.is_discrete else _LEGAL[node.domain.kind] for node in self.nodes}
-        self.binding = self.program.bind({**data, **start})
+        self.data = {**data, **start}
+        self.away: PointsApart | None = None
+        self.binding = self.program.bind(self.data)
         with jax.enable_x64(True):
             self.machine, self.runner = self.program.machine_and_runner(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
@@ -175,18 +182,42 @@ class Conditionals:
     def _chunks(self, points: Points) -> Iterator[tuple[Points, Outputs, Float[np.ndarray, " chunk"]]]:
         """Points, what inference finds there, and the log slopes of the scalars, both padded to the chunk's size."""
         chunks = CHUNKS[self.machine.direct]
-        size = chunks.get(self.continuous, LARGEST_CHUNK[self.machine.direct]) if self.continuous else len(points)
+        size = chunks.get(self.continuous, LARGEST_CHUNK[self.machine.direct])
+        size = size if self.continuous and self.away is None else len(points)
         for at in range(0, len(points), size):
             chunk = points[at : at + size]
             padded = np.concatenate([chunk, np.repeat(chunk[-1:], size - len(chunk), axis=0)])
-            with jax.enable_x64(True):
-                outputs = self.runner.many_values(self.arrays, self.values(padded), self.seed, CALLS, self.watcher)
+            outputs = self._found(self.values(padded))
             self.looked_at += len(chunk)
             self.watcher.points(self.looked_at)
             with jax.enable_x64(True):
                 pairs = zip(self.kinds, padded.T, strict=True)
                 slopes = np.sum([np.asarray(_log_slope[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
+
+    def _found(self, values: dict[str, Any]) -> Outputs:
+        """What inference finds given these values, here or by workers."""
+        if self.away is not None:
+            with self.watcher.sweeping():
+                return self.away(values)
+        with jax.enable_x64(True):
+            return self.runner.many_values(self.arrays, values, self.seed, CALLS, self.watcher)
+
+    @contextlib.contextmanager
+    def by(self, workers: Workers) -> Iterator[None]:
+        """While it lasts, points go to workers, where there are any."""
+        if workers is None:
+            yield
+            return
+        from ..apart import PointsApart  # few inferences have workers
+        from ..cluster.workers import lasting
+
+        with lasting(workers, MOST_LOOKED_AT[True]) as pool:
+            self.away = PointsApart(self.program, self.data, self.seed, pool)
+            try:
+                yield
+            finally:
+                self.away = None
 
     def _keep(self, points: Points, outputs: Outputs) -> None:
         """Holds what was inferred, for the mixture."""

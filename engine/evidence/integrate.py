@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -35,21 +35,27 @@ from .integrated import Integrated
 from .starts import started, starts_in_words
 from .why import integration_in_words, no_grid, too_costly
 
+if TYPE_CHECKING:
+    from ..cluster.workers import Workers
+
 Plain = Callable[[], Posterior]
 
 
-def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int) -> Integrated:
+def integrate(
+    program: Program, data: Mapping[str, Any], over: Sequence[str] | str, seed: int, workers: Workers = None
+) -> Integrated:
     """The posterior with the scalar variables named in `over` integrated over the finest design that holds them.
 
     `program` is that of the plain inference, which gives the starting point; "auto" takes the fewest scalars that leave
-    the rest exact (see `approximate_scalars`). Raises ModelError for names that are not unobserved scalars or too many
-    of them, and UnsupportedError where no grid can hold what is asked for.
+    the rest exact (see `approximate_scalars`). `workers` do the points. Raises ModelError for names that are not
+    unobserved scalars or too many of them, and UnsupportedError where no grid can hold what is asked for.
     """
     if not isinstance(over, str):
         over = list_of_names(over, "integrate=")
     binding = program.bind(data)
     choice = at_any_price(program, binding, _chosen(program, binding, over))
-    found = _explored(program, data, binding, choice, seed, _once(program, data, seed))
+    plain = _once(program, data, seed, workers)
+    found = _explored(program, data, binding, choice, seed, plain, workers)
     if found is None:
         raise UnsupportedError(
             f"The evidence as a function of {', '.join(choice.names)} has no single peak that {choice.design.title} "
@@ -58,17 +64,19 @@ def integrate(program: Program, data: Mapping[str, Any], over: Sequence[str] | s
     return found
 
 
-def within(program: Program, data: Mapping[str, Any], seed: int, effort: float) -> Posterior | Integrated:
+def within(
+    program: Program, data: Mapping[str, Any], seed: int, effort: float, workers: Workers = None
+) -> Posterior | Integrated:
     """The posterior integrated over its approximate scalars, where that may be spent and a design holds them.
 
     Else it is the plain one. See `_choices` for what may be spent.
     """
     binding = program.bind(data)
-    plain = _once(started(program, binding, _for_starts(program, effort)), data, seed)
+    plain = _once(started(program, binding, _for_starts(program, effort)), data, seed, workers)
     choice, cheapest = _choices(program, binding, effort)
     if choice is None:
         return plain() if cheapest is None else _remarked(plain(), too_costly(cheapest, effort))
-    found = _explored(program, data, binding, choice, seed, plain)
+    found = _explored(program, data, binding, choice, seed, plain, workers)
     return _remarked(plain(), no_grid(choice)) if found is None else found
 
 
@@ -106,9 +114,13 @@ def _remarked(plain: Posterior, remark: str) -> Posterior:
     return Posterior(plain.request, plain.machine, plain.arrays, plain.binding, result, plain.predictors)
 
 
-def _once(program: Program, data: Mapping[str, Any], seed: int) -> Plain:
+def _once(program: Program, data: Mapping[str, Any], seed: int, workers: Workers) -> Plain:
     """The plain inference, when it is first asked for."""
-    return cache(partial(program.run, data, seed=seed))
+    if workers is None:
+        return cache(partial(program.run, data, seed=seed))
+    from ..apart import run_by  # few inferences have workers
+
+    return cache(partial(run_by, program, data, seed, workers))
 
 
 def _explored(
@@ -118,9 +130,10 @@ def _explored(
     choice: Choice,
     seed: int,
     plain: Plain,
+    workers: Workers,
 ) -> Integrated | None:
     conditionals = Conditionals(program, data, binding, choice.names, seed, plain)
-    with conditionals.watcher:
+    with conditionals.watcher, conditionals.by(workers):
         return _over(conditionals, choice)
 
 

@@ -6,7 +6,7 @@ What is compiled does at most so many sweeps from a carry: see `chunks`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int, PyTree, UInt32
 
+from ...compiler.data.keys import ONE_START
 from ...factors.arrays import Array
 from ..options import Options, key_of
 from ..support.cache import Recent
@@ -29,7 +30,7 @@ from .given_start import given_start
 from .in_sweeps import Sweeping
 from .machine import Machine
 from .one_pass import direct
-from .progress import Progress
+from .progress import Progress, Timing
 from .result import Ended, Outputs, Result
 from .start import Lane
 
@@ -148,9 +149,28 @@ class Runner:
         with Progress(progress, max(self.machine.sizes.values(), default=0)) as watcher:
             kept: dict[str, Any] = {} if keeping is None else {"keeping": keeping}
             outputs, interpreted = self._run(({}, data, key_of(seed)), watcher, many=False, **kept)
+        return self._result(outputs, watcher.timing(interpreted, planning))
+
+    def _result(self, outputs: PyTree, timing: Timing | None) -> Result:
+        """The best start of a run, with the distinct fixed points of all."""
         outputs, others = without_others(outputs)
         modes = () if others is None else modes_of(outputs, others, self.settings.monotone)
-        return Result(outputs, self.settings, watcher.timing(interpreted, planning), modes=modes)
+        return Result(outputs, self.settings, timing, modes=modes)
+
+    def start(self, data: Data, seed: object, number: int) -> PyTree:
+        """What one of the starts leaves, stacked: on both sides where a sign is hard to see. See `best_of`."""
+        given = {}, {**data, ONE_START: np.asarray(number, np.int32)}, key_of(seed)
+        outputs, others = without_others(self._run(given, Progress(False), many=False)[0])
+        if others is None:
+            left = {name: own for name, own in outputs.items() if name not in ("restart", "all_evidence")}
+            others = jax.tree.map(lambda leaf: np.asarray(leaf)[None], left)
+        return jax.tree.map(np.asarray, others)
+
+    def best_of(self, starts: Sequence[PyTree]) -> Result:
+        """The result of all starts, from what each of them left, in order."""
+        every = jax.tree.map(lambda *leaves: np.concatenate(leaves), *starts)
+        with jax.enable_x64(True):
+            return self._result(self._best(every, every["key"], keep=True), None)
 
     def many(self, data: Data, seed: object) -> Outputs:
         """Inferences with stacked data: the outputs, stacked."""
@@ -265,6 +285,8 @@ class Runner:
             return Lane(own[None], None, jnp.ones(1))
         restarts, sides = self.options.starts, 2 if self.machine.mirrored else 1
         index = jnp.arange(restarts * sides)
+        if (number := data.get(ONE_START)) is not None:
+            index = number * sides + jnp.arange(sides)
         keys = jax.random.split(jax.random.wrap_key_data(jnp.asarray(key)), restarts)[index // sides]
         return Lane(keys, index >= sides if restarts > 1 else None, 1.0 - 2.0 * (index % sides))
 
@@ -308,7 +330,9 @@ class Runner:
 
         lanes = self._lanes(key, data)
         carries, outputs = self._over_restarts(one, lanes, carry)
-        return strong(carries), self._best(outputs, lanes, keep=trace is None and len(lanes.side) > 1)
+        return strong(carries), self._best(
+            outputs, jax.random.key_data(lanes.key), keep=trace is None and len(lanes.side) > 1
+        )
 
     def _as_told(self, values: Data, data: Data, key: KeyWords, carry: Carries) -> Told:
         """What a checkpoint has of the carries of all restarts."""
@@ -344,7 +368,7 @@ class Runner:
             return jax.lax.map(lambda arguments: function(*arguments), stacked)
         return jax.vmap(function)(*stacked)
 
-    def _best(self, outputs: Ended, lanes: Lane, keep: bool) -> Outputs:
+    def _best(self, outputs: Ended, keys: UInt32[Array | np.ndarray, "restart 2"], keep: bool) -> Outputs:
         """The restart with the best evidence among those that ended best; one without a sound state has none.
 
         With those of all starts beside it, where they are to be kept.
@@ -352,7 +376,6 @@ class Runner:
         evidence = jnp.where(outputs["found"], outputs["evidence"], -jnp.inf)
         best = preferred(outputs["code"], outputs["found"], evidence, self.settings.monotone)
         chosen: Ended = jax.tree.map(lambda a: a[best], outputs)
-        keys = jax.random.key_data(lanes.key)
         found = {
             **chosen,
             **({OTHERS: {**outputs, "evidence": evidence, "key": keys}} if keep else {}),
