@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from ..factors.errors import ModelError
-from .cluster.portable import packed
+from ..factors.portable import packed
 from .cluster.workers import Job, Pool, Workers, check_workers, gathered, pool_of
 from .data.missing_and_sparse import arrays_of
 from .mapped import Recipe, recipe_of

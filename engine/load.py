@@ -6,6 +6,7 @@ A file is judged before anything of it is used, and reading it runs none of its 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -188,6 +189,15 @@ def load(path: str | os.PathLike[str], model: Model) -> Posterior | Integrated |
 
 @overload
 def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
+
+
+def of_bytes(content: bytes, model: Model) -> Posterior | Integrated | Reweighted:
+    """The posterior of the `model` that a file of this content has."""
+    with tempfile.TemporaryDirectory(prefix="cavity-") as place:
+        path = os.path.join(place, "posterior")
+        with open(path, "wb") as file:
+            file.write(content)
+        return load(path, model)
 
 
 def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Integrated | Reweighted | Saved:

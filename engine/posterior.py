@@ -6,17 +6,19 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 from __future__ import annotations
 
 import os
+import tempfile
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
 from ..factors.errors import UnsupportedError
 from ..factors.families import ExponentialFamily
+from ..factors.portable import called
 from .answers import next_prior
 from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
@@ -68,6 +70,19 @@ class AnyPosterior(Inferred):
         self._trust = self._trust or compared(self)
         self._verdict = verdict_on(self, self._trust)
         return self._verdict
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as the file that `save` writes, with the model; nothing is inferred again."""
+        with tempfile.TemporaryDirectory(prefix="cavity-") as place:
+            path = os.path.join(place, "posterior")
+            self.save(path)
+            with open(path, "rb") as file:
+                return called, ("engine.load", "of_bytes", file.read(), self.model)
+
+    @abstractmethod
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the posterior to the file at `path`, which `cv.load(path, model)` reads."""
+        ...
 
     def _tell(self, verdict: Verdict | None) -> None:
         """Gives it the verdict that it was saved with, if any."""

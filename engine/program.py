@@ -131,6 +131,12 @@ class Program:
         self.plan = self._plan(frozenset(), self._sizes_so_far())
         self.fixed = self.expressions_of_data(self.plan)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied by what it is made of; what was compiled stays with this one."""
+        from .mapped import recipe_of
+
+        return Program, tuple(recipe_of(self.request))
+
     def _plan(self, missing: frozenset[str], sizes: Mapping[str, int], given: frozenset[Part] = frozenset()) -> Plan:
         key = missing, given, tuple(sorted(sizes.items()))
         accuracy = self.options.of_plan
@@ -541,7 +547,7 @@ _MADE: Recent[Program] = Recent(4)  # programs that this worker has, by their re
 
 def _result_of(recipe: bytes, data: Mapping[str, Any], seed: int, checkpoint: str, every: float) -> Result:
     """What a worker does: one run, from the checkpoint of a worker before it where there is one."""
-    from .cluster.portable import unpacked
+    from ..factors.portable import unpacked
     from .files.checkpoint import keeping, read
 
     program = _MADE.get(recipe, lambda: Program(*unpacked(recipe)))

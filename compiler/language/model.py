@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import itertools
 import operator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Mixture, Switch, Term
+from ...factors.portable import packed, unpacked
 from ...factors.vectors.ordered import Ordered
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
@@ -77,6 +79,20 @@ class Model:
     def __getstate__(self) -> dict[str, Any]:
         """Copies have nothing compiled: it stays with the model that it was compiled for."""
         return {**self.__dict__, "compiled": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.inner_terms = {id(term): (name, term) for name, term in self.inner_terms.values()}
+
+    def __copy__(self) -> Model:
+        return _of_state(self.__getstate__())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return _of_state(copy.deepcopy(self.__getstate__(), memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its declarations: factors and domains of the package by their names, functions of the user's by theirs."""
+        return _of_bytes, (packed(self.__getstate__(), f"The model {self.name!r}"),)
 
     def plate(self, name: str, size: int | None = None) -> Plate:
         """Declares an index set: what has the plate exists once for each of its elements.
@@ -494,6 +510,16 @@ def _fixed_sizes(node: Expr) -> Iterator[tuple[Plate, int]]:
         yield node.axis, 2
     elif isinstance(node, Gather) and isinstance(node.index.domain.size, int):
         yield node.axis, node.index.domain.size
+
+
+def _of_state(state: dict[str, Any]) -> Model:
+    model = Model.__new__(Model)
+    model.__setstate__(state)
+    return model
+
+
+def _of_bytes(data: bytes) -> Model:
+    return _of_state(unpacked(data))
 
 
 def _given_nodes(term: UserValue) -> list[Expr]:

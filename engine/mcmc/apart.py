@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from ...factors.arrays import Key
-from ..cluster.portable import packed, unpacked
+from ...factors.portable import packed, unpacked
 from ..cluster.workers import Job, Workers, gathered, pool_of
 from ..files.archive import check_folder
 from ..support.cache import Recent

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...factors.errors import ModelError
+from .errors import ModelError
 
 PACKAGE = __name__.split(".")[0]
 PLAIN = (str, int, float, bool, type(None), tuple, list, dict, type, types.ModuleType)
@@ -32,6 +32,11 @@ def packed(thing: Any, what: str) -> bytes:
 def unpacked(data: bytes) -> Any:
     """What `packed` has made bytes of."""
     return pickle.loads(data)
+
+
+def called(module: str, name: str, *arguments: Any) -> Any:
+    """A function of the package by its name, called: what is above who asks for it."""
+    return _found(f"{PACKAGE}.{module}", name)(*arguments)
 
 
 def _by_content(thing: Any, what: str, problem: Exception) -> bytes:
