@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..compiler.portable import packed
 from ..factors.errors import ModelError
-from ..factors.portable import packed
 from .cluster.workers import Job, Pool, Workers, check_workers, gathered, pool_of
 from .data.missing_and_sparse import arrays_of
 from .mapped import Recipe, recipe_of

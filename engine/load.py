@@ -6,7 +6,6 @@ A file is judged before anything of it is used, and reading it runs none of its 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -193,6 +192,8 @@ def load(path: str | os.PathLike[str], model: None = None) -> Saved: ...
 
 def of_bytes(content: bytes, model: Model) -> Posterior | Integrated | Reweighted:
     """The posterior of the `model` that a file of this content has."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="cavity-") as place:
         path = os.path.join(place, "posterior")
         with open(path, "wb") as file:

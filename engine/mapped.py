@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..compiler.language.model import Model
-from ..factors.portable import packed
+from ..compiler.portable import packed
 from .cluster.workers import RETRIES, Workers, gathered, pool_of
 from .options import Asked, Options, Request
 from .posterior import Posterior

@@ -6,7 +6,6 @@ Checks, pictures and files are loaded by the question: few programs ask, and the
 from __future__ import annotations
 
 import os
-import tempfile
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -18,7 +17,6 @@ import numpy as np
 from ..compiler.data.bind import plate_sizes
 from ..factors.errors import UnsupportedError
 from ..factors.families import ExponentialFamily
-from ..factors.portable import called
 from .answers import next_prior
 from .answers.arviz import ArvizData, to_arviz
 from .answers.evidence_gradient import gradient
@@ -73,6 +71,10 @@ class AnyPosterior(Inferred):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as the file that `save` writes, with the model; nothing is inferred again."""
+        import tempfile  # few posteriors are pickled
+
+        from ..compiler.portable import called
+
         with tempfile.TemporaryDirectory(prefix="cavity-") as place:
             path = os.path.join(place, "posterior")
             self.save(path)

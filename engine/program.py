@@ -547,7 +547,7 @@ _MADE: Recent[Program] = Recent(4)  # programs that this worker has, by their re
 
 def _result_of(recipe: bytes, data: Mapping[str, Any], seed: int, checkpoint: str, every: float) -> Result:
     """What a worker does: one run, from the checkpoint of a worker before it where there is one."""
-    from ..factors.portable import unpacked
+    from ..compiler.portable import unpacked
     from .files.checkpoint import keeping, read
 
     program = _MADE.get(recipe, lambda: Program(*unpacked(recipe)))

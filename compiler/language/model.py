@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Mixture, Switch, Term
-from ...factors.portable import packed, unpacked
 from ...factors.vectors.ordered import Ordered
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
@@ -92,6 +91,8 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its declarations: factors and domains of the package by their names, functions of the user's by theirs."""
+        from ..portable import packed  # few models are pickled
+
         return _of_bytes, (packed(self.__getstate__(), f"The model {self.name!r}"),)
 
     def plate(self, name: str, size: int | None = None) -> Plate:
@@ -519,6 +520,8 @@ def _of_state(state: dict[str, Any]) -> Model:
 
 
 def _of_bytes(data: bytes) -> Model:
+    from ..portable import unpacked
+
     return _of_state(unpacked(data))
 
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from ...compiler.portable import packed, unpacked
 from ...factors.errors import LostError, ModelError
-from ...factors.portable import packed, unpacked
 
 RETRIES = 3  # times that a job is given out again whose worker was lost
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]

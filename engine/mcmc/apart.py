@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ...compiler.portable import packed, unpacked
 from ...factors.arrays import Key
-from ...factors.portable import packed, unpacked
 from ..cluster.workers import Job, Workers, gathered, pool_of
 from ..files.archive import check_folder
 from ..support.cache import Recent

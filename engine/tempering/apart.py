@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...factors.portable import packed
+from ...compiler.portable import packed
 from ..cluster.workers import Job, Workers
 from ..mcmc.apart import jobs_apart, prepared
 from .estimators import Estimate

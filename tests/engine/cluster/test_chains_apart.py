@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import cavity as cv
+from cavity.compiler.portable import packed, unpacked
 from cavity.engine.mcmc.run import run
 from cavity.engine.moves import search
-from cavity.factors.portable import packed, unpacked
 from cavity.models.sparse.chains import sample_posterior as factors_of
 from cavity.models.trees.mcmc import sample_posterior as trees_of
 

@@ -10,7 +10,7 @@ import pytest
 import workers_jobs
 
 import cavity as cv
-from cavity.factors.portable import packed, unpacked
+from cavity.compiler.portable import packed, unpacked
 
 POOLS = {
     "here": cv.workers.here(),

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .errors import ModelError
+from ..factors.errors import ModelError
 
 PACKAGE = __name__.split(".")[0]
 PLAIN = (str, int, float, bool, type(None), tuple, list, dict, type, types.ModuleType)
