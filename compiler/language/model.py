@@ -93,7 +93,11 @@ class Model:
         """By its declarations: factors and domains of the package by their names, functions of the user's by theirs."""
         from ..portable import packed  # few models are pickled
 
-        return _of_bytes, (packed(self.__getstate__(), f"The model {self.name!r}"),)
+        return _of_bytes, (packed(self, f"The model {self.name!r}"),)
+
+    def by_parts(self) -> tuple[Any, ...]:
+        """How `packed` writes it: what else is packed beside it may share its nodes."""
+        return Model.__new__, (Model,), self.__getstate__()
 
     def plate(self, name: str, size: int | None = None) -> Plate:
         """Declares an index set: what has the plate exists once for each of its elements.
@@ -522,7 +526,7 @@ def _of_state(state: dict[str, Any]) -> Model:
 def _of_bytes(data: bytes) -> Model:
     from ..portable import unpacked
 
-    return _of_state(unpacked(data))
+    return unpacked(data)
 
 
 def _given_nodes(term: UserValue) -> list[Expr]:

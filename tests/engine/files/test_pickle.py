@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cavity as cv
+from cavity.compiler.portable import packed, unpacked
 from cavity.engine.evidence.integrated import Integrated
 from cavity.engine.evidence.reweighted import Reweighted
 
@@ -101,3 +102,9 @@ def test_a_factor_of_ones_own_goes_by_its_name_and_a_function_without_one_is_tol
         with pytest.raises(cv.ModelError, match="'own factor' goes to other processes, and part of it"):
             pickle.dumps(m)
         assert repr(copy.deepcopy(m)) == repr(m)
+
+
+def test_what_is_packed_beside_a_model_shares_its_nodes():
+    model, _, _ = dealt_models.logistic(9)
+    again_model, node = unpacked(packed((model, model.randoms["weight"]), "A model and a node of it"))
+    assert node is again_model.randoms["weight"]
