@@ -74,8 +74,8 @@ def _written(obj: Any) -> tuple[Any, ...] | None:
     """
     if isinstance(obj, jax.Array) and not jax.numpy.issubdtype(obj.dtype, jax.dtypes.prng_key):
         return tuple(np.asarray(obj).__reduce_ex__(pickle.HIGHEST_PROTOCOL))
-    if hasattr(type(obj), "by_parts"):
-        return obj.by_parts()
+    if (by_parts := getattr(type(obj), "by_parts", None)) is not None:
+        return by_parts(obj)
     found = _known().get(id(obj))
     return (_found, found) if found else None
 
