@@ -1,7 +1,7 @@
 """Starts of a run, and points of a grid, by workers: jobs of one program, which each worker makes once for all of them.
 
 Machine code runs the sweeps of a job, whatever else its worker has done, and every job has points of one number: so
-answers do not depend on the workers.
+answers depend on the workers no more than sums do on the cores that a worker has, by rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler.portable import packed
 from ..factors.errors import ModelError
-from .cluster.workers import Job, Pool, Workers, check_workers, gathered, pool_of
+from .cluster.workers import Job, Lasting, Workers, check_workers, gathered, pool_of
 from .data.missing_and_sparse import arrays_of
 from .mapped import Recipe, recipe_of
 from .mcmc.apart import prepared
@@ -25,6 +25,7 @@ from .run.result import Outputs
 from .run.runner import Runner
 
 POINTS = 2  # of a grid, in one job: of more all wait for the slowest, one alone costs half as much again
+MOST = 128  # processes that have something to do
 CALLS = 10**6  # as of very many: machine code runs them
 WHAT = "A model with its data"
 
@@ -77,17 +78,25 @@ def _starts_of(recipe: Recipe, data: Mapping[str, Any], seed: int) -> _Starts:
 class PointsApart:
     """Inferences that differ in some values, which are stacked, by a pool that lasts for several calls."""
 
-    def __init__(self, program: Program, data: Mapping[str, Any], seed: int, pool: Pool) -> None:
+    def __init__(self, program: Program, data: Mapping[str, Any], seed: int, workers: Workers) -> None:
         self.sent = packed((_of_points, (recipe_of(program.request), data, seed)), WHAT)
-        self.pool = pool
+        self.workers = workers
+        self.pool: Lasting | None = None
 
     def __call__(self, values: dict[str, np.ndarray]) -> Outputs:
         """What inference finds at each point, stacked."""
         number = len(next(iter(values.values())))
         places = np.minimum(np.arange(-(-number // POINTS) * POINTS), number - 1).reshape(-1, POINTS)
         jobs = [_job(self.sent, {name: own[part] for name, own in values.items()}) for part in places]
+        self.pool = self.pool or Lasting(pool_of(self.workers, MOST))
         found = gathered(jobs, self.pool)
         return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *found)
+
+    def close(self) -> None:
+        """Ends the workers, until there are points again: nobody may wait for cores that they have."""
+        if self.pool is not None:
+            self.pool.end()
+        self.pool = None
 
 
 def _of_points(recipe: Recipe, data: Mapping[str, Any], seed: int) -> Callable[[dict[str, np.ndarray]], Outputs]:

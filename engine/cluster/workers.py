@@ -15,7 +15,7 @@ import selectors
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -140,18 +140,11 @@ def gathered(
     return [answers[number].answer for number in range(len(jobs))]
 
 
-@contextlib.contextmanager
-def lasting(workers: Workers, jobs: int) -> Iterator[Pool]:
-    """A pool for several lists of jobs, one after the other, of at most so many jobs each; closed in the end."""
-    pool = pool_of(workers, jobs)
-    try:
-        yield _Lasting(pool)
-    finally:
-        pool.close()
+class Lasting:
+    """A pool for several lists of jobs, one after the other, until its `end`.
 
-
-class _Lasting:
-    """A pool that stays open. Jobs of an earlier list may be under way, where a faster worker had done them already."""
+    Jobs of an earlier list may be under way, where a faster worker had done them already.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self.pool, self.workers = pool, pool.workers
@@ -174,6 +167,10 @@ class _Lasting:
     def close(self) -> None:
         """This list of jobs is over."""
         self.stale = self.under_way
+
+    def end(self) -> None:
+        """Ends the workers."""
+        self.pool.close()
 
 
 def _give_out(

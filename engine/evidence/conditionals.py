@@ -120,6 +120,8 @@ class Conditionals:
         settles = sweeps(self.machine.graph) < SWEEPS or all(kind != "real" for kind in self.kinds[self.discrete :])
         if not self.discrete and settles and (found := self._scanned()) is not None:
             return found
+        if self.away is not None:
+            self.away.close()  # the starts of the plain inference may need the workers
         try:
             plain = self.plain()
         except UnsupportedError:  # it met no sound state
@@ -210,14 +212,13 @@ class Conditionals:
             yield
             return
         from ..apart import PointsApart  # few inferences have workers
-        from ..cluster.workers import lasting
 
-        with lasting(workers, MOST_LOOKED_AT[True]) as pool:
-            self.away = PointsApart(self.program, self.data, self.seed, pool)
-            try:
-                yield
-            finally:
-                self.away = None
+        self.away = away = PointsApart(self.program, self.data, self.seed, workers)
+        try:
+            yield
+        finally:
+            self.away = None
+            away.close()
 
     def _keep(self, points: Points, outputs: Outputs) -> None:
         """Holds what was inferred, for the mixture."""

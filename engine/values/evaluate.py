@@ -37,10 +37,10 @@ def value(expr: Expr, scope: Scope) -> Placed:
     if isinstance(expr, (Input, Random, Let)) and expr.name in scope.data:
         return scope.seen(scope.data[expr.name], expr.plates)
     if isinstance(expr, Position):
-        return scope.seen(positions(expr, scope.sizes), expr.plates)
+        return scope.seen(positions(expr, scope.whole_sizes), expr.plates)
     if isinstance(expr, Member):
-        whole = dataclasses.replace(scope, window=None)
-        sizes = [scope.sizes[plate.name] for plate in expr.plates]
+        whole = dataclasses.replace(scope, window=None, sizes=scope.whole_sizes)
+        sizes = [whole.sizes[plate.name] for plate in expr.plates]
         return scope.seen(members(value(expr.by, whole).value, *sizes)[expr.present], expr.plates)
     if isinstance(expr, Once):
         return once(expr, scope)

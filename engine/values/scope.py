@@ -40,6 +40,12 @@ class Scope:
     turns: str = "batches"
     dealt: Dealt | None = None
 
+    @property
+    def whole_sizes(self) -> Mapping[str, int]:
+        """The sizes of plates, that of the window's with all of its rows."""
+        rows = None if self.window is None else self.window.rows
+        return self.sizes if rows is None else {**self.sizes, rows.plate.name: rows.total}
+
     def seen(self, found: PyTree, plates: tuple[Plate, ...]) -> Placed:
         """What was looked up, as far as it is inside the window."""
         if hasattr(found, "seen"):

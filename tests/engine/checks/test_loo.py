@@ -6,6 +6,7 @@ from scipy.special import logsumexp
 from scipy.stats import nbinom, norm
 
 import cavity as cv
+from cavity.engine.values import row_blocks
 
 close = np.testing.assert_allclose
 random = np.random.default_rng(5)
@@ -139,3 +140,57 @@ def test_rows_that_are_computed_by_themselves():
     exact = nbinom.logpmf(y, 2.0 + others[0], (1.0 + others[1]) / (2.0 + others[1]))
     np.testing.assert_array_equal(np.isnan(found), np.isnan(y))
     close(found, exact, rtol=1e-9)
+
+
+SLICED = np.array([3, 9, 1, 6, 4, 7])
+
+
+def of_slice():
+    m = cv.Model()
+    n = m.plate("n", 7)
+    rate = m.random("rate", cv.gamma(2.0, 1.0), plates=n)
+    m.random("y", cv.poisson(rate[1:]))
+    return m, {"y": SLICED}
+
+
+def test_rows_on_a_slice_of_a_plate():
+    model, data = of_slice()
+    close(cv.infer(model, data, method="vmp").loo()["y"], nbinom.logpmf(SLICED, 2.0, 0.5), rtol=1e-9)
+
+
+def of_differences():
+    m = cv.Model()
+    n = m.plate("n", 7)
+    x = m.input("x", cv.real, plates=n)
+    noise = m.random("noise", cv.gamma(2.0, 1.0))
+    m.random("y", cv.gaussian(x[1:] - x[:-1], precision=noise))
+    return m
+
+
+def test_rows_of_data_on_slices():
+    x = np.array([0.3, 1.0, -0.4, 2.0, 0.1, 0.7, -1.0])
+    y = np.diff(x) + np.array([0.2, -0.5, 1.0, 0.1, 0.4, -0.3])
+    sliced = cv.infer(of_differences(), {"x": x, "y": y}, method="vmp").loo()["y"]
+    whole = refitted(plated(lambda: cv.gamma(2.0, 1.0), lambda t: cv.gaussian(0.0, precision=t)), {"y": y - np.diff(x)})
+    close(sliced, whole, rtol=1e-8)
+
+
+def test_slices_of_a_plate_that_is_cut_into_blocks(monkeypatch):
+    x = np.random.default_rng(0).normal(size=301).cumsum()
+    y = np.diff(x) + 0.1 * np.random.default_rng(1).normal(size=300)
+
+    def found():
+        m = cv.Model()
+        n = m.plate("n", 301)
+        given = m.input("x", cv.real, plates=n)
+        noise = m.random("noise", cv.gamma(2.0, 1.0))
+        m.random("y", cv.gaussian(given[1:] - given[:-1], precision=noise))
+        return cv.infer(m, {"x": x, "y": y}, method="vmp")
+
+    whole = found()
+    monkeypatch.setattr(row_blocks, "LARGE", 100)
+    monkeypatch.setattr(row_blocks, "CELLS", 64)
+    cut = found()
+    assert cut.machine.rows
+    assert cut.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
+    assert cut["noise"].mean == pytest.approx(whole["noise"].mean, rel=1e-10)

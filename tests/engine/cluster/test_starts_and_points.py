@@ -87,7 +87,7 @@ def test_points_are_those_of_one_process(grid, pool):
     model, data, one, here = grid
     found = cv.infer(model, data, workers=POOLS[pool])
     assert type(found) is type(one) is Integrated
-    assert found.log_evidence == here.log_evidence  # to the last bit, however many workers there are
+    assert found.log_evidence == here.log_evidence  # of so few rows to the last bit
     assert found.log_evidence == pytest.approx(one.log_evidence, rel=1e-12)
     np.testing.assert_allclose(found["effect"].mean, one["effect"].mean, rtol=1e-9)
     np.testing.assert_allclose(found["tau"].sd, one["tau"].sd, rtol=1e-9)
@@ -111,3 +111,26 @@ def test_what_is_no_pool_is_told_first(grid):
     model, data, _, _ = grid
     with pytest.raises(cv.ModelError, match="workers= is a number"):
         cv.infer(model, data, workers="many")
+
+
+def test_one_pool_is_open_at_a_time():
+    """The plain inference has starts of its own, which must not wait for the workers of the points."""
+    opened = []
+
+    def pool():
+        made = cv.workers.here()()
+        close = made.close
+        opened.append("open")
+        made.close = lambda: (opened.append("closed"), close())
+        return made
+
+    random = np.random.default_rng(1)
+    m = cv.Model("switch")
+    b, noise = m.random("b", cv.bernoulli(0.5)), m.random("noise", cv.half_cauchy(1.0))
+    mean = m.random("mean", cv.gaussian(0.0, sd=2.0), plates=m.plate("kind", 2))
+    m.random("y", cv.switch(b, cv.gaussian(mean[1], sd=noise), cv.gaussian(mean[0], sd=noise)), plates=m.plate("row"))
+    data = {"y": random.normal(1.0, 0.5, size=12)}
+    one, found = (cv.infer(m, data, integrate=["b", "noise"], restarts=2, workers=own) for own in (None, pool))
+    assert opened == ["open", "closed"] * (len(opened) // 2)
+    assert len(opened) >= 4
+    assert found.log_evidence == pytest.approx(one.log_evidence, rel=1e-9)
