@@ -108,9 +108,8 @@ def gathered(
     running: dict[int, int] = {}  # how many workers are at a job
     waiting = list(reversed(range(len(jobs))))
     try:
-        sent = [packed(job, "A job") for job in jobs]
         while len(answers) < len(jobs):
-            _give_out(sent, pool, waiting, running, answers)
+            _give_out(jobs, pool, waiting, running, answers)
             ended = pool.wait()
             number = ended.number
             running[number] = running.get(number, 1) - 1
@@ -174,7 +173,7 @@ class Lasting:
 
 
 def _give_out(
-    sent: list[bytes], pool: Pool, waiting: list[int], running: dict[int, int], answers: dict[int, Ended]
+    jobs: Sequence[Job], pool: Pool, waiting: list[int], running: dict[int, int], answers: dict[int, Ended]
 ) -> None:
     """Gives the idle what waits; where nothing does, once more what has been under way the longest."""
     while sum(running.values()) < pool.workers:
@@ -186,7 +185,7 @@ def _give_out(
         else:
             return
         running[number] = running.pop(number, 0) + 1  # the latest at the end
-        pool.submit(number, sent[number])
+        pool.submit(number, packed(jobs[number], "A job"))  # of many jobs those under way alone are held as bytes
 
 
 def done(job: bytes) -> tuple[Any, BaseException | None]:
