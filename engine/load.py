@@ -357,7 +357,8 @@ def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEnt
     values = {name: reader.array(number) for name, number in found["values"].items()}
     weights = reader.array(found["weights"])
     heavy = check_weights(weights)
-    check_values(values, {n: node.domain.kind for n, node in scalars_of(program).items() if n in values}, len(weights))
+    scalars = {name: node.domain for name, node in scalars_of(program).items() if name in values}
+    check_values(values, {name: domain.kind for name, domain in scalars.items()}, len(weights))
     seed = found["seed"]
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"its seed is {seed!r}, which is no whole number")
@@ -367,7 +368,8 @@ def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEnt
     arrays, options = {**conditionals.arrays, **one}, conditionals.program.options
     outputs = _outputs(reader, where, conditionals.machine, options, arrays, heavy)
     families: Any = {name: reader.family(entry) for name, entry in found["families"].items()}
-    if set(families) != set(values) or any(np.shape(family.mean()) for family in families.values()):
+    axes = {name: int(domain.is_category) for name, domain in scalars.items()}  # the mean has one for its classes
+    if {name: np.ndim(family.mean()) for name, family in families.items()} != axes:
         raise ValueError("the marginals of its grid are not those of the scalars that it integrated")
     draws = reader.meta.get("draws")  # whose evidence is that of the file
     evidence = reader.meta["log_evidence"] if draws is None else draws["plain"]

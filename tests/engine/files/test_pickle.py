@@ -108,3 +108,17 @@ def test_what_is_packed_beside_a_model_shares_its_nodes():
     model, _, _ = dealt_models.logistic(9)
     again_model, node = unpacked(packed((model, model.randoms["weight"]), "A model and a node of it"))
     assert node is again_model.randoms["weight"]
+
+
+def test_what_was_integrated_over_a_category_is_read_again():
+    random = np.random.default_rng(1)
+    m = cv.Model("kinds")
+    kind, noise = m.random("kind", cv.categorical([0.3, 0.3, 0.4])), m.random("noise", cv.half_cauchy(1.0))
+    mean = m.random("mean", cv.gaussian(0.0, sd=2.0), plates=m.plate("kinds", 3))
+    row = m.plate("row")
+    m.random("y", cv.switch(kind, *[cv.gaussian(mean[k], sd=noise) for k in range(3)]), plates=row)
+    posterior = cv.infer(m, {"y": random.normal(1.0, 0.5, size=12)}, integrate=["kind", "noise"])
+    found = again(posterior)
+    assert isinstance(found, Integrated)
+    np.testing.assert_array_equal(found["kind"].mean, posterior["kind"].mean)
+    np.testing.assert_array_equal(found["mean"].mean, posterior["mean"].mean)
