@@ -68,7 +68,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _written(obj: Any) -> tuple[Any, ...] | None:
-    """What stands in a module of the package, by its name there; None for all else.
+    """What stands in a module of the package, by its name there, and a model by its parts; None for all else.
 
     Arrays of JAX as those of NumPy: who reads them without 64 bits switched on would get half of their digits.
     """

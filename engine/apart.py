@@ -31,9 +31,9 @@ WHAT = "A model with its data"
 
 
 def check_apart(workers: Workers, one_run: bool) -> None:
-    """ModelError for what is no pool, and for a call that has but one run to make."""
+    """ModelError for what is no pool, and for a call that has but one run to make, where there are workers."""
     check_workers(workers)
-    if workers is not None and one_run:
+    if one_run:
         raise ModelError(
             "workers= deals random starts and points of a grid to processes, and prior=, start=, checkpoint= and mesh= "
             "are for a single run, as are rows that are streamed from files. Leave one of them out."

@@ -91,9 +91,9 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """By its declarations: factors and domains of the package by their names, functions of the user's by theirs."""
-        from ..portable import packed  # few models are pickled
+        from ..portable import packed, unpacked  # few models are pickled
 
-        return _of_bytes, (packed(self, f"The model {self.name!r}"),)
+        return unpacked, (packed(self, f"The model {self.name!r}"),)
 
     def by_parts(self) -> tuple[Any, ...]:
         """How `packed` writes it: what else is packed beside it may share its nodes."""
@@ -521,12 +521,6 @@ def _of_state(state: dict[str, Any]) -> Model:
     model = Model.__new__(Model)
     model.__setstate__(state)
     return model
-
-
-def _of_bytes(data: bytes) -> Model:
-    from ..portable import unpacked
-
-    return unpacked(data)
 
 
 def _given_nodes(term: UserValue) -> list[Expr]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 from scipy.stats import nbinom, norm
 
 import cavity as cv
@@ -142,55 +142,39 @@ def test_rows_that_are_computed_by_themselves():
     close(found, exact, rtol=1e-9)
 
 
-SLICED = np.array([3, 9, 1, 6, 4, 7])
-
-
-def of_slice():
-    m = cv.Model()
-    n = m.plate("n", 7)
-    rate = m.random("rate", cv.gamma(2.0, 1.0), plates=n)
-    m.random("y", cv.poisson(rate[1:]))
-    return m, {"y": SLICED}
-
-
 def test_rows_on_a_slice_of_a_plate():
-    model, data = of_slice()
-    close(cv.infer(model, data, method="vmp").loo()["y"], nbinom.logpmf(SLICED, 2.0, 0.5), rtol=1e-9)
-
-
-def of_differences():
     m = cv.Model()
-    n = m.plate("n", 7)
-    x = m.input("x", cv.real, plates=n)
+    rate = m.random("rate", cv.gamma(2.0, 1.0), plates=m.plate("n", 7))
+    m.random("y", cv.poisson(rate[1:]))
+    y = np.array([3, 9, 1, 6, 4, 7])
+    close(cv.infer(m, {"y": y}, method="vmp").loo()["y"], nbinom.logpmf(y, 2.0, 0.5), rtol=1e-9)
+
+
+def of_differences(x, y):
+    m = cv.Model()
+    given = m.input("x", cv.real, plates=m.plate("n", len(x)))
     noise = m.random("noise", cv.gamma(2.0, 1.0))
-    m.random("y", cv.gaussian(x[1:] - x[:-1], precision=noise))
-    return m
+    m.random("y", cv.gaussian(given[1:] - given[:-1], precision=noise))
+    return cv.infer(m, {"x": x, "y": y}, method="vmp")
 
 
 def test_rows_of_data_on_slices():
     x = np.array([0.3, 1.0, -0.4, 2.0, 0.1, 0.7, -1.0])
     y = np.diff(x) + np.array([0.2, -0.5, 1.0, 0.1, 0.4, -0.3])
-    sliced = cv.infer(of_differences(), {"x": x, "y": y}, method="vmp").loo()["y"]
+    sliced = of_differences(x, y).loo()["y"]
     whole = refitted(plated(lambda: cv.gamma(2.0, 1.0), lambda t: cv.gaussian(0.0, precision=t)), {"y": y - np.diff(x)})
     close(sliced, whole, rtol=1e-8)
 
 
 def test_slices_of_a_plate_that_is_cut_into_blocks(monkeypatch):
-    x = np.random.default_rng(0).normal(size=301).cumsum()
-    y = np.diff(x) + 0.1 * np.random.default_rng(1).normal(size=300)
-
-    def found():
-        m = cv.Model()
-        n = m.plate("n", 301)
-        given = m.input("x", cv.real, plates=n)
-        noise = m.random("noise", cv.gamma(2.0, 1.0))
-        m.random("y", cv.gaussian(given[1:] - given[:-1], precision=noise))
-        return cv.infer(m, {"x": x, "y": y}, method="vmp")
-
-    whole = found()
+    """The posterior is a Gamma distribution; nothing of these sizes was compiled without blocks before."""
     monkeypatch.setattr(row_blocks, "LARGE", 100)
     monkeypatch.setattr(row_blocks, "CELLS", 64)
-    cut = found()
-    assert cut.machine.rows
-    assert cut.log_evidence == pytest.approx(whole.log_evidence, rel=1e-10)
-    assert cut["noise"].mean == pytest.approx(whole["noise"].mean, rel=1e-10)
+    x = np.random.default_rng(0).normal(size=301).cumsum()
+    y = np.diff(x) + 0.1 * np.random.default_rng(1).normal(size=300)
+    posterior = of_differences(x, y)
+    assert posterior.machine.rows
+    shape, rate = 2.0 + 150.0, 1.0 + 0.5 * np.sum((y - np.diff(x)) ** 2)
+    assert posterior["noise"].mean == pytest.approx(shape / rate, rel=1e-10)
+    exact = gammaln(shape) - shape * np.log(rate) - 150.0 * np.log(2.0 * np.pi)
+    assert posterior.log_evidence == pytest.approx(exact, rel=1e-10)
