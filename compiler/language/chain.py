@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
-from ...factors.factor import Chain, Nameless, Switch, Term
+from ...factors.factor import Chain, Nameless, Switch, Term, arguments_of
 from ...factors.numbers import brief
+from . import operators
 from .arguments import Owner, admit
-from .nodes import Expr, Input, Plate, Previous, Random, inside, union_plates
+from .nodes import (
+    Apply,
+    Expr,
+    Input,
+    Let,
+    Plate,
+    Position,
+    Previous,
+    Random,
+    applies,
+    gathers_of,
+    inside,
+    source_of,
+    union_plates,
+    unnamed,
+)
+from .operations import SUBTRACT, WHERE
 from .values import UserValue
 
 
@@ -69,6 +87,8 @@ def _with_previous(
             f"'{name}': then= must return one term, such as cv.gaussian(previous, variance=1.0), or a cv.switch or "
             f"cv.mixture of terms; it returned {brief(term)}."
         )
+    if isinstance(parent, Input):
+        term = _but_at_roots(term, parent, over)
     admitted, found, generated = admit(term, Owner(name, plates))
     if (
         isinstance(admitted, Switch)
@@ -90,3 +110,40 @@ def _check_parent(name: str, over: Plate, parent: UserValue) -> None:
             f"'{name}': parent= must be an input of domain cv.index({over.name}) over the plate '{over.name}' alone; "
             f'found {parent!r}. Declare it as m.input("parent", cv.index({over.name}), plates={over.name}).'
         )
+
+
+def _but_at_roots(term: Term | Switch, parent: Input, over: Plate) -> Term | Switch:
+    """The same with one for `t - t[parent]` at roots, where it is zero: a term of others is no zero or infinity there.
+
+    Such a difference is positive after a constraint; what the term has of a root counts for nothing.
+    """
+    parts = [arg for arg in arguments_of(term) if isinstance(arg, Expr)]
+    lengths = [node for node in inside(parts) if _is_length(node, parent)]
+    if not lengths:
+        return term
+    root = operators.equal(parent, Position(0, (over,), parent.domain, "itself"))
+    safe = {n: dataclasses.replace(operators.apply(WHERE, root, 1.0, n), domain=n.domain) for n in lengths}
+
+    def rewritten(value: UserValue) -> UserValue:
+        if isinstance(value, Let):
+            below = rewritten(value.expression)
+            return value if below is value.expression else below
+        if not isinstance(value, Apply) or value in safe:
+            return safe[value] if isinstance(value, Apply) else value
+        args = tuple(rewritten(arg) for arg in value.args)
+        same = all(new is old for new, old in zip(args, value.args, strict=True))
+        return value if same else dataclasses.replace(value, args=args)
+
+    def of(case: Term) -> Term:
+        return dataclasses.replace(case, args={name: rewritten(arg) for name, arg in case.args.items()})
+
+    return Switch(term.selector, tuple(map(of, term.terms))) if isinstance(term, Switch) else of(term)
+
+
+def _is_length(node: Expr, parent: Input) -> bool:
+    """Whether this is how far an element is above the same variable's of its parent, which a constraint says it is."""
+    if not applies(node, SUBTRACT) or not node.domain.is_bounded:
+        return False
+    larger, smaller = node.args
+    chosen = gathers_of(smaller)
+    return unnamed(larger) is source_of(smaller) and len(chosen) == 1 and chosen[0].index is parent

@@ -12,8 +12,7 @@ from ...factors import domains
 from ...factors.errors import ModelError
 from ...factors.factor import Operand
 from . import operations as op
-from .groups import at_places
-from .indexing import pushed
+from .indexing import at_places, pushed
 from .nodes import Apply, Constant, Expr, Plate, Position, is_data, union_plates
 from .operations import Operation, classes
 from .operators import absolute, apply, coordinate, matmul, power

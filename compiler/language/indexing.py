@@ -2,7 +2,8 @@
 
 Index data and random discrete variables choose along a plate and leave their own plates in its place. Whole numbers and
 slices are read as in NumPy: an entry for each plate in order, then for the coordinate; they count from the end where
-they are negative.
+they are negative. Sums over groups of any size, `cv.sum(skill[member], by=team)`, are sums over the places of the
+largest group, of which index data tell which row takes which.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ import numpy as np
 
 from ...factors import domains
 from ...factors.errors import ModelError, capital
-from .nodes import BUILDERS, Apply, Expr, Gather, Let, Plate, PlatePart, Position, is_data, union_plates
+from .nodes import (
+    BUILDERS,
+    Apply,
+    Expr,
+    Gather,
+    Input,
+    Let,
+    Member,
+    Places,
+    Plate,
+    PlatePart,
+    Position,
+    is_data,
+    union_plates,
+)
 from .operators import coordinate, matmul
 from .values import UserValue
 
@@ -185,7 +200,8 @@ def least_size(position: Position) -> int:
     start, part = position.start, next(iter(position.plates), None)
     if part is None:
         return start + 1 if start >= 0 else -start
-    assert isinstance(part, PlatePart)
+    if not isinstance(part, PlatePart):  # all positions of the plate
+        return 1
     if part.length <= 0:
         return 1 - part.length
     return start + part.length if start >= 0 else -start
@@ -356,3 +372,31 @@ def _gate_axis(source: Expr, index: Expr, names: tuple[str, ...]) -> Plate:
 
 
 BUILDERS |= {"index": index, "part": part_of}
+
+
+def at_places(value: Expr, by: UserValue) -> tuple[Expr, Places]:
+    """What `value` is at each place of each group, zero where a place is empty, and the plate of the places.
+
+    ModelError where `by` is no index input over a single plate that `value` has.
+    """
+    if not isinstance(by, Input) or not by.domain.is_index or len(by.plates) != 1:
+        raise ModelError(
+            f"`sum` of '{value}' by {by!r}: give the group of each row as index data over one plate, declared as "
+            "m.input(name, cv.index(groups), plates=rows)."
+        )
+    (rows,), groups = by.plates, by.domain.plate
+    if rows not in value.plates or groups in value.plates:
+        names = ", ".join(f"'{plate.name}'" for plate in value.plates) or "none"
+        raise ModelError(
+            f"`sum` of '{value}' by '{by}': that tells the groups ('{groups.name}') of plate '{rows.name}', but the "
+            f"plates of '{value}' are {names}. Sum what has a value for each element of '{rows.name}'."
+        )
+    if value.domain.is_discrete and not is_data(value):
+        raise ModelError(
+            f"`sum` of '{value}' ({value.domain}) by '{by}' takes numbers and vectors. For a count give them a real "
+            "variable."
+        )
+    places = by.__dict__.setdefault("places", Places(f"place in {groups.name} by {by}", None, rows, groups, by.name))
+    plates = (groups, places)
+    chosen = pushed(value, Member(by, False, plates, domains.index(rows)), rows)
+    return chosen * Member(by, True, plates, domains.unit), places

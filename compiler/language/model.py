@@ -20,6 +20,7 @@ from .cancelled import check_cancelled
 from .chain import declare
 from .functions import stack
 from .indexing import least_size
+from .known_order import remember
 from .mixtures import class_name, class_term, terms_of
 from .nodes import (
     Constant,
@@ -302,6 +303,9 @@ class Model:
     def constrain(self, expression: Expr, name: str | None = None) -> None:
         """States that a boolean expression is true for each element of its plates, e.g. `m.constrain(a - b > 0)`.
 
+        After `m.constrain(a > b)` of two variables, or elements of them, a - b is positive: `variance=a - b` may
+        follow. An element that index data compare with itself, as a root with its parent, is not compared.
+
         `expression`: of domain boolean, with a random variable in it. `name`: what `explain` and `method=` call it;
         without one "constraint 1" and so on. ModelError when the name is taken, the expression is not boolean or of
         another model, or it holds no random variable, or none that is left in a comparison.
@@ -326,6 +330,7 @@ class Model:
             check_cancelled(f"'{name}'", expression)
             self._fix_sizes(f"'{name}'", (expression,))
         self.constraints[name] = expression
+        remember(expression)
 
     def __repr__(self) -> str:
         """The declarations, one a line, with plates."""

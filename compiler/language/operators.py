@@ -15,6 +15,7 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Operand
 from . import operations as op
+from .known_order import is_above
 from .nodes import (
     BUILDERS,
     Apply,
@@ -143,7 +144,7 @@ def add(left: UserValue, right: UserValue) -> Expr:
 
 def subtract(left: UserValue, right: UserValue) -> Expr:
     """left - right; `x - 0` is x, `0 - x` is -x, the complement 1 - p of a probability is a probability, and so is that
-    of exp(-x) for a positive x, for which exp(x) - 1 is positive."""
+    of exp(-x) for a positive x, for which exp(x) - 1 is positive; and so is x - y after a constraint that x > y."""
     if is_number(right, 0) and _is_numeric_node(left):
         return left
     if is_number(left, 0) and _is_numeric_node(right):
@@ -151,6 +152,9 @@ def subtract(left: UserValue, right: UserValue) -> Expr:
     node = apply(op.SUBTRACT, *_classes(left, right))
     if is_number(left, 1) and (right.domain.is_unit or _is_below_one(right)):
         return _in_unit(node)
+    if is_above(*node.args):
+        both_unit = all(arg.domain.is_unit for arg in node.args)
+        return dataclasses.replace(node, domain=domains.unit if both_unit else domains.positive)
     grown = is_number(right) and _number(right) <= 1 and isinstance(left, Expr) and _is_above_one(left)
     return dataclasses.replace(node, domain=domains.positive) if grown else node
 

@@ -89,7 +89,8 @@ def comparison_block(
     if not case:
         raise UnsupportedError(
             f"'{name}' compares {expression}, which is linear in no Gaussian variable: its step has no operator. "
-            "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...))."
+            "Give a side a Gaussian variable of its own: m.random('margin', cv.gaussian(..., variance=...)). Or draw "
+            "the model as it is, cv.sample(model, data)."
         )
     base = _Factor(name, expression.plates, latent_names(draft, [expression]), out)
     reason = "a constraint or comparison: infinite divergence under VMP; linear in some Gaussians given the rest"

@@ -34,6 +34,7 @@ from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
 from .integrated_chains import IntegratedChain, check_readers, integrated_chain, log_integral
 from .order import Group, groups_of
+from .orders import Compared, Order, compared_by, in_order, order_among
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
@@ -68,7 +69,7 @@ def density_of(posterior: Inferred) -> LogDensity:
             f"'{min(given)}' has the belief of another posterior as its prior (prior=), which is no part of the model: "
             "there is no joint density to compare with. Check a run on all data at once."
         )
-    return LogDensity(posterior.model, posterior.binding)
+    return LogDensity(posterior.model, posterior.binding, ordered=False)  # beliefs are not in that order
 
 
 class LogDensity:
@@ -79,9 +80,11 @@ class LogDensity:
     Both may be jitted and differentiated; use them inside `jax.enable_x64(True)` then. `shapes` maps each latent
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise and the chains of `integrate` that were integrated out, `hard` the constraints that make the density
-    jump to zero, which no gradient tells. `model` is whose density it is, `binding` the data, as checked. Without
-    `sum_out` the discrete variables are among the values, with `everything` also what nothing observed depends on.
-    The terms of variables in `flat` are left out, so that these have flat priors.
+    jump to zero, which no gradient tells. Constraints that put elements of one variable in order are no such, but
+    `ordered`: every point of the unconstrained coordinates keeps that order, unless it is not asked for. `model` is
+    whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are among the values,
+    with `everything` also what nothing observed depends on. The terms of variables in `flat` are left out, so that
+    these have flat priors.
     Raises UnsupportedError for a model without a joint density.
     """
 
@@ -93,6 +96,7 @@ class LogDensity:
         everything: bool = False,
         integrate: Sequence[str] = (),
         flat: Collection[str] = (),
+        ordered: bool = True,
     ) -> None:
         self.model, self.binding, self._sizes, self.flat = model, binding, binding.sizes, tuple(sorted(flat))
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
@@ -122,10 +126,13 @@ class LogDensity:
         self._groups = groups_of(factors, self._states, known, self._sizes, states)
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
+        self._compared = self._orders()
+        self._placed = self._by_variable() if ordered else {}
+        self.ordered = tuple(n for n, one in self._compared.items() if one.variable.name in self._placed)
         self.hard = tuple(
             name
             for name, (expr, _) in self._events.items()
-            if name not in self._comparisons and _reads_continuous(expr, self._variables)
+            if name not in (*self._comparisons, *self.ordered) and _reads_continuous(expr, self._variables)
         )
         self.names = tuple(self._variables)
         self.shapes = {name: self._shape(variable) for name, variable in self._variables.items()}
@@ -208,6 +215,37 @@ class LogDensity:
         size = variable.domain.size
         return None if size is None else Scope(self._sizes, {}, {}).size(size)
 
+    def _orders(self) -> dict[str, Compared]:
+        """What the constraints compare that put elements of one variable in order."""
+        data = {name: array for name, array in self._data.items() if name not in self._holes}
+        whole = {name: v for name, v in self._variables.items() if name not in self._holes}
+        constraints = {n: e for n, (e, outcome) in self._events.items() if outcome is None}
+        found = {n: compared_by(e, whole, data, self._sizes) for n, e in constraints.items()}
+        return {name: one for name, one in found.items() if one is not None and name not in self._comparisons}
+
+    def _by_variable(self) -> dict[str, Order]:
+        """The order of each variable whose elements constraints compare, if these lie between the same ends."""
+        found: dict[str, Order] = {}
+        for name in dict.fromkeys(one.variable.name for one in self._compared.values()):
+            variable = self._variables[name]
+            if (ends := self._common_ends(variable)) is not None and ends[0] < ends[1]:
+                mine = [one for one in self._compared.values() if one.variable is variable]
+                found[name] = order_among(name, mine, math.prod(self._shape(variable)))
+        return found
+
+    def _common_ends(self, variable: Random) -> tuple[float, float] | None:
+        """The ends of the interval that all elements of a variable lie in; None where they differ, or are random."""
+        term, domain = variable.term, variable.domain
+        if not isinstance(term, Term) or term.factor.support is None:
+            kinds = ((domain.is_real, (-math.inf, math.inf)), (domain.is_positive, (0.0, math.inf)))
+            return next((ends for is_one, ends in (*kinds, (domain.is_unit, (0.0, 1.0))) if is_one), None)
+        try:
+            low, high = self._ends(variable, term, term.factor.support)
+        except UnsupportedError:
+            return None
+        alike = np.all(low == low[0]) and np.all(high == high[0])
+        return (float(low[0]), float(high[0])) if alike else None
+
     # the density ------------------------------------------------------------------------------------------------------
 
     def _density(
@@ -222,7 +260,15 @@ class LogDensity:
         for group in self._groups:
             own = {name: tilt for name, tilt in (tilts or {}).items() if name in group.summed}
             total = total + self._summed_group(group, own, scope)
-        return jnp.where(total < 1e-5 * NEVER, -jnp.inf, total)
+        return jnp.where(self._in_order(values) & ~(total < 1e-5 * NEVER), total, -jnp.inf)
+
+    def _in_order(self, values: Mapping[str, Array]) -> Array:
+        """Whether elements are in the order that constraints state: elsewhere other factors may be no numbers."""
+        kept = jnp.asarray(True)
+        for one in self._compared.values():
+            flat, same = jnp.ravel(jnp.asarray(values[one.variable.name])), one.larger == one.smaller
+            kept = kept & jnp.all((flat[one.larger] > flat[one.smaller]) | same)
+        return kept
 
     def sum_of_states(
         self, values: Mapping[str, Array], data: Mapping[str, Array], between: Between | None = None
@@ -286,6 +332,9 @@ class LogDensity:
             inside = Scope(scope.sizes, {n: a for n, a in scope.data.items() if n != name}, {})
             wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
             told = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
+            if (one := self._compared.get(name)) is not None:
+                same = Placed(one.larger == one.smaller, expr.plates)
+                told = mapped(lambda t, same: jnp.where(same, 0.0, t), told, same)
             return self._where_given(name, told, expr.plates)
         node = self.model.randoms[name]
         term = node.term if name in self._data else node.term.uncensored
@@ -470,6 +519,8 @@ class LogDensity:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
         if variable.name in self._holes:
             return self._filled(variable.name, shape, data)
+        if (order := self._placed.get(variable.name)) is not None and (ends := self._common_ends(variable)) is not None:
+            return in_order(order, *ends, shape)
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support)
         found = family_of(variable).bijection(self._event_size(variable))

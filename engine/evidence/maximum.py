@@ -206,7 +206,7 @@ def _found(density: LogDensity, jacobian: bool, ends: list[Judged]) -> Maximum:
 
 
 def _density_of(model: Model, binding: Binding, flat: bool | Sequence[str]) -> LogDensity:
-    density = LogDensity(model, binding)
+    density = LogDensity(model, binding, ordered=False)
     if density.hard:
         raise UnsupportedError(
             f"The constraint '{density.hard[0]}' makes the density jump to zero, and a maximum at such an edge has no "

@@ -301,7 +301,8 @@ def _tempering(prepared: Program, asked: Asked, counter: _Counter) -> Evidence:
     trips, made = round_trips(trace.label), len(trace.label)
     _tell_gaps(rejected, found.ladder, trips, made)
     own = _evidence(prepared, asked, told, found.ladder, rejected, trips, made, asked.copies, np.nan, sweeps)
-    means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
+    with np.errstate(invalid="ignore"):  # of the reference some states may be impossible
+        means, sds = trace.log_ratio.mean((0, 1)), trace.log_ratio.std((0, 1))
     return dataclasses.replace(own, log_ratio_means=means, log_ratio_sds=sds, orders=orders)
 
 

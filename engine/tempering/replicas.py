@@ -156,8 +156,12 @@ def _several(find: Callable[[Key], Values], key: Key, copies: int, rungs: int) -
 
 
 def resized(now: Replicas, rungs: int) -> Replicas:
-    """The replicas on a ladder of another number of rungs: each begins where the nearest one is."""
+    """The replicas on a ladder of another number of rungs: each begins where the nearest one is.
+
+    None begins where that of the reference is: it may be at a draw that is impossible above, which no move leaves.
+    """
     nearest = np.rint(np.linspace(0, now.label.shape[1] - 1, rungs)).astype(int)
+    nearest[1:] = np.maximum(nearest[1:], 1)
     values, learned = jax.tree.map(lambda x: x[:, nearest], (now.values, now.learned))
     return Replicas(values, learned, jnp.broadcast_to(jnp.arange(rungs), (now.label.shape[0], rungs)))
 
