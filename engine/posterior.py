@@ -124,18 +124,21 @@ class AnyPosterior(Inferred):
 
         return checked(self, against, **options)
 
-    def check_evidence(self, *, sweeps: int = 256, seed: int = 0) -> EvidenceCheck:
+    def check_evidence(self, *, sweeps: int = 256, seed: int = 0, by: str = "auto") -> EvidenceCheck:
         """How far `log_evidence` is from the truth, in one line: `print(posterior.check_evidence())`.
 
-        Weighted draws of the joint density tell where they can be had, else chains on a path from these beliefs, of
-        which `sweeps` are kept; `seed` decides them. Where components are alike all of their orders count, and what
-        these add is told; where that is not known (chains of states), the path begins at the prior. Returns an
-        `EvidenceCheck`. Raises ModelError for no such number, UnsupportedError for a model without a joint density.
-        Source: paquet2007thesis, vehtari2024psis.
+        `by`: "draws" are weighted draws of the joint density; "series" is `corrected_evidence`, whose error is what all
+        pairs of factors add, their signs aside; "tempering" are chains on a path from these beliefs, of which `sweeps`
+        are kept; "auto" is the series beyond 50 numbers where EP has one that can be trusted, else draws where they are
+        usable, else tempering. `seed` decides draws and chains. Where components are alike all of their orders count,
+        and what these add is told; where that is not known (chains of states), the path begins at the prior. Returns
+        an `EvidenceCheck`. Raises ModelError for no such number or way, UnsupportedError for a model without a joint
+        density, and for a way that was asked for and is of no use. Source: opper2013perturbative, paquet2007thesis,
+        vehtari2024psis.
         """
         from .tempering.check import check_evidence
 
-        return check_evidence(self, sweeps=sweeps, seed=seed)
+        return check_evidence(self, sweeps=sweeps, seed=seed, by=by)
 
     def importance(self, *, draws: int = 4000, seed: int = 0) -> Importance:
         """Importance sampling with these beliefs as the proposal: `print(posterior.importance())`.

@@ -14,6 +14,8 @@ from cavity.engine.data.rules_of_arguments import bind_checked
 from cavity.engine.sampling.joint import Joint
 from cavity.engine.sampling.references import beliefs_of
 from cavity.engine.tempering.path import INVERSE, Path
+from cavity.factors.errors import ModelError
+from cavity.models import skills
 
 
 def normal(sd=1.0):
@@ -210,6 +212,33 @@ def test_check_evidence_sees_an_evidence_that_is_off():
     assert found.standard_error < 0.05
     assert f"{found.log_evidence:.2f}" in str(found)
     assert "above" in str(found) or "below" in str(found)
+
+
+def test_check_evidence_by_the_series_of_ep():
+    random = np.random.default_rng(1)
+    skill, winner = random.normal(size=10), random.integers(0, 10, 60)
+    loser = (winner + random.integers(1, 10, 60)) % 10
+    upset = skill[winner] + random.normal(size=60) < skill[loser]
+    data = {"winner": np.where(upset, loser, winner), "loser": np.where(upset, winner, loser)}
+    posterior = cv.infer(skills(), data, sizes={"player": 10}, method="ep", accuracy="fast")
+    series, draws = posterior.check_evidence(by="series"), posterior.check_evidence(by="draws")
+    assert draws.difference < -10.0 * draws.standard_error  # EP is below
+    assert abs(series.log_evidence - draws.log_evidence) < 2.0 * series.standard_error < 0.5
+    with pytest.raises(ModelError, match="'series', 'draws', 'tempering'"):
+        posterior.check_evidence(by="luck")
+
+
+def test_check_evidence_names_what_stands_against_a_way():
+    m = cv.Model()
+    k = m.plate("k")
+    rate = m.random("rate", cv.gamma(1.0, 1.0))
+    z = m.random("z", cv.bernoulli(0.5), plates=k)
+    m.random("y", cv.switch(z, cv.poisson(rate), cv.poisson(2.0)))
+    posterior = cv.infer(m, {"y": [0, 1, 5]}, method="vmp")
+    with pytest.raises(cv.UnsupportedError, match="a bound"):
+        posterior.check_evidence(by="series")
+    with pytest.raises(cv.UnsupportedError, match="by='tempering'"):
+        posterior.check_evidence(by="draws")
 
 
 @pytest.mark.slow
