@@ -13,12 +13,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compiler.portable import packed
 from ..factors.errors import ModelError
+from .cluster.parcels import Parcel
 from .cluster.workers import Job, Lasting, Workers, check_workers, gathered, pool_of
 from .data.missing_and_sparse import arrays_of
 from .mapped import Recipe, recipe_of
-from .mcmc.apart import prepared
+from .mcmc.bar import progress_bar
+from .options import key_of
 from .posterior import Posterior
 from .program import Program
 from .run.result import Outputs
@@ -45,14 +46,18 @@ def run_by(program: Program, data: Mapping[str, Any], seed: int, workers: Worker
     number = program.options.starts
     if number == 1:
         return program.run(data, seed=seed)
-    here, sent = _Starts(program, data, seed), packed((_starts_of, (recipe_of(program.request), data, seed)), WHAT)
-    return here.posterior(gathered([_job(sent, k) for k in range(number)], pool_of(workers, number)))
+    here = _Starts(program, data, seed)
+    sent = Parcel((_starts_of, (recipe_of(program.request), data, seed)), WHAT)
+    with progress_bar(program.options.progress, "start") as show:
+        found = gathered([_job(sent, k) for k in range(number)], pool_of(workers, number), show=show)
+    return here.posterior(found)
 
 
 class _Starts:
     """The starts of a run, each by itself, and the posterior of the best."""
 
     def __init__(self, program: Program, data: Mapping[str, Any], seed: int) -> None:
+        key_of(seed)  # says what is wrong with it
         self.program, self.seed, self.binding = program, seed, program.bind(data)
         with jax.enable_x64(True):
             self.machine, _ = program.machine_and_runner(self.binding, self.binding.inputs)
@@ -79,7 +84,8 @@ class PointsApart:
     """Inferences that differ in some values, which are stacked, by a pool that lasts for several calls."""
 
     def __init__(self, program: Program, data: Mapping[str, Any], seed: int, workers: Workers) -> None:
-        self.sent = packed((_of_points, (recipe_of(program.request), data, seed)), WHAT)
+        key_of(seed)
+        self.sent = Parcel((_of_points, (recipe_of(program.request), data, seed)), WHAT)
         self.workers = workers
         self.pool: Lasting | None = None
 
@@ -114,11 +120,11 @@ def _compiled(recipe: Recipe) -> Recipe:
     return recipe._replace(options=dataclasses.replace(recipe.options, execution=execution, progress=False))
 
 
-def _job(sent: bytes, argument: Any) -> Job:
+def _job(sent: Parcel, argument: Any) -> Job:
     return _done, (sent, argument)
 
 
-def _done(sent: bytes, argument: Any) -> Any:
+def _done(sent: Parcel, argument: Any) -> Any:
     """What a worker does."""
     with jax.enable_x64(True):
-        return prepared(sent)(argument)
+        return sent.made()(argument)

@@ -22,6 +22,8 @@ import numpy as np
 
 from ...compiler.portable import packed, unpacked
 from ...factors.errors import LostError, ModelError
+from . import parcels
+from .parcels import Missing
 
 RETRIES = 3  # times that a job is given out again whose worker was lost
 Job: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -107,9 +109,10 @@ def gathered(
     lost = [0] * len(jobs)
     running: dict[int, int] = {}  # how many workers are at a job
     waiting = list(reversed(range(len(jobs))))
+    in_full: set[int] = set()  # jobs that go with the content of their parcels
     try:
         while len(answers) < len(jobs):
-            _give_out(jobs, pool, waiting, running, answers)
+            _give_out(jobs, pool, waiting, running, answers, in_full)
             ended = pool.wait()
             number = ended.number
             running[number] = running.get(number, 1) - 1
@@ -125,6 +128,10 @@ def gathered(
                     )
                 if not running[number]:
                     waiting.append(number)
+                continue
+            if isinstance(ended.problem, Missing):
+                in_full.add(number)
+                waiting.append(number)
                 continue
             answers[number] = ended
             show(len(answers), len(jobs))
@@ -173,7 +180,12 @@ class Lasting:
 
 
 def _give_out(
-    jobs: Sequence[Job], pool: Pool, waiting: list[int], running: dict[int, int], answers: dict[int, Ended]
+    jobs: Sequence[Job],
+    pool: Pool,
+    waiting: list[int],
+    running: dict[int, int],
+    answers: dict[int, Ended],
+    in_full: set[int],
 ) -> None:
     """Gives the idle what waits; where nothing does, once more what has been under way the longest."""
     while sum(running.values()) < pool.workers:
@@ -185,7 +197,10 @@ def _give_out(
         else:
             return
         running[number] = running.pop(number, 0) + 1  # the latest at the end
-        pool.submit(number, packed(jobs[number], "A job"))  # of many jobs those under way alone are held as bytes
+        with parcels.in_full() if number in in_full else contextlib.nullcontext():
+            job = packed(jobs[number], "A job")  # of many jobs those under way alone are held as bytes
+        in_full.discard(number)
+        pool.submit(number, job)
 
 
 def done(job: bytes) -> tuple[Any, BaseException | None]:

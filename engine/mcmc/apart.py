@@ -12,11 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...compiler.portable import packed, unpacked
 from ...factors.arrays import Key
+from ..cluster.parcels import Parcel
 from ..cluster.workers import Job, Workers, gathered, pool_of
 from ..files.archive import check_folder
-from ..support.cache import Recent
 from .bar import progress_bar
 from .kernel import Kernel
 from .keys import words_of
@@ -65,7 +64,7 @@ def each_apart(
     check_plan(draws, chains, max_seconds=max_seconds, **asked)
     check_folder(checkpoint)
     words, form = words_of(key), str(jax.random.key_impl(key))
-    sent = packed((make, arguments), "A model with its data")
+    sent = Parcel((make, arguments), "A model with its data")
     with tempfile.TemporaryDirectory(prefix="cavity-") as place:
         stem = os.path.join(place, "chain") if checkpoint is None else os.path.abspath(checkpoint)
 
@@ -91,26 +90,13 @@ def jobs_apart(
         return gathered([job(k, share) for k in range(number)], pool, show=show)
 
 
-def prepared(sent: bytes) -> Any:
-    """What `make(*arguments)` gave, of which a worker was sent these bytes: once for all of its jobs."""
-
-    def made() -> Any:
-        make, arguments = unpacked(sent)
-        return make(*arguments)
-
-    return _PREPARED.get(sent, made)
-
-
-_PREPARED: Recent[Any] = Recent(1)
-
-
-def _chain(sent: bytes, words: np.ndarray, form: str, draws: int, asked: dict[str, Any], chain: int) -> Chains:
+def _chain(sent: Parcel, words: np.ndarray, form: str, draws: int, asked: dict[str, Any], chain: int) -> Chains:
     """What a worker does."""
     begin, seconds = time.monotonic(), asked["max_seconds"]
     with jax.enable_x64(True):
         key = jax.random.wrap_key_data(jax.numpy.asarray(words), impl=form)
         os.makedirs(os.path.dirname(asked["checkpoint"]), exist_ok=True)  # another machine has none yet
-        kernel_in = prepared(sent)
+        kernel_in = sent.made()
         left = None if seconds is None else max(1e-3, seconds - (time.monotonic() - begin))
         return run(kernel_in(left), key, draws, chains=1, first=chain, progress=False, **asked)
 

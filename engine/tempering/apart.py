@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.portable import packed
+from ..cluster.parcels import Parcel
 from ..cluster.workers import Job, Workers
-from ..mcmc.apart import jobs_apart, prepared
+from ..mcmc.apart import jobs_apart
 from .estimators import Estimate
 from .found import Evidence
 
@@ -30,7 +30,7 @@ def by_workers(
     `make` prepares for any number of copies, once in each worker. The answer is the same however many workers there
     are. Raises ModelError for what cannot go to other processes, LostError for a copy that was lost too often.
     """
-    sent = packed((make, arguments), "A model with its data")
+    sent = Parcel((make, arguments), "A model with its data")
 
     def job(number: int, seconds: float | None) -> Job:
         return _copy, (sent, run, number, seconds)
@@ -38,9 +38,9 @@ def by_workers(
     return combined(jobs_apart(job, copies, workers, max_seconds, progress, "copy"))
 
 
-def _copy(sent: bytes, run: Callable[..., Evidence], number: int, seconds: float | None) -> Evidence:
+def _copy(sent: Parcel, run: Callable[..., Evidence], number: int, seconds: float | None) -> Evidence:
     """What a worker does. Moves hold functions, which stay where they are."""
-    return dataclasses.replace(run(prepared(sent), number, seconds), moves=())
+    return dataclasses.replace(run(sent.made(), number, seconds), moves=())
 
 
 def combined(found: Sequence[Evidence]) -> Evidence:

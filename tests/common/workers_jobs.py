@@ -31,3 +31,13 @@ def die(number):
 def say(word):
     print(word, flush=True)
     return word
+
+
+def adds(data):
+    """What every worker makes once."""
+    return lambda number: float(data.sum()) + number
+
+
+def of_parcel(parcel, number):
+    """A job that needs it."""
+    return parcel.made()(number)

@@ -11,6 +11,8 @@ import workers_jobs
 
 import cavity as cv
 from cavity.compiler.portable import packed, unpacked
+from cavity.engine.cluster.parcels import Parcel
+from cavity.engine.cluster.workers import gathered, pool_of
 
 POOLS = {
     "here": cv.workers.here(),
@@ -97,3 +99,32 @@ def test_models_are_the_same_elsewhere():
     with jax.enable_x64(True):
         data = packed(jnp.asarray(1.0) / 3.0, "a number")
     assert unpacked(data) == 1.0 / 3.0
+
+
+class Counted:
+    """Here, and how many bytes each job had."""
+
+    def __init__(self):
+        self.pool, self.bytes = cv.workers.here()(), []
+        self.workers, self.wait, self.close = self.pool.workers, self.pool.wait, self.pool.close
+
+    def submit(self, number, job):
+        self.bytes.append(len(job))
+        self.pool.submit(number, job)
+
+
+def test_what_jobs_have_in_common_is_sent_once():
+    parcel = Parcel((workers_jobs.adds, (np.ones(100_000),)), "data")
+    pool = Counted()
+    found = gathered([(workers_jobs.of_parcel, (parcel, k)) for k in range(6)], pool)
+    assert found == [100_000.0 + k for k in range(6)]
+    assert sum(size > 100_000 for size in pool.bytes) == 1
+    assert sum(pool.bytes) < 1.1 * 8 * 100_000
+
+
+@pytest.mark.parametrize("pool", [2, cv.workers.simulated(0, workers=3)])
+def test_every_worker_has_what_jobs_have_in_common(pool):
+    parcel = Parcel((workers_jobs.adds, (np.ones(10),)), "data")
+    assert gathered([(workers_jobs.of_parcel, (parcel, k)) for k in range(9)], pool_of(pool, 9)) == [
+        10.0 + k for k in range(9)
+    ]
