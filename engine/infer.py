@@ -22,7 +22,7 @@ from .checks.flat_priors import Proper, of_flat_priors
 from .data.rules_of_arguments import bind_checked
 from .evidence.integrate import explained, within
 from .evidence.integrate import integrate as integrate_over
-from .options import Asked, Options, checked_effort
+from .options import Asked, Options, checked_effort, seed_of
 from .posterior import Posterior, Prior, Start
 from .program import PROGRAMS, Program, arrays_given
 from .support.asked_arguments import named, the_model
@@ -92,7 +92,7 @@ def infer(
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
-    of_sweeps = tolerance, max_iterations, restarts, acceleration, trace_evidence, progress
+    seed, of_sweeps = seed_of(seed), (tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
     program = _program(model, data, method, sizes, Options(*of_sweeps, accuracy, execution, damping, schedule, mesh))
     keeping = program.keeping_in(checkpoint, every, data, seed)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping, workers)

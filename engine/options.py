@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import zlib
 from collections.abc import Mapping
 from typing import TypeAlias
 
+import jax
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import UInt32
@@ -130,14 +132,28 @@ def checked_effort(effort: object) -> float:
     return float(effort)  # type: ignore[arg-type]
 
 
-def key_of(seed: object) -> UInt32[np.ndarray, " 2"]:
-    """The data of a random key; ModelError for anything but a whole number from 0 to 2^64 - 1."""
+def seed_of(seed: object) -> int:
+    """A seed as a whole number below 2^63: one that is given as it is, of a key of jax.random one of 31 bits.
+
+    ModelError for anything else. The same seed gives the same result.
+    """
+    if isinstance(seed, jax.Array) and jax.numpy.issubdtype(seed.dtype, jax.dtypes.prng_key):
+        seed = jax.random.key_data(seed)
+    if isinstance(seed, (jax.Array, np.ndarray)) and seed.dtype == np.uint32 and seed.ndim == 1:  # words
+        return zlib.crc32(np.asarray(seed).tobytes()) >> 1
     try:
         number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
         number = -1
-    if isinstance(seed, bool) or not 0 <= number < 2**64:
+    if isinstance(seed, bool) or not 0 <= number < 2**63:
         raise ModelError(
-            f"seed= must be a whole number of at least 0; found {seed!r}. The same seed gives the same result."
+            f"seed= must be a whole number of at least 0, below 2^63, or jax.random.key(number); found {seed!r}. The "
+            "same seed gives the same result."
         )
+    return number
+
+
+def key_of(seed: object) -> UInt32[np.ndarray, " 2"]:
+    """The data of a random key; ModelError for what is no seed."""
+    number = seed_of(seed)
     return np.asarray([number >> 32, number & 0xFFFFFFFF], np.uint32)

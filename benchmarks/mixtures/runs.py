@@ -1,9 +1,10 @@
 """Single runs: traces, fixed points that belong together, predictive densities, and what the order of rows decides.
 
-E04 and E06 to E10, E12 of the source: E07 by how many cavities are improper. The log evidence sweep by sweep of VMP and EP on the galaxies; its three fixed
-points, of VMP and of power 1/2 and EP begun at those; the enzyme data; predictive densities of all three methods beside
-Gibbs sampling; the contours for old faithful, of which this table has more rows; and EP from one start in many orders
-of the rows. The lakes' acidity (E08) is left out where it is not among the data. Source: paquet2007thesis.
+E04 and E06 to E10, E12 of the source. The log evidence sweep by sweep of VMP and EP on the galaxies, and how many
+cavities of EP are improper on its way; its three fixed points, of VMP and of power 1/2 and EP begun at those; the enzyme data;
+predictive densities of all three methods beside Gibbs sampling; the contours for old faithful, of which this table has
+more rows; and EP from one start in many orders of the rows. The lakes' acidity (E08) is left out where it is not among
+the data. Source: paquet2007thesis.
 """
 
 import common
@@ -206,7 +207,12 @@ def main():
     arguments = common.options(__doc__).parse_args()
     draws, starts = (200, 4) if arguments.quick else (2000, 12)
     galaxy, enzyme, faithful = (components.real(arguments, name) for name in ("galaxy", "enzyme", "old faithful"))
-    results = {"traces": traces(galaxy), "improper": improper(galaxy, starts), "matched": matched(galaxy, 3 * starts), "orders": orders(galaxy)}
+    results = {
+        "traces": traces(galaxy),
+        "improper": improper(galaxy, starts),
+        "matched": matched(galaxy, 3 * starts),
+        "orders": orders(galaxy),
+    }
     line = np.linspace(5.0, 40.0, 200), np.linspace(0.0, 3.5, 200)
     results["galaxy"] = densities("E09: galaxy", galaxy, 3, line[0], draws, starts)
     results["enzyme"] = densities("E08: enzyme", enzyme, 3, line[1], draws, starts)

@@ -11,6 +11,7 @@ import numpy as np
 from ...compiler.language.nodes import Input, Let, Random
 from ...factors.errors import UnsupportedError
 from ...factors.families import Point
+from ..options import seed_of
 from .inferred import Inferred
 
 ArvizData: TypeAlias = Any  # what the installed ArviZ reads: a DataTree of xarray, or an InferenceData
@@ -22,7 +23,7 @@ NOTE = "independent draws from the approximate marginals of each variable"
 
 def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> ArvizData:
     """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
-    return as_arviz(*groups(posterior, draws, seed), NOTE)
+    return as_arviz(*groups(posterior, draws, seed_of(seed)), NOTE)
 
 
 def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, np.ndarray]:
@@ -34,7 +35,9 @@ def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, n
         except UnsupportedError:  # an expression without a family, such as a probability
             continue
         if not isinstance(marginal.family, Point):
-            found[name] = marginal.sample(jax.random.fold_in(jax.random.key(seed), hash_of(name)), (draws,))
+            with jax.enable_x64(True):  # for seeds of more than 32 bits
+                key = jax.random.fold_in(jax.random.key(seed), hash_of(name))
+            found[name] = marginal.sample(key, (draws,))
     return found
 
 

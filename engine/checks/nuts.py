@@ -14,6 +14,7 @@ from ...factors.errors import UnsupportedError
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..density.log_density import density_of
+from ..options import seed_of
 from ..support.asked_arguments import check_counts
 from .reference import belief_draws, functions
 
@@ -151,7 +152,7 @@ def check(
     `mcmc`) or for a model without a smooth joint density. Source: hoffman2014nuts, phan2019numpyro.
     """
     check_counts("check", draws=draws, chains=chains, warmup=draws if warmup is None else warmup)
-    density = density_of(posterior)
+    seed, density = seed_of(seed), density_of(posterior)
     if density.hard:
         raise UnsupportedError(
             f"NUTS cannot follow the constraint '{density.hard[0]}', where the density jumps to zero. Give the "

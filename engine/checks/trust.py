@@ -20,6 +20,7 @@ from ..answers.outcome import Outcome
 from ..answers.verdict import LEVELS
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, density_of
+from ..options import seed_of
 from .nested import draws_of
 from .psis import smoothed
 from .reference import (
@@ -185,7 +186,7 @@ def trust(
     run met a contradiction, is "unchecked", with the reason.
     Source: vehtari2024psis, yao2018yes.
     """
-    began = time.perf_counter()
+    began, seed = time.perf_counter(), seed_of(seed)
     if posterior.code == "contradiction":
         return Trust.unchecked(posterior.diagnosis)
     tilted = {} if factors_of is None else tilted_shapes(factors_of)

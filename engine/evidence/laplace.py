@@ -29,6 +29,7 @@ from ..checks.reference import DRAWS, ROUNDS, Reference, adapted, entries, stude
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import LogDensity, log_density
 from ..distributions.weighted_draws import WeightedDraws
+from ..options import seed_of
 from .mode import climbed, first_place, slopes_of
 
 NEARLY = 1e-4  # nats that another step of Newton's may gain at a mode, where rounding lets it gain none
@@ -106,7 +107,7 @@ def laplace_approximation(
 
     Source: tierney1986accurate.
     """
-    density = log_density(model, data, sizes, integrate)
+    seed, density = seed_of(seed), log_density(model, data, sizes, integrate)
     if density.hard:
         raise UnsupportedError(
             f"The constraint '{density.hard[0]}' makes the density jump to zero, and a mode at such an edge has no "

@@ -26,6 +26,7 @@ from ..mcmc.bar import progress_bar
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import run
 from ..mcmc.structure import Asked
+from ..options import seed_of
 from ..sampling.choose import NOT_WARMING, starter
 from ..sampling.joint import Joint, Values
 from ..sampling.move import Move, swept
@@ -152,14 +153,14 @@ def search(
     check_workers(workers)
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
-    call = _Call(model, data, sizes, moves, seed, list_of_names(collapse, "collapse="), sweeps)
+    call = _Call(model, data, sizes, moves, seed_of(seed), list_of_names(collapse, "collapse="), sweeps)
     with jax.enable_x64(True):
         ready = _prepared(call)
         clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}
         states, trace = _searched(ready, clock, call, workers, asked)
         best = max(states, key=lambda state: float(state.score))
-        values = _completed(ready, collapse, best.best, seed)
+        values = _completed(ready, collapse, best.best, call.seed)
     return Found(
         {name: values[name] for one in ready.joint.structures for name in one.names},
         float(best.score),

@@ -13,6 +13,7 @@ from ..answers.inferred import Inferred
 from ..checks import nuts
 from ..checks.nuts import Check, Row, row_of
 from ..density.log_density import density_of
+from ..options import seed_of
 from ..support.asked_arguments import check_counts
 from .conditionals import discrete
 from .joint import Joint
@@ -49,6 +50,7 @@ def check(
     """
     warmup = draws if warmup is None else warmup
     check_counts("check", draws=draws, chains=chains, warmup=warmup)
+    seed = seed_of(seed)
     if importlib.util.find_spec("numpyro") is None:
         raise UnsupportedError("A check needs NumPyro, which is not installed: pip install 'cavity[mcmc]'.")
     joint = Joint(posterior.model, posterior.binding)

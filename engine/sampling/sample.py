@@ -24,6 +24,7 @@ from ..mcmc.apart import run_apart
 from ..mcmc.kernel import Kernel, Together
 from ..mcmc.run import Chains, run
 from ..mcmc.structure import Asked, begun, structures_of
+from ..options import seed_of
 from ..support.asked_arguments import check_counts, check_seconds, list_of_names, named, the_model
 from ..support.cache import Recent
 from .choose import Drawn, in_each_state, moves_of, starter
@@ -94,9 +95,9 @@ def sample(
         ModelError: counts out of range, names of what is not there, or `max_seconds` that end within the warm-up.
         UnsupportedError: a model without a joint density, or a part of it that no move reaches.
     """
-    begin = time.monotonic()
-    warmup = _warmup(draws, chains, warmup, max_seconds, workers)
-    call = _Call(model, data, sizes, moves or {}, seed, warmup, list_of_names(collapse, "collapse="), kernel, start)
+    begin, warmup = time.monotonic(), _warmup(draws, chains, warmup, max_seconds, workers)
+    seed, names = seed_of(seed), list_of_names(collapse, "collapse=")
+    call = _Call(model, data, sizes, moves or {}, seed, warmup, names, kernel, start)
     with jax.enable_x64(True):
         joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)

@@ -11,6 +11,7 @@ from ..answers.inferred import Inferred
 from ..checks.corrected_evidence import corrected_evidence
 from ..checks.trust import trust
 from ..density.log_density import density_of
+from ..options import seed_of
 from ..support.asked_arguments import check_counts
 from .estimators import Estimate
 from .evidence import Asked, evidence_of
@@ -61,6 +62,7 @@ class EvidenceCheck:
 def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0, by: str = "auto") -> EvidenceCheck:
     """See `Posterior.check_evidence`."""
     check_counts("check_evidence", sweeps=sweeps)
+    seed = seed_of(seed)
     if by not in WAYS:
         raise ModelError(f"check_evidence(by={by!r}): the ways are {', '.join(map(repr, WAYS))}.")
     density = density_of(posterior)  # says why where there is none

@@ -21,6 +21,7 @@ from ..answers.marginal import Marginal
 from ..cluster.workers import Workers, check_workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.bar import progress_bar
+from ..options import seed_of
 from ..sampling.joint import Joint
 from ..sampling.references import beliefs_of, known_of
 from ..sampling.sample import plan
@@ -105,7 +106,7 @@ def evidence(
     binding = bind_checked(the_model(model), data, sizes)
     marginals = reference if isinstance(reference, Inferred) else None
     limit, names = _limit(begin, max_seconds), tuple(list_of_names(collapse, "collapse="))
-    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed, limit, rungs, names, sum_out)
+    asked = Asked(method, sweeps, replicas, copies, swaps == "one", wider, seed_of(seed), limit, rungs, names, sum_out)
     return _found(model, data, sizes, binding, marginals, asked, max_seconds, workers, progress)
 
 
