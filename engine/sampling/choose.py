@@ -314,7 +314,7 @@ def start(joint: Joint, key: Key, given: Values | None = None) -> Values:
         values |= structured.start(jax.random.fold_in(jax.random.fold_in(key, STRUCTURES), i))
     for i, augmented in enumerate(joint.augmented.values()):
         own = jax.random.fold_in(key, len(joint.variables) + i)
-        values[augmented.name] = augmented.draw(own, joint.scope(values, joint.data))
+        values[augmented.name] = joint.drawn(augmented, own, values)
     return values
 
 

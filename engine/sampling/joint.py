@@ -11,12 +11,13 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
+import jax
 import jax.numpy as jnp
 
 from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Gather, Random, inside, parents
-from ...factors.arrays import Array
+from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
 from ..density.log_density import LogDensity
@@ -56,6 +57,7 @@ class Joint:
             self.density, self.factors, self.data, [name for one in structures for name in one.names]
         )
         self.integrals: dict[str, Integral] = {}
+        self._draws: dict[str, Callable[[Key, Values, Data], Array]] = {}
         self.structures = tuple(structures)
         self.varying: tuple[str, ...] = ()  # data that change from step to step
         self.points: Between | None = None  # where densities are taken between two points
@@ -80,6 +82,14 @@ class Joint:
         found = copy.copy(self)
         found.factors, found.variables, found.integrals = factors, variables, integrals
         return found
+
+    def drawn(self, augmented: Augmented, key: Key, values: Values) -> Array:
+        """A draw of an auxiliary variable given all others, compiled once: their draws have loops."""
+
+        def draw(key: Key, values: Values, data: Data) -> Array:
+            return augmented.draw(key, self.scope(values, data))
+
+        return self._draws.setdefault(augmented.name, jax.jit(draw))(key, values, self.arrays)
 
     def between(self, points: Between | None) -> Joint:
         """The joint density between two points of some variables."""
