@@ -1,10 +1,10 @@
 """Single runs: traces, fixed points that belong together, predictive densities, and what the order of rows decides.
 
 E04 and E06 to E10, E12 of the source. The log evidence sweep by sweep of VMP and EP on the galaxies, and how many
-cavities of EP are improper on its way; its three fixed points, of VMP and of power 1/2 and EP begun at those; the enzyme data;
-predictive densities of all three methods beside Gibbs sampling; the contours for old faithful, of which this table has
-more rows; and EP from one start in many orders of the rows. The lakes' acidity (E08) is left out where it is not among
-the data. Source: paquet2007thesis.
+cavities of EP are improper on its way; its three fixed points, of VMP and of power 1/2 and EP begun at those; the
+enzyme data; predictive densities of all three methods beside Gibbs sampling; the contours for old faithful, of which
+this table has more rows; and EP from one start in many orders of the rows. The lakes' acidity (E08) is left out where
+it is not among the data. Source: paquet2007thesis.
 """
 
 import common

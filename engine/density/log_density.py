@@ -81,10 +81,10 @@ class LogDensity:
     variable to the shape of its array, `summed` names the discrete variables that were summed out, `collapsed` the
     Gaussian noise and the chains of `integrate` that were integrated out, `hard` the constraints that make the density
     jump to zero, which no gradient tells. Constraints that put elements of one variable in order are no such, but
-    `ordered`: every point of the unconstrained coordinates keeps that order, unless it is not asked for. `model` is
-    whose density it is, `binding` the data, as checked. Without `sum_out` the discrete variables are among the values,
-    with `everything` also what nothing observed depends on. The terms of variables in `flat` are left out, so that
-    these have flat priors.
+    `ordered`: every point of the unconstrained coordinates keeps that order, unless it is not asked for, or changes
+    with data that are `moved`. `model` is whose density it is, `binding` the data, as checked. Without `sum_out` the
+    discrete variables are among the values, with `everything` also what nothing observed depends on. The terms of
+    variables in `flat` are left out, so that these have flat priors.
     Raises UnsupportedError for a model without a joint density.
     """
 
@@ -97,6 +97,7 @@ class LogDensity:
         integrate: Sequence[str] = (),
         flat: Collection[str] = (),
         ordered: bool = True,
+        moved: Collection[str] = (),
     ) -> None:
         self.model, self.binding, self._sizes, self.flat = model, binding, binding.sizes, tuple(sorted(flat))
         self._data = {**{name: _dense(array) for name, array in binding.inputs.items()}, **binding.observed}
@@ -127,7 +128,9 @@ class LogDensity:
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self._compared = self._orders()
-        self._placed = self._by_variable() if ordered else {}
+        self._begun = self._by_variable() if ordered else {}
+        changed = {one.variable.name for one in self._compared.values() if one.index_data & set(moved)}
+        self._placed = {name: order for name, order in self._begun.items() if name not in changed}
         self.ordered = tuple(n for n, one in self._compared.items() if one.variable.name in self._placed)
         self.hard = tuple(
             name
@@ -216,21 +219,24 @@ class LogDensity:
         return None if size is None else Scope(self._sizes, {}, {}).size(size)
 
     def _orders(self) -> dict[str, Compared]:
-        """What the constraints compare that put elements of one variable in order."""
-        data = {name: array for name, array in self._data.items() if name not in self._holes}
+        """The constraints that put elements of one variable in order."""
         whole = {name: v for name, v in self._variables.items() if name not in self._holes}
         constraints = {n: e for n, (e, outcome) in self._events.items() if outcome is None}
-        found = {n: compared_by(e, whole, data, self._sizes) for n, e in constraints.items()}
+        found = {n: compared_by(e, whole, set(self._data) - set(self._holes)) for n, e in constraints.items()}
         return {name: one for name, one in found.items() if one is not None and name not in self._comparisons}
 
     def _by_variable(self) -> dict[str, Order]:
         """The order of each variable whose elements constraints compare, if these lie between the same ends."""
         found: dict[str, Order] = {}
+        numbers = functools.partial(Compared.numbers, scope=Scope(self._sizes, dict(self._data), {}))
         for name in dict.fromkeys(one.variable.name for one in self._compared.values()):
-            variable = self._variables[name]
-            if (ends := self._common_ends(variable)) is not None and ends[0] < ends[1]:
-                mine = [one for one in self._compared.values() if one.variable is variable]
-                found[name] = order_among(name, mine, math.prod(self._shape(variable)))
+            mine = [one for one in self._compared.values() if one.variable.name == name]
+            ends = self._common_ends(self._variables[name])
+            if ends is None or ends[0] >= ends[1]:
+                continue
+            with jax.ensure_compile_time_eval():
+                pairs = [(np.asarray(larger), np.asarray(smaller)) for larger, smaller in map(numbers, mine)]
+            found[name] = order_among(name, pairs, math.prod(self._shape(self._variables[name])))
         return found
 
     def _common_ends(self, variable: Random) -> tuple[float, float] | None:
@@ -260,14 +266,13 @@ class LogDensity:
         for group in self._groups:
             own = {name: tilt for name, tilt in (tilts or {}).items() if name in group.summed}
             total = total + self._summed_group(group, own, scope)
-        return jnp.where(self._in_order(values) & ~(total < 1e-5 * NEVER), total, -jnp.inf)
+        return jnp.where(self._in_order(scope) & ~(total < 1e-5 * NEVER), total, -jnp.inf)
 
-    def _in_order(self, values: Mapping[str, Array]) -> Array:
+    def _in_order(self, scope: Scope) -> Array:
         """Whether elements are in the order that constraints state: elsewhere other factors may be no numbers."""
         kept = jnp.asarray(True)
         for one in self._compared.values():
-            flat, same = jnp.ravel(jnp.asarray(values[one.variable.name])), one.larger == one.smaller
-            kept = kept & jnp.all((flat[one.larger] > flat[one.smaller]) | same)
+            kept = kept & one.holds(scope)
         return kept
 
     def sum_of_states(
@@ -333,8 +338,7 @@ class LogDensity:
             wanted = Placed(jnp.asarray(True), ()) if outcome is None else value(outcome, scope)
             told = mapped(lambda e, w: jnp.where(e == w, 0.0, -jnp.inf), value(expr, inside), wanted)
             if (one := self._compared.get(name)) is not None:
-                same = Placed(one.larger == one.smaller, expr.plates)
-                told = mapped(lambda t, same: jnp.where(same, 0.0, t), told, same)
+                told = mapped(lambda t, same: jnp.where(same, 0.0, t), told, one.same(inside))
             return self._where_given(name, told, expr.plates)
         node = self.model.randoms[name]
         term = node.term if name in self._data else node.term.uncensored
@@ -514,6 +518,12 @@ class LogDensity:
 
     def _bijections(self, data: Mapping[str, Array]) -> dict[str, Bijection]:
         return {name: self._bijection(variable, data) for name, variable in self._variables.items()}
+
+    def bijection_of_start(self, variable: Random) -> Bijection:
+        """That of a start, in the order that all data have now, those that are moved among them."""
+        if (order := self._begun.get(variable.name)) is not None and (ends := self._common_ends(variable)) is not None:
+            return in_order(order, *ends, self._shape(variable))
+        return self._bijection(variable, self._data)
 
     def _bijection(self, variable: Random, data: Mapping[str, Array]) -> Bijection:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)

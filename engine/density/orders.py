@@ -7,7 +7,8 @@ coordinate says. The Jacobian is triangular in any order that goes upwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -15,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...compiler.language.known_order import order_of
-from ...compiler.language.nodes import Expr, Random, gathers_of, inside, source_of
+from ...compiler.language.nodes import Expr, Input, Random, gathers_of, inside, source_of
 from ...factors.arrays import Array
 from ...factors.errors import DataError
 from ...factors.families.bijections import Bijection, interval
 from ..values.evaluate import value
-from ..values.plated import spread
+from ..values.plated import Placed, mapped, spread
 from ..values.scope import Scope
 
 
@@ -37,47 +38,65 @@ class Order(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What a constraint compares: elements of a variable, each `larger` one with a `smaller` one.
+    """A constraint that compares elements of one variable, in each instance a `larger` one with a `smaller` one."""
 
-    An element that data compare with itself, as that of the root of a tree with its parent, is not compared.
-    """
-
+    constraint: Expr
     variable: Random
-    larger: np.ndarray
-    smaller: np.ndarray
+    larger: Expr
+    smaller: Expr
+
+    @property
+    def index_data(self) -> set[str]:
+        """The names of the data that choose the elements."""
+        chosen = [gather.index for side in (self.larger, self.smaller) for gather in gathers_of(side)]
+        return {node.name for node in inside(chosen) if isinstance(node, (Input, Random))}
+
+    def numbers(self, scope: Scope) -> tuple[Array, Array]:
+        """The elements compared in each instance, as numbers in the order of the variable's array."""
+        shape = [scope.sizes[plate.name] for plate in self.variable.plates]
+        every = jnp.arange(math.prod(shape), dtype=jnp.int32).reshape(shape)
+        inside = scope.with_data({self.variable.name: every})
+        larger, smaller = (
+            spread(value(side, inside), self.constraint.plates, scope.sizes) for side in (self.larger, self.smaller)
+        )
+        return larger, smaller
+
+    def same(self, scope: Scope) -> Placed:
+        """Where an element is compared with itself, as a root with its parent: that says nothing."""
+        larger, smaller = self.numbers(scope)
+        return Placed(larger == smaller, self.constraint.plates)
+
+    def holds(self, scope: Scope) -> Array:
+        """Whether the values in `scope` are in the order that the constraint states."""
+        larger, smaller = value(self.larger, scope), value(self.smaller, scope)
+        return jnp.all(mapped(lambda a, b, same: (a > b) | same, larger, smaller, self.same(scope)).value)
 
 
-def compared_by(
-    constraint: Expr, variables: Mapping[str, Random], data: Mapping[str, Array], sizes: Mapping[str, int]
-) -> Compared | None:
-    """What a constraint compares, one entry for each of its instances; None where it is no order in one variable."""
+def compared_by(constraint: Expr, variables: Mapping[str, Random], data: Collection[str]) -> Compared | None:
+    """What a constraint compares; None where these are no elements of one of the variables, chosen by data."""
     pair = order_of(constraint)
     if pair is None or source_of(pair[0]) is not source_of(pair[1]):
         return None
     variable = source_of(pair[0])
     if not isinstance(variable, Random) or variable.name not in variables or variable.domain.event_ndim:
         return None
-    chosen = [gather.index for side in pair for gather in gathers_of(side)]
-    if any(isinstance(node, Random) and node.name not in data for node in inside(chosen)):
-        return None
-    shape = tuple(sizes[plate.name] for plate in variable.plates)
-    numbers = jnp.arange(int(np.prod(shape))).reshape(shape)
-    scope = Scope(dict(sizes), {**data, variable.name: numbers}, {})
-    with jax.ensure_compile_time_eval():
-        sides = [np.asarray(spread(value(side, scope), constraint.plates, sizes)) for side in pair]
-    return Compared(variable, *(side.astype(np.int32) for side in sides))
+    found = Compared(constraint, variable, *pair)
+    return found if found.index_data <= set(data) else None
 
 
-def order_among(name: str, compared: list[Compared], count: int) -> Order:
-    """The order of `count` elements that constraints state together. DataError where they contradict each other."""
-    pairs = {
+def order_among(name: str, pairs: Iterable[tuple[np.ndarray, np.ndarray]], count: int) -> Order:
+    """The order of `count` elements of which constraints put larger ones above smaller ones.
+
+    DataError where they contradict each other.
+    """
+    stated = {
         (int(above), int(below))
-        for one in compared
-        for above, below in zip(one.larger.ravel(), one.smaller.ravel(), strict=True)
+        for larger, smaller in pairs
+        for above, below in zip(np.ravel(larger), np.ravel(smaller), strict=True)
         if above != below
     }
     under: list[list[int]] = [[] for _ in range(count)]
-    for above, below in sorted(pairs):
+    for above, below in sorted(stated):
         under[above].append(below)
     levels, placed = [], np.zeros(count, bool)
     while not placed.all():

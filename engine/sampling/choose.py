@@ -375,7 +375,7 @@ def _continuous_start(joint: Joint, variable: Random, key: Key, shape: tuple[int
             )
         found = one.over(shape)
     else:
-        found = joint.density._bijection(variable, joint.density._data)
+        found = joint.density.bijection_of_start(variable)
     return found.forward(jax.random.uniform(key, (found.size,), minval=-1.0, maxval=1.0)).reshape(shape)
 
 

@@ -48,14 +48,13 @@ class Joint:
     def __init__(
         self, model: Model, binding: Binding, everything: bool = False, structures: Sequence[Structured] = ()
     ) -> None:
-        self.density = LogDensity(model, binding, sum_out=False, everything=everything)
+        moved = [name for one in structures for name in one.names]
+        self.density = LogDensity(model, binding, sum_out=False, everything=everything, moved=moved)
         self.sizes = binding.sizes
         self.variables: dict[str, Random] = {**self.density._variables, **self.density.discrete}
         self.data = {n: a for n, a in self.density._data.items() if n not in self.variables}
         self.factors = {name: self._factor(name) for name in self.density._single}
-        self.augmented: dict[str, Augmented] = auxiliaries_of(
-            self.density, self.factors, self.data, [name for one in structures for name in one.names]
-        )
+        self.augmented: dict[str, Augmented] = auxiliaries_of(self.density, self.factors, self.data, moved)
         self.integrals: dict[str, Integral] = {}
         self._draws: dict[str, Callable[[Key, Values, Data], Array]] = {}
         self.structures = tuple(structures)

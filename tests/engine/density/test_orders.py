@@ -15,11 +15,9 @@ from cavity.factors.errors import DataError, ModelError
 ENDS = [(-np.inf, np.inf), (0.0, np.inf), (0.0, 1.0), (-2.0, 5.0), (-np.inf, 1.0)]
 
 
-class Pairs:
-    """What a constraint compares, without a model."""
-
-    def __init__(self, pairs):
-        self.larger, self.smaller = np.array(pairs, int).reshape(-1, 2).T
+def sides(pairs):
+    """The larger and the smaller ones."""
+    return tuple(np.array(pairs, int).reshape(-1, 2).T)
 
 
 @st.composite
@@ -29,7 +27,7 @@ def orders(draw):
     pairs = [(i, j) for i in range(count) for j in range(i) if draw(st.integers(0, 2)) == 0]
     renamed = draw(st.permutations(range(count)))
     pairs = [(renamed[i], renamed[j]) for i, j in pairs]
-    return order_among("t", [Pairs(pairs)], count), pairs
+    return order_among("t", [sides(pairs)], count), pairs
 
 
 @settings(deadline=None, max_examples=6)
@@ -50,7 +48,7 @@ def test_coordinates_of_an_order(made, ends, seed):
 
 def test_a_circle_has_no_order():
     with pytest.raises(DataError) as error:
-        order_among("t", [Pairs([(0, 1), (1, 2), (2, 0)])], 4)
+        order_among("t", [sides([(0, 1), (1, 2), (2, 0)])], 4)
     assert "circle" in str(error.value)
     assert "'t'" in str(error.value)
 
@@ -85,6 +83,37 @@ def test_beliefs_are_compared_without_the_order():
     density = LogDensity(m, binding, ordered=False)
     assert density.hard == ("constraint 1",)
     assert not density.ordered
+
+
+def test_an_order_that_moves_is_no_matter_of_coordinates():
+    m = ordered_times(cv.uniform(0.0, 1.0), 0.5)
+    binding = cv.log_density(m, {"parent": TREE, "y": np.zeros(7)}).binding
+    density = LogDensity(m, binding, moved=["parent"])
+    assert density.hard == ("constraint 1",)
+    start = density.bijection_of_start(m.randoms["t"])
+    up = np.asarray(start.forward(np.zeros(7)))
+    assert (up[1:] > up[TREE[1:]]).all()
+
+
+def test_an_order_that_moves_against_all_labels():
+    """Which of three times each of two rows has is moved; each is above a time that data give, or is that time."""
+    m = cv.Model("moved")
+    k, n = m.plate("k", 3), m.plate("n", 2)
+    label, base = (m.input(name, cv.index(k), plates=n) for name in ("label", "base"))
+    t = m.random("t", cv.uniform(0.0, 1.0), plates=k)
+    m.constrain(t[label] > t[base])
+    m.random("y", cv.gaussian(t[label], sd=0.3), plates=n)
+    y, low = np.array([0.2, 0.9]), np.array([0, 1])
+    data = {"label": [1, 2], "base": low, "y": y}
+    draws = cv.sample(m, data, draws=2000, moves={"label": cv.moves.relabels()}, seed=2)
+    found = np.bincount(np.asarray(draws["label"]).reshape(-1, 2) @ [3, 1], minlength=9) / 8000
+    random = np.random.default_rng(0)
+    times, labels = random.uniform(size=(500_000, 3)), random.integers(0, 3, (500_000, 2))
+    own = np.take_along_axis(times, labels, 1)
+    possible = ((own > times[:, low]) | (labels == low)).all(1)
+    weights = possible * np.exp(-0.5 * ((own - y) ** 2).sum(1) / 0.09)
+    expected = np.bincount(labels @ [3, 1], weights=weights, minlength=9) / weights.sum()
+    assert np.abs(found - expected).max() < 0.025
 
 
 def test_draws_of_a_chain_are_order_statistics():
