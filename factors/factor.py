@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 from jaxtyping import Float
 
 from .arrays import Argument, Array
+from .calls import call_checked, check_call
 from .closed import Closed, Formula
 from .domains import Domain
 from .errors import ModelError
@@ -351,13 +352,15 @@ def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     The term carries the problem to `Model.random`, which raises it as a ModelError.
     """
 
-    names = tuple(inspect.signature(builder).parameters)
+    signature = inspect.signature(builder)
+    names = tuple(signature.parameters)
 
     @functools.wraps(builder)
     def build(*args: Argument, **kwargs: Argument) -> Term:
         args = tuple(_named(name, arg) for name, arg in zip(names, args, strict=False)) + args[len(names) :]
         kwargs = {name: _named(name, arg) for name, arg in kwargs.items()}
         try:
+            check_call(builder.__name__, signature, args, kwargs)
             return builder(*args, **kwargs)
         except ModelError as problem:
             return Term(_REFUSED, {}, {"problem": str(problem)})
@@ -392,6 +395,7 @@ def register(item: Entry) -> Entry:
     return item
 
 
+@call_checked
 def mixture(weights: Argument, *terms: Term) -> Mixture:
     """One of several terms for each element: p(x) = sum_k weights_k p_k(x), the class k summed out.
 
@@ -406,6 +410,7 @@ def mixture(weights: Argument, *terms: Term) -> Mixture:
     return Mixture(weights, tuple(terms))
 
 
+@call_checked
 def switch(selector: Argument, *terms: Term) -> Switch:
     """A gate over terms: `switch(boolean, when_true, when_false)` or `switch(categorical, case_0, case_1, ...)`.
 

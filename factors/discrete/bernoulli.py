@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import boolean
 from ..factor import Factor, Term, register
 from ..families import Bernoulli
@@ -64,6 +65,7 @@ factor = register(
 )
 
 
+@call_checked
 def bernoulli(probability: Argument) -> Term:
     """A boolean variable that is true with the given probability.
 

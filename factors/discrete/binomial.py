@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc, xlog1py, xlogy
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import counted
 from ..domains import count
 from ..factor import Factor, Site, Term, register
@@ -75,6 +76,7 @@ factor = register(
 )
 
 
+@call_checked
 def binomial(n: Argument, p: Argument) -> Term:
     """A binomial count: C(n, x) p^x (1 - p)^(n - x).
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import category
 from ..factor import Factor, Term, register
 from ..families import Categorical
@@ -53,6 +54,7 @@ factor = register(
 )
 
 
+@call_checked
 def categorical(probability: Argument) -> Term:
     """A variable with values 0, ..., K - 1, value k having probability `probability[k]`.
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import vector
 from ..factor import Factor, Term, register
@@ -71,6 +72,7 @@ factor = register(
 )
 
 
+@call_checked
 def multinomial(n: Argument, p: Argument) -> Term:
     """Counts of K classes in n trials: n! / prod_k x_k! prod_k p_k^x_k, a vector of whole numbers that sum to n.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import jax.numpy as jnp
 
 from ..arrays import Argument, Array
+from ..calls import call_checked
 from ..domains import Domain, category
 from ..factor import Factor, Site, Term, register
 from ..families import Categorical
@@ -108,6 +109,7 @@ probit = _ordered("ordered_probit", _log_probit, _probit_site)
 logistic = _ordered("ordered_logistic", _log_logistic, _logistic_site)
 
 
+@call_checked
 def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: Phi(c_k - score) - Phi(c_(k-1) - score) for class k, c_(-1) = -inf, c_K = inf.
 
@@ -118,6 +120,7 @@ def ordered_probit(score: Argument, cutpoints: Argument) -> Term:
     return Term(probit, {"score": score, "cutpoints": cutpoints})
 
 
+@call_checked
 def ordered_logistic(score: Argument, cutpoints: Argument) -> Term:
     """An ordered class 0, ..., K: sigma(c_k - score) - sigma(c_(k-1) - score) for class k, sigma(x) = 1 / (1 + e^-x).
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import count
 from ..factor import Factor, Term, register
 from ..families import Poisson
@@ -42,6 +43,7 @@ factor = register(
 )
 
 
+@call_checked
 def point(value: Argument) -> Term:
     """A count that is `value` with probability one.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed
 from ..domains import count
 from ..factor import Factor, Site, Term, register
@@ -74,6 +75,7 @@ factor = register(
 )
 
 
+@call_checked
 def poisson(rate: Argument) -> Term:
     """A Poisson count: rate^x exp(-rate) / x!.
 

@@ -7,6 +7,7 @@ import math
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -41,6 +42,7 @@ factor = register(
 )
 
 
+@call_checked
 def half_cauchy(scale: Argument) -> Term:
     """A half-Cauchy variable: 2 / (pi scale (1 + (x / scale)^2)) for x > 0, with median `scale`.
 

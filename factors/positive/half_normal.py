@@ -7,6 +7,7 @@ import math
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -52,6 +53,7 @@ factor = register(
 )
 
 
+@call_checked
 def half_normal(scale: Argument) -> Term:
     """A half-normal variable: sqrt(2 / pi) / scale exp(-x^2 / (2 scale^2)) for x > 0, a Gaussian's absolute value.
 

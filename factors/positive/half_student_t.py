@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import positive
 from ..factor import Factor, Term, register
@@ -60,6 +61,7 @@ factor = register(
 )
 
 
+@call_checked
 def half_student_t(dof: Argument, scale: Argument) -> Term:
     """A half-Student-t variable: the absolute value of Student's t around zero, a prior of a scale.
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaincc
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import positive
 from ..factor import Factor, Term, register
@@ -60,6 +61,7 @@ factor = register(
 )
 
 
+@call_checked
 def inverse_gamma(shape: Argument, scale: Argument) -> Term:
     """An inverse Gamma variable: scale^shape x^(-shape - 1) exp(-scale / x) / Gamma(shape) for x > 0.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..moments import Positive
@@ -69,6 +70,7 @@ factor = register(
 )
 
 
+@call_checked
 def inverse_gaussian(mean: Argument, shape: Argument) -> Term:
     """An inverse Gaussian (Wald) variable: sqrt(shape / (2 pi x^3)) exp(-shape (x - mean)^2 / (2 mean^2 x)) for x > 0.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -55,6 +56,7 @@ factor = register(
 )
 
 
+@call_checked
 def log_normal(mean: Argument, variance: Argument = None, *, precision: Argument = None, sd: Argument = None) -> Term:
     """A log-normal variable: log x ~ N(mean, variance).
 

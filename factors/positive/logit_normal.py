@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import unit
 from ..factor import Factor, Term, register
 from ..families import Beta
@@ -75,6 +76,7 @@ factor = register(
 )
 
 
+@call_checked
 def logit_normal(mean: Argument, variance: Argument = None, *, precision: Argument = None, sd: Argument = None) -> Term:
     """A logit-normal variable on (0, 1): log(x / (1 - x)) ~ N(mean, variance).
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import Domain, positive
 from ..factor import Factor, Term, register
@@ -80,6 +81,7 @@ factor = register(
 )
 
 
+@call_checked
 def pareto(shape: Argument, scale: Argument) -> Term:
     """A Pareto variable: shape scale^shape / x^(shape + 1) for x >= `scale`, the tail of incomes and of sizes.
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Term, register
 from ..families import Gamma
@@ -97,6 +98,7 @@ factor = register(
 )
 
 
+@call_checked
 def truncated_gamma(shape: Argument, rate: Argument, low: Argument = 0.0, high: Argument = np.inf) -> Term:
     """A Gamma variable between `low` and `high`: its density over its mass there, zero elsewhere.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
 from ..factor import Factor, Site, Term, register
 from ..quadrature import tilted_site
@@ -66,6 +67,7 @@ factor = register(
 )
 
 
+@call_checked
 def weibull(shape: Argument, scale: Argument) -> Term:
     """A Weibull variable: shape / scale (x / scale)^(shape - 1) exp(-(x / scale)^shape), the time until an event.
 

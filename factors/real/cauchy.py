@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..factor import Term
 from .student_t import student_t
 
 
+@call_checked
 def cauchy(location: Argument, scale: Argument) -> Term:
     """A Cauchy variable: 1 / (pi scale (1 + ((x - location) / scale)^2)), with median `location`.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import boolean
 from ..factor import Factor, Site, Term, register
 from ..families import Bernoulli
@@ -66,6 +67,7 @@ factor = register(
 )
 
 
+@call_checked
 def between(value: Argument, low: Argument, high: Argument) -> Term:
     """A boolean: whether low < value < high.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import real
 from ..factor import Factor, Site, Term, register
@@ -93,6 +94,7 @@ factor = register(
 )
 
 
+@call_checked
 def laplace(mean: Argument, scale: Argument) -> Term:
     """A Laplace variable: exp(-|x - mean| / scale) / (2 scale), with variance 2 scale^2.
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import real
 from ..factor import Factor, Site, Term, register
 from ..quadrature import HALF_LOG_2PI, tilted_site
@@ -77,6 +78,7 @@ factor = register(
 )
 
 
+@call_checked
 def skew_normal(location: Argument, scale: Argument, skew: Argument) -> Term:
     """A skew-normal variable: 2 / scale phi(z) Phi(skew z) with z = (x - location) / scale.
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import real
 from ..factor import Factor, Site, Term, register
@@ -59,6 +60,7 @@ factor = register(
 )
 
 
+@call_checked
 def student_t(dof: Argument, mean: Argument, scale: Argument) -> Term:
     """A Student-t variable: density proportional to (1 + ((x - mean) / scale)^2 / dof)^(-(dof + 1) / 2).
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import real
 from ..factor import Factor, Site, Term, register
 from ..families import Gaussian
@@ -74,6 +75,7 @@ factor = register(
 )
 
 
+@call_checked
 def truncated_gaussian(
     mean: Argument,
     variance: Argument = None,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..discrete.categorical import categorical
 from ..domains import real
 from ..errors import ModelError
@@ -56,6 +57,7 @@ factor = register(
 )
 
 
+@call_checked
 def uniform(low: Argument, high: Argument) -> Term:
     """A uniform variable between `low` and `high`: 1 / (high - low).
 

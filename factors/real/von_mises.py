@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.special import i0e, i1e
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import inverted
 from ..domains import real
 from ..factor import Factor, Term, register
@@ -161,6 +162,7 @@ factor = register(
 )
 
 
+@call_checked
 def von_mises(mean: Argument, concentration: Argument) -> Term:
     """An angle in (-pi, pi]: exp(concentration cos(x - mean)) / (2 pi I_0(concentration)).
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument, Array
+from ..calls import call_checked
 from ..domains import positive, real
 from ..errors import ModelError
 from ..factor import Factor, Nameless, Term
@@ -63,6 +64,7 @@ class Ordered(Nameless):
         return Term(made, {"previous": previous, **self.term.args})
 
 
+@call_checked
 def ordered(term: Argument, size: int) -> Ordered:
     """An increasing vector: `size` independent draws of a real term in order, with the density size! prod_k p(x_k).
 
