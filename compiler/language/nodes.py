@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -95,8 +95,43 @@ class Expr:
         """Those of whole arrays."""
         return BUILDERS["of_numpy_arrays"](function, args, options)
 
+    if not TYPE_CHECKING:  # type checkers know what there is
+
+        def __getattr__(self, name: str) -> NoReturn:
+            told = f"'{type(self).__name__}' object has no attribute '{name}'"
+            if not name.startswith("_"):
+                own = self.__dict__.get("name", "...")
+                told += (
+                    f". An expression has no value before inference: posterior['{own}'].{name} may be what is meant."
+                )
+            raise AttributeError(told, name=name, obj=self)
+
     def __float__(self) -> NoReturn:
         raise ModelError(f"'{self}' is no number while the model is declared: for math.exp(x) write cv.exp(x).")
+
+    __int__ = __complex__ = __trunc__ = __float__
+
+    def __round__(self, *_: UserValue) -> NoReturn:
+        raise ModelError(
+            f"'{self}' is not rounded while the model is declared: it has no value yet, and whole steps have no slope. "
+            "Round the answer, posterior[...].mean.round(2), or the data before they are given."
+        )
+
+    __floor__ = __ceil__ = __round__
+
+    def __floordiv__(self, other: UserValue) -> NoReturn:
+        raise ModelError(
+            f"'{self}' with `//`, `%` or divmod: whole quotients and remainders of expressions are not part of the "
+            "language. Of whole-number data compute them before they are given, as a further input; `/` divides."
+        )
+
+    __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = __floordiv__
+
+    def __contains__(self, value: UserValue) -> NoReturn:
+        raise ModelError(
+            f"`in` with '{self}': it has no elements while the model is declared. Of values compare, x == value; of "
+            "elements along a plate write cv.any(x == value, over=plate)."
+        )
 
     def __add__(self, other: UserValue) -> Expr:
         return BUILDERS["add"](self, other)

@@ -1,6 +1,8 @@
 """Every error of the language: it names the variable, says what was found, and what to do."""
 
 import dataclasses
+import math
+import re
 
 import numpy as np
 import pytest
@@ -380,3 +382,31 @@ def test_links_keep_probability_domains(m, x):
     exposure = m.input("exposure", domains.count)
     refused(lambda: m.random("y", poisson(exp(x) * exposure)), "'y'", "(exp(x) * exposure)", "cv.positive")
     m.random("y", bernoulli(1 - logistic(x)))
+
+
+@pytest.mark.parametrize(
+    ("use", "part"),
+    [
+        (lambda x: round(x, 2), "Round the answer"),
+        (math.floor, "Round the answer"),
+        (lambda x: x // 2, "`//`, `%` or divmod"),
+        (lambda x: 2 % x, "`//`, `%` or divmod"),
+        (lambda x: divmod(x, 2), "`//`, `%` or divmod"),
+        (lambda x: 1 in x, "cv.any(x == value"),
+        (int, "no number while the model is declared"),
+        (complex, "no number while the model is declared"),
+    ],
+)
+def test_python_on_expressions_is_answered(use, part):
+    m = Model()
+    x = m.random("x", gaussian(0.0, sd=1.0))
+    with pytest.raises(ModelError, match=re.escape(part)):
+        use(x)
+
+
+def test_what_is_asked_of_an_expression_too_early():
+    m = Model()
+    x = m.random("x", gaussian(0.0, sd=1.0))
+    with pytest.raises(AttributeError, match=re.escape("posterior['x'].mean")):
+        _ = x.mean
+    assert not hasattr(x, "__setstate__")
