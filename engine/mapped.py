@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from ..compiler.language.model import Model
 from ..compiler.portable import packed
 from .cluster.workers import RETRIES, Workers, gathered, pool_of
-from .options import Asked, Options, Request
+from .options import Asked, Options, Request, seed_of
 from .posterior import Posterior
 from .posteriors import Posteriors
 from .run.result import Result
@@ -71,7 +71,7 @@ def over_datasets(
     every: float = 60.0,
 ) -> Mapped:
     """See `Program.map`; `run(recipe, data, seed, checkpoint, every)` is what a worker does."""
-    recipe = recipe_of(program.request)
+    recipe, seed = recipe_of(program.request), seed_of(seed)
     sent = packed(recipe, f"The model {recipe.model.name!r}")
     for number, data in enumerate(datas):
         try:

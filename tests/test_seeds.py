@@ -26,6 +26,9 @@ CALLS = {
     "map": lambda seed: cv.map(*MODEL, seed=seed)["mean"],
     "trust": lambda seed: POSTERIOR.trust(seed=seed).pareto_k,
     "check_evidence": lambda seed: POSTERIOR.check_evidence(seed=seed).log_evidence,
+    "map of a program": lambda seed: (
+        cv.compile(MODEL[0], ["y"]).map([MODEL[1]], seed=seed, workers=cv.workers.here())[0].log_evidence
+    ),
     "importance": lambda seed: POSTERIOR.importance(seed=seed, draws=50).log_evidence,
 }
 
@@ -40,10 +43,15 @@ def test_keys_are_seeds_and_decide_all(call):
 @pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True, 2**70, [1, 2]], ids=str)
 @pytest.mark.parametrize("call", CALLS)
 def test_what_is_no_seed_is_told(call, seed):
-    if call == "importance" and seed in (-1, 2**70):
-        pytest.skip("takes any whole number")
     with pytest.raises(cv.ModelError, match="whole number"):
         CALLS[call](seed)
+
+
+@pytest.mark.parametrize("key", [2**70, "a", 1.5, None], ids=str)
+def test_what_is_no_key_is_told(key):
+    for call in (POSTERIOR["mean"].sample, cv.log_density(*MODEL).initial):
+        with pytest.raises(cv.ModelError, match="whole number"):
+            call(key)
 
 
 def test_keys_of_other_numbers_are_other_seeds():

@@ -304,7 +304,8 @@ class Model:
         """States that a boolean expression is true for each element of its plates, e.g. `m.constrain(a - b > 0)`.
 
         After `m.constrain(a > b)` of two variables, or elements of them, a - b is positive: `variance=a - b` may
-        follow. An element that index data compare with itself, as a root with its parent, is not compared.
+        follow. In densities and draws an element that index data compare with itself, as a root with its parent, is not
+        compared.
 
         `expression`: of domain boolean, with a random variable in it. `name`: what `explain` and `method=` call it;
         without one "constraint 1" and so on. ModelError when the name is taken, the expression is not boolean or of

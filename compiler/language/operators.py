@@ -153,8 +153,7 @@ def subtract(left: UserValue, right: UserValue) -> Expr:
     if is_number(left, 1) and (right.domain.is_unit or _is_below_one(right)):
         return _in_unit(node)
     if is_above(*node.args):
-        both_unit = all(arg.domain.is_unit for arg in node.args)
-        return dataclasses.replace(node, domain=domains.unit if both_unit else domains.positive)
+        return dataclasses.replace(node, domain=domains.positive)
     grown = is_number(right) and _number(right) <= 1 and isinstance(left, Expr) and _is_above_one(left)
     return dataclasses.replace(node, domain=domains.positive) if grown else node
 

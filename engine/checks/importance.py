@@ -17,6 +17,7 @@ from ..answers.marginal import Marginal
 from ..density.expressions_at_draws import values_of_expressions
 from ..density.log_density import density_of
 from ..distributions.weighted_draws import WeightedDraws
+from ..options import seed_of
 from ..support.asked_arguments import check_counts
 from .psis import GOOD_K
 from .reference import belief_draws, functions, weighted
@@ -75,7 +76,7 @@ def importance(posterior: Inferred, draws: int = 4000, seed: int = 0) -> Importa
     density = density_of(posterior)
     with jax.enable_x64(True):
         call = functions(density)
-        drawn = belief_draws(density, call, posterior, seed, draws, restricted=False)
+        drawn = belief_draws(density, call, posterior, seed_of(seed), draws, restricted=False)
         log_weights = call.log_density(drawn.z) - drawn.log_q
         found = weighted(drawn.z, log_weights)
         values = {**drawn.values, **values_of_expressions(density, drawn.values)}

@@ -25,7 +25,7 @@ from ...factors.families.bijections import Bijection, interval
 from ..answers.inferred import Inferred
 from ..blocks.discrete.networks import NEVER, log_sum
 from ..data.rules_of_arguments import bind_checked
-from ..support.asked_arguments import the_model
+from ..support.asked_arguments import key_words, the_model
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..values.evaluate import value
@@ -34,7 +34,7 @@ from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
 from .integrated_chains import IntegratedChain, check_readers, integrated_chain, log_integral
 from .order import Group, groups_of
-from .orders import Compared, Order, compared_by, in_order, order_among
+from .orders import Compared, Order, check_lengths, compared_by, in_order, order_among
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
@@ -130,7 +130,9 @@ class LogDensity:
         self._compared = self._orders()
         self._begun = self._by_variable() if ordered else {}
         changed = {one.variable.name for one in self._compared.values() if one.index_data & set(moved)}
+        changed |= {name for name in self._begun if set(moved) & _read_by_ends(self._variables[name])}
         self._placed = {name: order for name, order in self._begun.items() if name not in changed}
+        check_lengths(self._compared.values(), self._factors(), Scope(self._sizes, dict(self._data), {}), moved)
         self.ordered = tuple(n for n, one in self._compared.items() if one.variable.name in self._placed)
         self.hard = tuple(
             name
@@ -220,16 +222,17 @@ class LogDensity:
 
     def _orders(self) -> dict[str, Compared]:
         """The constraints that put elements of one variable in order."""
-        whole = {name: v for name, v in self._variables.items() if name not in self._holes}
+        numbers = {name: node for name, node in self.model.randoms.items() if not node.domain.is_discrete}
         constraints = {n: e for n, (e, outcome) in self._events.items() if outcome is None}
-        found = {n: compared_by(e, whole, set(self._data) - set(self._holes)) for n, e in constraints.items()}
+        found = {n: compared_by(e, numbers, set(self._data) - set(self._holes)) for n, e in constraints.items()}
         return {name: one for name, one in found.items() if one is not None and name not in self._comparisons}
 
     def _by_variable(self) -> dict[str, Order]:
         """The order of each variable whose elements constraints compare, if these lie between the same ends."""
         found: dict[str, Order] = {}
         numbers = functools.partial(Compared.numbers, scope=Scope(self._sizes, dict(self._data), {}))
-        for name in dict.fromkeys(one.variable.name for one in self._compared.values()):
+        compared = dict.fromkeys(one.variable.name for one in self._compared.values())
+        for name in [name for name in compared if name in self._variables and name not in self._holes]:
             mine = [one for one in self._compared.values() if one.variable.name == name]
             ends = self._common_ends(self._variables[name])
             if ends is None or ends[0] >= ends[1]:
@@ -457,6 +460,11 @@ class LogDensity:
         Nested sampling and sequential Monte Carlo take it apart from the likelihood, which is the difference. Raises
         UnsupportedError where a prior depends on discrete variables, which are summed out, or has entries given.
         """
+        if self.ordered:
+            raise UnsupportedError(
+                f"'{self.ordered[0]}' puts elements in order, which the coordinates keep: in these the prior lacks "
+                "what is out of order. cv.evidence finds the evidence of such a model."
+            )
         for name, variable in self._variables.items():
             read = {node.name for node in inside(parents(variable)) if isinstance(node, Random)}
             if (joined := read & set(self.summed)) or name in self._holes:
@@ -492,8 +500,8 @@ class LogDensity:
 
         `key` is a random key or an integer seed. Returns `dimension` numbers.
         """
-        key = jax.random.key(key) if isinstance(key, (int, np.integer)) else key
         with jax.enable_x64(True):
+            key = jax.random.wrap_key_data(jnp.asarray(key_words(key)))
             return np.asarray(jax.random.uniform(key, (self.dimension,), minval=-1.0, maxval=1.0))
 
     @functools.cached_property
@@ -616,7 +624,8 @@ class LogDensity:
 
         Data are arguments of it, and part of its structure too: which discrete variables hang together depends on them.
         """
-        structure = self.model, self._sizes, self._missing, self._holes, self._data, self.collapsed, self.flat, *of
+        given = self._sizes, self._missing, self._holes, self._data
+        structure = self.model, *given, self.collapsed, self.flat, tuple(sorted(self._placed)), *of
         return self._functions.get((what, *of), lambda: compiled(what, structure, own))
 
     @functools.cached_property
@@ -646,6 +655,14 @@ def _joins_elements(variable: Random) -> bool:
 
 def is_known(expr: Expr, data: set[str]) -> bool:
     return not any(isinstance(node, Random) and node.name not in data for node in inside([expr]))
+
+
+def _read_by_ends(variable: Random) -> set[str]:
+    """The names of what decides the ends of the support of a variable."""
+    term = variable.term
+    sides = term.factor.support or () if isinstance(term, Term) else ()
+    ends = [term.args[side] for side in sides if isinstance(side, str)] if isinstance(term, Term) else []
+    return {str(getattr(node, "name", "")) for node in inside(ends)}
 
 
 def _reads_continuous(expr: Expr, variables: Mapping[str, Random]) -> bool:

@@ -20,6 +20,7 @@ from ..answers.next_prior import Beliefs, Naturals
 from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..distributions.partly_observed import Completed
+from ..options import seed_of
 from ..posterior import AnyPosterior, Posterior
 from ..run.fixed_points import Restarts, single
 from ..run.progress import Timing
@@ -264,7 +265,7 @@ class Integrated(AnyPosterior):
         from .joint_draws import NOTE, joint_draws
 
         drawing = partial(joint_draws, self.mixture, self.mixture_of)
-        return as_arviz(*groups(self, draws, seed, drawing), NOTE)
+        return as_arviz(*groups(self, draws, seed_of(seed), drawing), NOTE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior, with all points of the grid, to a file that `cv.load(path, model)` reads.

@@ -243,9 +243,16 @@ def _of_the_rest(joint: Joint, left: Mapping[str, Random]) -> list[Move]:
     moves += [elliptical_move(joint, name) for name in functions]
     names = tuple(name for name in left if name not in slices and name not in functions)
     if names:
-        bijections = {name: joint.density._bijection(left[name], joint.density._data) for name in names}
+        bijections = {name: _bijection(joint, left[name]) for name in names}
         moves.append(nuts_move(joint, names, bijections))
     return [_filled(joint, move) for move in moves]
+
+
+def _bijection(joint: Joint, variable: Random) -> Bijection:
+    """The coordinates of all elements: as they are where a structure that moves decides the ends of their support."""
+    if _ends_at_a_structure(joint, variable):
+        return line().over(joint.density._shape(variable))
+    return joint.density._bijection(variable, joint.density._data)
 
 
 def _share_a_factor(joint: Joint, names: Iterable[str]) -> bool:
@@ -314,7 +321,7 @@ def start(joint: Joint, key: Key, given: Values | None = None) -> Values:
         values |= structured.start(jax.random.fold_in(jax.random.fold_in(key, STRUCTURES), i))
     for i, augmented in enumerate(joint.augmented.values()):
         own = jax.random.fold_in(key, len(joint.variables) + i)
-        values[augmented.name] = joint.drawn(augmented, own, values)
+        values[augmented.name] = joint.auxiliary_draw(augmented, own, values)
     return values
 
 

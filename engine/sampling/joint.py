@@ -82,7 +82,7 @@ class Joint:
         found.factors, found.variables, found.integrals = factors, variables, integrals
         return found
 
-    def drawn(self, augmented: Augmented, key: Key, values: Values) -> Array:
+    def auxiliary_draw(self, augmented: Augmented, key: Key, values: Values) -> Array:
         """A draw of an auxiliary variable given all others, compiled once: their draws have loops."""
 
         def draw(key: Key, values: Values, data: Data) -> Array:

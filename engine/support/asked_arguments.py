@@ -60,6 +60,8 @@ def numbers(value: object, what: str) -> np.ndarray:
 def key_words(key: object) -> np.ndarray:
     """The words of a key of jax.random, from itself or from a seed."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        if not -(2**63) <= key < 2**63:
+            raise ModelError(f"A random key is a whole number of 64 bits or jax.random.key(number); found {key!r}.")
         if 0 <= key < 2**31:  # as they are: making a key of others takes a compilation
             return np.array([0, key], np.uint32)
         key = jax.random.key(key)

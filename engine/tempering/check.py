@@ -22,6 +22,7 @@ FEW = 50  # numbers of which draws are weighted in seconds
 DRAWS = 2000  # weighted, of a round
 WIDER, COPIES = 1.5, 4
 CERTAIN = 2.0  # standard errors
+SERIES, SMALL = "the series for what EP lacks", 0.1  # nats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,8 @@ class EvidenceCheck:
     """The log evidence of a posterior beside another estimate; `print` it.
 
     `claimed` is that of the posterior, `log_evidence` the estimate, `standard_error` that of the estimate, and `by` how
-    it was found. `orders` is what all orders of components that are alike add to the estimate; beliefs know one.
+    it was found. Of a series the error is the size of what it adds: about as much may be left, chance has no part in it.
+    `orders` is what all orders of components that are alike add to the estimate; beliefs know one.
     """
 
     claimed: float
@@ -45,12 +47,16 @@ class EvidenceCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether two standard errors explain the difference."""
+        """Whether two standard errors explain the difference; by a series, whether all that it knows of is small."""
+        if self.by == SERIES:
+            return abs(self.difference) + self.standard_error <= SMALL
         return abs(self.difference) <= CERTAIN * self.standard_error
 
     def __str__(self) -> str:
         side = "above" if self.difference > 0.0 else "below"
-        told = ", which its error explains" if self.agrees else ""
+        told = ", which chance explains" if self.agrees else ""
+        if self.by == SERIES:
+            told = ", which is little" if self.agrees else "; by='tempering' measures it"
         return (
             f"log evidence {self.claimed:.2f} is {abs(self.difference):.2f} {side} {self.log_evidence:.2f} "
             f"+- {self.standard_error:.2f} by {self.by}{told}."
@@ -71,7 +77,7 @@ def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0, by:
     is_long = not density.summed and density.dimension > FEW and not hasattr(posterior, "plain")
     try_series, try_draws = by == "series" or (by == "auto" and is_long), by in ("auto", "draws") and not density.summed
     if try_series and (found := _by_series(posterior, by == "series")) is not None:
-        return EvidenceCheck(claimed, *found, "the series for what EP lacks")
+        return EvidenceCheck(claimed, *found, SERIES)
     if try_draws and (found := _by_weighted_draws(posterior, seed)) is not None:
         return EvidenceCheck(claimed, *found, "weighted draws of the joint density")
     if by == "draws":
@@ -96,6 +102,11 @@ def _by_series(posterior: Inferred, asked: bool) -> Estimate | None:
 
     What was `asked` for is refused with the reason.
     """
+    if asked and (alike := interchangeable(posterior.graph)):
+        raise UnsupportedError(
+            f"check_evidence(by='series'): the components {alike[0].components} are alike, and the series knows one of "
+            "their orders. by='tempering' counts all."
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", CavityWarning)

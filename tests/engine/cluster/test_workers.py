@@ -11,6 +11,7 @@ import workers_jobs
 
 import cavity as cv
 from cavity.compiler.portable import packed, unpacked
+from cavity.engine.cluster import parcels
 from cavity.engine.cluster.parcels import Parcel
 from cavity.engine.cluster.workers import gathered, pool_of
 
@@ -114,6 +115,7 @@ class Counted:
 
 
 def test_what_jobs_have_in_common_is_sent_once():
+    parcels._MADE.clear()  # of an earlier run in this process
     parcel = Parcel((workers_jobs.adds, (np.ones(100_000),)), "data")
     pool = Counted()
     found = gathered([(workers_jobs.of_parcel, (parcel, k)) for k in range(6)], pool)

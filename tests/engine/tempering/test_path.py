@@ -224,6 +224,8 @@ def test_check_evidence_by_the_series_of_ep():
     series, draws = posterior.check_evidence(by="series"), posterior.check_evidence(by="draws")
     assert draws.difference < -10.0 * draws.standard_error  # EP is below
     assert abs(series.log_evidence - draws.log_evidence) < 2.0 * series.standard_error < 0.5
+    assert not series.agrees
+    assert "by='tempering' measures it" in str(series)
     with pytest.raises(ModelError, match="'series', 'draws', 'tempering'"):
         posterior.check_evidence(by="luck")
 
