@@ -128,11 +128,12 @@ class LogDensity:
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self._compared = self._orders()
-        self._begun = self._by_variable() if ordered else {}
+        with jax.enable_x64(True):
+            self._begun = self._by_variable() if ordered else {}
+            check_lengths(self._compared.values(), self._factors(), Scope(self._sizes, dict(self._data), {}), moved)
         changed = {one.variable.name for one in self._compared.values() if one.index_data & set(moved)}
         changed |= {name for name in self._begun if set(moved) & _read_by_ends(self._variables[name])}
         self._placed = {name: order for name, order in self._begun.items() if name not in changed}
-        check_lengths(self._compared.values(), self._factors(), Scope(self._sizes, dict(self._data), {}), moved)
         self.ordered = tuple(n for n, one in self._compared.items() if one.variable.name in self._placed)
         self.hard = tuple(
             name

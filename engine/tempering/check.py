@@ -30,7 +30,7 @@ class EvidenceCheck:
     """The log evidence of a posterior beside another estimate; `print` it.
 
     `claimed` is that of the posterior, `log_evidence` the estimate, `standard_error` that of the estimate, and `by` how
-    it was found. Of a series the error is the size of what it adds: about as much may be left, chance has no part in it.
+    it was found. Of a series the error is the size of what it adds: about as much may be left, and not by chance.
     `orders` is what all orders of components that are alike add to the estimate; beliefs know one.
     """
 
