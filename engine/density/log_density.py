@@ -529,7 +529,7 @@ class LogDensity:
         return {name: self._bijection(variable, data) for name, variable in self._variables.items()}
 
     def bijection_of_start(self, variable: Random) -> Bijection:
-        """That of a start, in the order that all data have now, those that are moved among them."""
+        """What a start of `variable` is read by: in the order that all data have now, also those that are moved."""
         if (order := self._begun.get(variable.name)) is not None and (ends := self._common_ends(variable)) is not None:
             return in_order(order, *ends, self._shape(variable))
         return self._bijection(variable, self._data)

@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
-from ..calls import call_checked
 from ..domains import boolean
-from ..factor import Factor, Term, register
+from ..factor import Factor, Term, call_checked, register
 from ..families import Bernoulli
 from ..families.base import mean_of
 from ..links.logistic import logistic_site

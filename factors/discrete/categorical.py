@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
-from ..calls import call_checked
 from ..domains import category
-from ..factor import Factor, Term, register
+from ..factor import Factor, Term, call_checked, register
 from ..families import Categorical
 from ..families.base import mean_of
 from ..links.multinomial_probit import log_choice

@@ -5,9 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..arrays import Argument
-from ..calls import call_checked
 from ..domains import positive
-from ..factor import Factor, Term, register
+from ..factor import Factor, Term, call_checked, register
 from ..families import Gamma
 from ..moments import Positive, Real
 from ..quadrature import HALF_LOG_2PI

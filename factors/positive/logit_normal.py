@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
-from ..calls import call_checked
 from ..domains import unit
-from ..factor import Factor, Term, register
+from ..factor import Factor, Term, call_checked, register
 from ..families import Beta
 from ..moments import Positive, Real, Unit
 from ..quadrature import HALF_LOG_2PI, gaussian_expectation

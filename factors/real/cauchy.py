@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..arrays import Argument
-from ..calls import call_checked
-from ..factor import Term
+from ..factor import Term, call_checked
 from .student_t import student_t
 
 

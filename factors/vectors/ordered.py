@@ -15,10 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument, Array
-from ..calls import call_checked
 from ..domains import positive, real
 from ..errors import ModelError
-from ..factor import Factor, Nameless, Term
+from ..factor import Factor, Nameless, Term, call_checked
 from ..real.gaussian import factor as gaussian
 from ..real.student_t import factor as student_t
 from ..special import TINY, log_ndtr

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 import cavity as cv
-from cavity.factors.calls import SAID_OTHERWISE, check_call
 from cavity.factors.errors import ModelError
+from cavity.how_to_call import SAID_OTHERWISE
 
 
 def refusal(term):
@@ -59,5 +59,5 @@ def test_a_name_that_is_ours_is_nobody_elses():
 
 
 def test_what_fits_passes():
-    signature = inspect.signature(lambda a, *b, c=1: None)
-    check_call("f", signature, (1, 2, 3), {"c": 2})
+    m = cv.Model()
+    m.random("x", cv.switch(m.random("z", cv.bernoulli(0.5)), cv.gaussian(0.0, sd=1.0), cv.gaussian(mean=1.0, sd=1.0)))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
 
-from .arrays import Argument
-from .errors import ModelError
-from .numbers import brief
+from .factors.arrays import Argument
+from .factors.errors import ModelError
+from .factors.numbers import brief
 
 SAID_OTHERWISE = {
     "sd": ("std", "sigma", "stddev", "stdev", "scale", "standard_deviation"),
@@ -35,32 +33,10 @@ SAID_OTHERWISE = {
 """What arguments are called elsewhere, by our name."""
 
 
-Asked = ParamSpec("Asked")
-Built = TypeVar("Built")
-
-
-def call_checked(builder: Callable[Asked, Built]) -> Callable[Asked, Built]:
-    """A builder that says how it is called where a call does not fit it: a ModelError in place of a TypeError."""
-    signature = inspect.signature(builder)
-
-    @functools.wraps(builder)
-    def build(*args: Asked.args, **kwargs: Asked.kwargs) -> Built:
-        check_call(builder.__name__, signature, args, kwargs)
-        return builder(*args, **kwargs)
-
-    return build
-
-
-def check_call(
+def call_refusal(
     builder: str, signature: inspect.Signature, args: Sequence[Argument], kwargs: Mapping[str, Argument]
-) -> None:
-    """ModelError for a call that does not fit the signature: too many by place, unknown, missing or given twice."""
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError:
-        pass
-    else:
-        return
+) -> ModelError:
+    """Of a call that does not fit the signature: too many by place, unknown, missing or given twice."""
     parameters = signature.parameters
     by_place = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_name = [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY]
@@ -70,16 +46,16 @@ def check_call(
     usual = f" It is called as {builder}({', '.join([*by_place, *several, *(f'{name}=' for name in by_name)])})."
     if unknown := [name for name in kwargs if name not in parameters]:
         meant = _meant(unknown[0], [name for name in parameters if name not in kwargs])
-        raise ModelError(f"{head}there is no {unknown[0]}=.{f' Here it is {meant}=.' if meant else ''}{usual}")
+        return ModelError(f"{head}there is no {unknown[0]}=.{f' Here it is {meant}=.' if meant else ''}{usual}")
     if len(args) > len(by_place):
         takes = f"{len(by_place)} argument{'s' if len(by_place) != 1 else ''} by place"
         name = f" Say what {brief(args[len(by_place)])} is, by name: {_listed(by_name)}." if by_name else ""
-        raise ModelError(f"{head}it takes {takes}; found {len(args)}.{name}{usual}")
+        return ModelError(f"{head}it takes {takes}; found {len(args)}.{name}{usual}")
     given = [*by_place[: len(args)], *kwargs]
     if twice := [name for name in by_place[: len(args)] if name in kwargs]:
-        raise ModelError(f"{head}{twice[0]} is given twice, by place and by name.{usual}")
+        return ModelError(f"{head}{twice[0]} is given twice, by place and by name.{usual}")
     lacks = [n for n, p in parameters.items() if n not in given and p.default is p.empty and f"*{n}" not in several]
-    raise ModelError(f"{head}{_listed(lacks, 'and')} must be given.{usual}")
+    return ModelError(f"{head}{_listed(lacks, 'and')} must be given.{usual}")
 
 
 def _meant(name: str, parameters: Sequence[str]) -> str:
