@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ...factors.errors import ModelError
 from . import operators
-from .nodes import Apply, Expr, Gather, applies, parents
+from .nodes import Apply, Expr, Gather, applies, parents, with_parents
 from .operations import ADD, AND, OR, SUBTRACT, XOR, Operation
 
 LONG = 32  # operands of a chain
@@ -48,7 +48,7 @@ def balanced(expr: Expr) -> Expr:
         if missing:
             stack.extend(missing)
             continue
-        new[node] = _joined(node, chain, new) if len(chain) > LONG else _with_parents(node, new)
+        new[node] = _joined(node, chain, new) if len(chain) > LONG else with_parents(node, new)
         stack.pop()
     return new[expr]
 
@@ -97,12 +97,3 @@ def _in_pairs(operation: Operation, operands: Sequence[Expr]) -> Expr:
             for pair in pairs
         ]
     return operands[0]
-
-
-def _with_parents(node: Apply | Gather, new: dict[Expr, Expr]) -> Expr:
-    """The node itself where nothing below it is new."""
-    if all(new[parent] is parent for parent in parents(node)):
-        return node
-    if isinstance(node, Gather):
-        return dataclasses.replace(node, source=new[node.source], index=new[node.index])
-    return dataclasses.replace(node, args=tuple(new[arg] for arg in node.args))

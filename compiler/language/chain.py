@@ -12,7 +12,6 @@ from ...factors.numbers import brief
 from . import operators
 from .arguments import Owner, admit
 from .nodes import (
-    Apply,
     Expr,
     Input,
     Let,
@@ -23,9 +22,11 @@ from .nodes import (
     applies,
     gathers_of,
     inside,
+    parents,
     source_of,
     union_plates,
     unnamed,
+    with_parents,
 )
 from .operations import SUBTRACT, WHERE
 from .values import UserValue
@@ -122,20 +123,20 @@ def _but_at_roots(term: Term | Switch, parent: Input, over: Plate) -> Term | Swi
     if not lengths:
         return term
     root = operators.equal(parent, Position(0, (over,), parent.domain, "itself"))
-    safe = {n: dataclasses.replace(operators.apply(WHERE, root, 1.0, n), domain=n.domain) for n in lengths}
+    new: dict[Expr, Expr] = {
+        node: dataclasses.replace(operators.apply(WHERE, root, 1.0, node), domain=node.domain) for node in lengths
+    }
 
-    def rewritten(value: UserValue) -> UserValue:
-        if isinstance(value, Let):
-            below = rewritten(value.expression)
-            return value if below is value.expression else below
-        if not isinstance(value, Apply) or value in safe:
-            return safe[value] if isinstance(value, Apply) else value
-        args = tuple(rewritten(arg) for arg in value.args)
-        same = all(new is old for new, old in zip(args, value.args, strict=True))
-        return value if same else dataclasses.replace(value, args=args)
+    def rewritten(expr: Expr) -> Expr:
+        if expr not in new:
+            below = () if isinstance(expr, Random) else parents(expr)
+            changed = [parent for parent in below if rewritten(parent) is not parent]
+            new[expr] = new[expr.expression] if isinstance(expr, Let) and changed else with_parents(expr, new)
+        return new[expr]
 
     def of(case: Term) -> Term:
-        return dataclasses.replace(case, args={name: rewritten(arg) for name, arg in case.args.items()})
+        args = {name: rewritten(arg) if isinstance(arg, Expr) else arg for name, arg in case.args.items()}
+        return dataclasses.replace(case, args=args)
 
     return Switch(term.selector, tuple(map(of, term.terms))) if isinstance(term, Switch) else of(term)
 

@@ -427,6 +427,15 @@ def inside(roots: Iterable[Expr]) -> list[Expr]:
     return found
 
 
+def with_parents(node: Expr, new: Mapping[Expr, Expr]) -> Expr:
+    """An operation or a choice of `new` nodes in the place of those it was made of; itself where none is new."""
+    if not isinstance(node, (Apply, Gather)) or all(new[parent] is parent for parent in parents(node)):
+        return node
+    if isinstance(node, Gather):
+        return dataclasses.replace(node, source=new[node.source], index=new[node.index])
+    return dataclasses.replace(node, args=tuple(new[arg] for arg in node.args))
+
+
 def unnamed(expr: Expr) -> Expr:
     """What a named expression stands for; any other is itself."""
     while isinstance(expr, Let):

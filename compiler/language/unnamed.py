@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...factors.factor import AS_VARIABLE, Mixture, Switch, Term
 from .arguments import Owner, admit
-from .nodes import Apply, Expr, Gather, Random, Unnamed, parents
+from .nodes import Apply, Expr, Gather, Random, Unnamed, parents, with_parents
 from .values import UserValue
 
 Declare = Callable[[str, Term], Random]
@@ -59,22 +59,13 @@ def named_in(owner: str, expr: Expr, declare: Declare) -> Expr:
         missing = [parent for parent in _below(node) if parent not in new]
         stack.extend(missing)
         if not missing:
-            new.setdefault(node, _with_parents(node, new))
+            new.setdefault(node, with_parents(node, new))
             stack.pop()
     return new[expr]
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
     return parents(node) if isinstance(node, (Apply, Gather)) else ()
-
-
-def _with_parents(node: Expr, new: dict[Expr, Expr]) -> Expr:
-    if all(new[parent] is parent for parent in _below(node)):
-        return node
-    if isinstance(node, Gather):
-        return dataclasses.replace(node, source=new[node.source], index=new[node.index])
-    assert isinstance(node, Apply)
-    return dataclasses.replace(node, args=tuple(new[arg] for arg in node.args))
 
 
 AS_VARIABLE["unnamed"] = unnamed

@@ -34,7 +34,7 @@ from ..values.plated import Placed, Plates, mapped, spread, to_event
 from ..values.scope import Scope
 from .integrated_chains import IntegratedChain, check_readers, integrated_chain, log_integral
 from .order import Group, groups_of
-from .orders import Compared, Order, check_lengths, compared_by, in_order, order_among
+from .orders import Compared, check_lengths, compared_by, in_order, order_among
 from .probit_noise import comparison_density, comparisons
 from .sum_chains import chain_densities, chain_of
 from .sum_networks import sum_network
@@ -133,7 +133,7 @@ class LogDensity:
             check_lengths(self._compared.values(), self._factors(), Scope(self._sizes, dict(self._data), {}), moved)
         changed = {one.variable.name for one in self._compared.values() if one.index_data & set(moved)}
         changed |= {name for name in self._begun if set(moved) & _read_by_ends(self._variables[name])}
-        self._placed = {name: order for name, order in self._begun.items() if name not in changed}
+        self._placed = {name: own for name, own in self._begun.items() if name not in changed}
         self.ordered = tuple(n for n, one in self._compared.items() if one.variable.name in self._placed)
         self.hard = tuple(
             name
@@ -228,19 +228,19 @@ class LogDensity:
         found = {n: compared_by(e, numbers, set(self._data) - set(self._holes)) for n, e in constraints.items()}
         return {name: one for name, one in found.items() if one is not None and name not in self._comparisons}
 
-    def _by_variable(self) -> dict[str, Order]:
-        """The order of each variable whose elements constraints compare, if these lie between the same ends."""
-        found: dict[str, Order] = {}
+    def _by_variable(self) -> dict[str, Bijection]:
+        """Coordinates of each variable whose elements constraints compare, if these lie between the same ends."""
+        found: dict[str, Bijection] = {}
         numbers = functools.partial(Compared.numbers, scope=Scope(self._sizes, dict(self._data), {}))
         compared = dict.fromkeys(one.variable.name for one in self._compared.values())
         for name in [name for name in compared if name in self._variables and name not in self._holes]:
             mine = [one for one in self._compared.values() if one.variable.name == name]
-            ends = self._common_ends(self._variables[name])
+            ends, shape = self._common_ends(self._variables[name]), self._shape(self._variables[name])
             if ends is None or ends[0] >= ends[1]:
                 continue
             with jax.ensure_compile_time_eval():
                 pairs = [(np.asarray(larger), np.asarray(smaller)) for larger, smaller in map(numbers, mine)]
-            found[name] = order_among(name, pairs, math.prod(self._shape(self._variables[name])))
+            found[name] = in_order(order_among(name, pairs, math.prod(shape)), *ends, shape)
         return found
 
     def _common_ends(self, variable: Random) -> tuple[float, float] | None:
@@ -530,16 +530,14 @@ class LogDensity:
 
     def bijection_of_start(self, variable: Random) -> Bijection:
         """What a start of `variable` is read by: in the order that all data have now, also those that are moved."""
-        if (order := self._begun.get(variable.name)) is not None and (ends := self._common_ends(variable)) is not None:
-            return in_order(order, *ends, self._shape(variable))
-        return self._bijection(variable, self._data)
+        return self._begun.get(variable.name) or self._bijection(variable, self._data)
 
     def _bijection(self, variable: Random, data: Mapping[str, Array]) -> Bijection:
         shape = tuple(self._sizes[plate.name] for plate in variable.plates)
         if variable.name in self._holes:
             return self._filled(variable.name, shape, data)
-        if (order := self._placed.get(variable.name)) is not None and (ends := self._common_ends(variable)) is not None:
-            return in_order(order, *ends, shape)
+        if variable.name in self._placed:
+            return self._placed[variable.name]
         if isinstance(variable.term, Term) and variable.term.factor.support is not None:
             return self._between(variable, shape, variable.term, variable.term.factor.support)
         found = family_of(variable).bijection(self._event_size(variable))
