@@ -71,7 +71,8 @@ class Evidence:
                 f"in {self.sweeps} sweeps of {self.copies} copies"
             )
         if self.ordered:
-            lines.append(f"all orders of {self.ordered} count; those that no chain has met add {self.orders:.2f}")
+            lacking = max(self.orders, 0.0)  # below zero by rounding alone, where beliefs hold all orders
+            lines.append(f"all orders of {self.ordered} count; those that no chain has met add {lacking:.2f}")
         if self.asked is not None and self.sweeps < self.asked:
             lines.append(f"max_seconds ended the sweeps after {self.sweeps:,} of {self.asked:,}")
         lines.append("Of a sweep each step draws, given all others,")

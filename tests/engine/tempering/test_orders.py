@@ -23,9 +23,12 @@ def test_a_path_from_beliefs_counts_all_orders_of_components(name, method):
     m, data, truth = MODELS[name]()
     posterior = cv.infer(m, data, method=method, restarts=4, seed=0)
     found = cv.evidence(m, data, posterior, sweeps=512, progress=False)
-    assert 0.0 < found.orders < np.log(6.0) + 0.01
+    if np.ptp(posterior["centre"].mean) < 1e-4:  # beliefs that are alike hold all orders already: none is lacking
+        assert abs(found.orders) < 1e-6
+    else:
+        assert 0.0 < found.orders < np.log(6.0) + 0.01
     assert abs(found.log_evidence - truth) < 3.5 * found.standard_error + 0.02
-    assert f"add {found.orders:.2f}" in found.explain()
+    assert f"add {max(found.orders, 0.0):.2f}" in found.explain()
 
 
 def test_orders_are_summed_as_by_enumeration():
