@@ -153,7 +153,7 @@ def test_many_discrete_variables_that_a_constraint_ties():
         ({"draws": 0}, r"sample\(draws=0\): give a whole number of at least 1"),
         ({"chains": 1.5}, r"sample\(chains=1.5\)"),
         ({"collapse": ["q"]}, "'q' is no latent variable here. There are: "),
-        ({"collapse": "a"}, "is a list of different names"),
+        ({"collapse": "a"}, "takes a list of names, such as"),
     ],
 )
 def test_what_is_asked_is_checked(options, text):

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp, roots_hermitenorm, softmax
 
 import cavity as cv
-from cavity.engine.sampling.conditionals.lanes import Lanes
+from cavity.engine.sampling.conditionals import spikes
 from cavity.models.nsfa import nsfa
 
 from .test_prior_law import FAR, distance
@@ -157,13 +157,8 @@ def test_nothing_observed_is_the_prior():
 
 @pytest.mark.slow
 def test_a_wrong_conditional_is_found(monkeypatch):
-    right = Lanes.quadratic
-
-    def wrong(self, log_density, rows):
-        slope, precision = right(self, log_density, rows)
-        return slope, 1.5 * precision
-
-    monkeypatch.setattr(Lanes, "quadratic", wrong)
+    right = spikes.precision_by_lane
+    monkeypatch.setattr(spikes, "precision_by_lane", lambda *given: 1.5 * right(*given))
     assert max(far_from_the_prior(prior_draws()).values()) > FAR
 
 

@@ -1,0 +1,114 @@
+"""Real numbers: Gaussian values of features that add up, and Gaussian noise."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+
+from ....factors import draws
+from ....factors.arrays import Array, Key
+from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision
+
+LOG_2PI = 1.8378770664093453
+
+
+class OfValues(NamedTuple):
+    """The posterior of values given which rows have them: Gaussian, of the same precision for all dimensions.
+
+    Attributes:
+        root: (places, places) lower Cholesky factor L of the precision.
+        whitened: (places, dimensions) such that the mean is `L^-T whitened`, and `L^-T (whitened + noise)` a draw.
+    """
+
+    root: Array
+    whitened: Array
+
+    def draw(self, key: Key) -> Values:
+        """The values; the noise goes through the solve of the mean, as of two at once some XLA never returns."""
+        noise = draws.normal(key, self.whitened.shape)
+        return solve_triangular(self.root, self.whitened + noise, lower=True, trans="T")
+
+    def mean(self) -> Values:
+        """(places, dimensions)."""
+        return solve_triangular(self.root, self.whitened, lower=True, trans="T")
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearGaussian(Likelihood):
+    """`x_nd ~ N(sum_k z_nk a_kd, 1 / noise_precision)` and `a_kd ~ N(0, 1 / value_precision)`.
+
+    Entries are about zero: take column means off before. Missing entries are drawn in each sweep, given which the
+    values of all dimensions have one covariance.
+
+    Args:
+        noise_precision: a positive number, or (shape, rate) of the gamma prior under which it is learned.
+        value_precision: the same for the values of features.
+
+    Raises:
+        ModelError: numbers that are not positive.
+
+    Source: griffiths2011indian.
+    """
+
+    noise_precision: Gamma = (1.0, 1.0)
+    value_precision: Gamma = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        check_gamma("LinearGaussian(noise_precision=)", self.noise_precision)
+        check_gamma("LinearGaussian(value_precision=)", self.value_precision)
+
+    def draw_numbers(self, key: Key) -> Numbers:
+        keys = jax.random.split(key)
+        return {
+            "noise_precision": draw_gamma(keys[0], self.noise_precision),
+            "value_precision": draw_gamma(keys[1], self.value_precision),
+        }
+
+    def first_numbers(self, rows: Rows) -> Numbers:
+        return {
+            "noise_precision": first_precision(self.noise_precision, rows, 4.0),
+            "value_precision": first_precision(self.value_precision, rows, 1.0),
+        }
+
+    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
+        return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
+
+    def log_entry(self, value: Array, total: Array, numbers: Numbers) -> Array:
+        noise = numbers["noise_precision"]
+        return 0.5 * (jnp.log(noise) - LOG_2PI - noise * (value - total) ** 2)
+
+    def draw_entry(self, key: Key, total: Array, numbers: Numbers) -> Array:
+        return total + draws.normal(key, total.shape) / jnp.sqrt(numbers["noise_precision"])
+
+    def mean_entry(self, total: Array, numbers: Numbers) -> Array:
+        return total
+
+    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+        keys = jax.random.split(key, 4)
+        mean = totals(point)
+        square = jnp.sum(jnp.where(rows.seen, (rows.values - mean) ** 2, 0.0))
+        used = jnp.any(point.active, axis=0)
+        own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
+        numbers = {
+            "noise_precision": draw_precision(keys[0], self.noise_precision, jnp.sum(rows.seen), square),
+            "value_precision": draw_precision(keys[1], self.value_precision, jnp.sum(used) * mean.shape[1], own),
+        }
+        full = jnp.where(rows.seen, rows.values, self.draw_entry(keys[2], mean, numbers))
+        values = of_values(full, point.active, numbers).draw(keys[3])
+        return point._replace(values=values, numbers=numbers)
+
+    def check(self, values: Array, seen: Array) -> None:
+        """Any finite number."""
+
+
+def of_values(values: Array, active: Array, numbers: Numbers) -> OfValues:
+    """The posterior of values given the active features and entries, all of them seen."""
+    z = active.astype(values.dtype)
+    precision = numbers["noise_precision"] * (z.T @ z) + numbers["value_precision"] * jnp.eye(z.shape[1])
+    root = jnp.linalg.cholesky(precision)
+    return OfValues(root, solve_triangular(root, numbers["noise_precision"] * (z.T @ values), lower=True))

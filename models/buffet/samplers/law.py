@@ -1,0 +1,122 @@
+"""The prior of the matrix as samplers use it: odds of an entry, how many features a row has alone, its own numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import betaln, gammaln
+
+from ....engine.sampling.conditionals.slices import slice_step
+from ....factors import draws
+from ....factors.arrays import Array, Key
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
+from .state import State
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """The Indian buffet process, of one parameter or two, or with `features` its finite parent.
+
+    Args:
+        mass: a positive number, or (shape, rate) of the gamma prior under which it is learned.
+        concentration: the same; 1 for the process of one parameter.
+        features: None, or the fixed number of features of the finite beta-Bernoulli model, whose weights are integrated
+            out.
+
+    Raises:
+        ModelError: numbers that are not positive.
+
+    Source: griffiths2011indian, ghahramani2007bayesian.
+    """
+
+    mass: Gamma = (1.0, 1.0)
+    concentration: Gamma = 1.0
+    features: int | None = None
+
+    def __post_init__(self) -> None:
+        check_gamma("Law(mass=)", self.mass)
+        check_gamma("Law(concentration=)", self.concentration)
+
+    def draw(self, key: Key) -> tuple[Array, Array]:
+        """Mass and concentration from their priors."""
+        keys = jax.random.split(key)
+        return draw_gamma(keys[0], self.mass), draw_gamma(keys[1], self.concentration)
+
+    def first(self) -> tuple[Array, Array]:
+        """Where chains begin: the numbers given, or the means of their priors."""
+        both = self.mass, self.concentration
+        mass, concentration = (jnp.asarray(g[0] / g[1] if isinstance(g, tuple) else float(g)) for g in both)
+        return mass, concentration
+
+    def log_odds(self, others: Array, rows: int, state: State) -> Array:
+        """Log odds of an entry given how many other rows have the feature; minus infinity where that is none and a
+        feature of one row alone is born and dies with it."""
+        if self.features is not None:
+            return jnp.log(others + state.mass / self.features) - jnp.log(rows - others)
+        return jnp.log(others) - jnp.log(rows - 1 - others + state.concentration)
+
+    def rate_alone(self, rows: int, state: State) -> Array:
+        """A row has Poisson(this) features that no other row has; none under the finite prior."""
+        if self.features is not None:
+            return jnp.zeros(())
+        return state.mass * state.concentration / (state.concentration + rows - 1.0)
+
+    def log_probability(self, owners: Array, rows: int, state: State) -> Array:
+        """Log probability of a matrix with so many rows in each place.
+
+        Under the process of the matrix with its columns in an order chosen at random among its `K!`: `(mass c)^K /
+        K! exp(-mass H) prod_k B(m_k, rows - m_k + c)`, so that a place more or less for the same columns changes
+        nothing. Under the finite prior of the matrix as it stands.
+        """
+        if self.features is not None:
+            a = state.mass / self.features
+            return jnp.sum(jnp.log(a) + betaln(owners + a, rows - owners + 1.0))
+        used, c = owners > 0, state.concentration
+        number = jnp.sum(used)
+        columns = jnp.where(used, betaln(jnp.maximum(owners, 1), rows - owners + c), 0.0)
+        mass = number * jnp.log(state.mass * c) - state.mass * harmonic(c, rows)
+        return mass + jnp.sum(columns) - gammaln(number + 1.0)
+
+    def update(self, key: Key, state: State) -> State:
+        """Mass and concentration drawn given the matrix."""
+        rows, owners = state.active.shape[0], jnp.sum(state.active, axis=0).astype(float)
+        keys = jax.random.split(key)
+        if isinstance(self.concentration, tuple):
+            state = state._replace(concentration=self._moved(keys[0], "concentration", owners, rows, state))
+        if not isinstance(self.mass, tuple):
+            return state
+        if self.features is not None:
+            return state._replace(mass=self._moved(keys[1], "mass", owners, rows, state))
+        shape = self.mass[0] + jnp.sum(owners > 0)
+        rate = self.mass[1] + harmonic(state.concentration, rows)
+        return state._replace(mass=jnp.exp(draws.log_gamma(keys[1], shape[None])[0]) / rate)
+
+    def _moved(self, key: Key, name: str, owners: Array, rows: int, state: State) -> Array:
+        """By a transition of a slice sampler in its logarithm.
+
+        Ratios of gamma functions are products: `Gamma(rows - m + c) / Gamma(rows + c)` that of `1 / (c + j)` over j =
+        rows - m .. rows - 1, and `Gamma(m + a) / Gamma(rows + 1 + a)` that over j = m .. rows. So the density of a
+        number x is `x^K prod_j (x + j)^-w_j`, w_j how many columns have the factor j, times what the mass adds.
+        """
+        shape, rate = getattr(self, name)
+        j = jnp.arange(rows + 1)
+        finite, used = self.features is not None, owners > 0
+        within = (owners <= j[:, None]) if finite else (used & (j[:, None] >= rows - owners) & (j[:, None] < rows))
+        times, number = jnp.sum(within, axis=1), owners.size if finite else jnp.sum(used)
+
+        def log_density(z: Array) -> Array:
+            x = jnp.exp(z)
+            a = x / self.features if finite else x
+            columns = number * z - jnp.sum(times * jnp.log(a + j))
+            mass = 0.0 if finite else -state.mass * harmonic(x, rows)
+            return columns + mass + shape * z - rate * x
+
+        z, _ = slice_step(key, log_density, jnp.log(getattr(state, name)), jnp.ones(()))
+        return jnp.exp(z)
+
+
+def harmonic(concentration: Array, rows: int) -> Array:
+    """`sum of c / (c + j)` over j = 0 .. rows - 1: the expected number of features for a mass of 1."""
+    return jnp.sum(concentration / (concentration + jnp.arange(rows)))

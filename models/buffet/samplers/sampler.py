@@ -1,0 +1,173 @@
+"""A sweep as a Markov chain for the driver of chains: compiled once, padded in the number of features.
+
+The number of places grows by doubling. A sweep that did not fit is repeated from the same state, padded, with the same
+key. Places become fewer when three quarters of them are empty; both rules look at the state alone, so that a chain that
+stopped goes on as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from ....engine.mcmc.kernel import Kernel
+from ....engine.support import machine_code
+from ....factors.arrays import Key
+from ..likelihoods.contract import Likelihood, Rows, totals
+from ..prior import BetaBernoulli, IndianBuffet
+from ..sample import sample_finite, sample_restaurant
+from .law import Law
+from .state import Outcome, State
+
+SMALLEST = 8  # places for features
+
+Sweep: TypeAlias = Callable[[Key, Rows, State, Likelihood, Law], Outcome]
+
+
+@functools.cache
+def compiled(sweep: Sweep, likelihood: Likelihood, law: Law) -> machine_code.Kernel:
+    """`sweep(key, rows, state) -> Outcome`; likelihoods and laws that are equal share it."""
+
+    def one(key: Key, rows: Rows, state: State) -> Outcome:
+        outcome = sweep(key, rows, state, likelihood, law)
+        same = jax.tree.map(lambda new, old: new.astype(old.dtype), outcome.state, state)
+        return outcome._replace(state=same)
+
+    return machine_code.Kernel(one)
+
+
+@functools.cache
+def _starts(likelihood: Likelihood, law: Law, places: int) -> machine_code.Kernel:
+    """Values and weights of a matrix, given the numbers that chains begin with."""
+
+    def start(key: Key, rows: Rows, state: State) -> State:
+        keys = jax.random.split(key, 3)
+        values = likelihood.draw_values(keys[0], state.numbers, places, rows.values.shape[1])
+        weights = state.weights
+        if likelihood.weighted:
+            weights = likelihood.draw_weights(keys[1], state.numbers, (places, rows.values.shape[0])).T
+        return state._replace(values=values, weights=weights)
+
+    return machine_code.Kernel(start)
+
+
+class Sampler:
+    """Transitions of a model of binary features; `kernel()` is what `engine.mcmc.run.run` takes.
+
+    Args:
+        rows: the data.
+        likelihood: what rows show of their features.
+        law: the prior of the matrix.
+        sweep: one transition.
+        keep: names of what is recorded beside numbers: "active", "values", "fit" or none of them.
+    """
+
+    def __init__(
+        self, rows: Rows, likelihood: Likelihood, law: Law, sweep: Sweep, keep: tuple[str, ...] = ("active", "values")
+    ) -> None:
+        self.rows = Rows(np.asarray(rows.values, float), np.asarray(rows.seen, bool))
+        self.likelihood, self.law, self.sweep, self.keep = likelihood, law, sweep, keep
+        self._resident = machine_code.resident(self.rows)
+
+    def kernel(self) -> Kernel:
+        """Of these transitions, one chain after the other."""
+        return Kernel(self.init, self.step, self.record, grows=True, note=_note, identity=self.identity)
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """A fingerprint of data, model and sampler."""
+        words = repr((self.likelihood, self.law, self.sweep.__qualname__, self.keep)).encode()
+        parts = [words, np.where(self.rows.seen, self.rows.values, 0.0).tobytes(), self.rows.seen.tobytes()]
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    def init(self, key: Key) -> State:
+        """A matrix from the prior, and values of its features too."""
+        keys = jax.random.split(key)
+        rows = self.rows.values.shape[0]
+        mass, concentration = (float(number) for number in self.law.first())
+        if self.law.features is None:
+            matrix = sample_restaurant(IndianBuffet(mass, concentration), rows, keys[0])
+            places = bucket(matrix.shape[1])
+        else:
+            places = self.law.features
+            matrix = sample_finite(BetaBernoulli(mass, places), rows, keys[0]).matrix
+        active = np.pad(matrix, [(0, 0), (0, places - matrix.shape[1])])
+        numbers = {name: np.asarray(value) for name, value in self.likelihood.first_numbers(self.rows).items()}
+        empty = np.zeros((0, 0))
+        state = State(active, np.zeros((0, 0)), empty, numbers, np.asarray(mass), np.asarray(concentration))
+        return _starts(self.likelihood, self.law, places)(keys[1], self._resident, state)
+
+    def step(self, key: Key, state: State) -> State:
+        """One sweep."""
+        sweep = compiled(self.sweep, self.likelihood, self.law)
+        while True:
+            outcome = sweep(key, self._resident, state)
+            if outcome.fits:
+                return self._trimmed(outcome.state)
+            state = padded(state, 2 * state.values.shape[0])
+
+    def _trimmed(self, state: State) -> State:
+        """With the features in the first places, and as many places as they need."""
+        if self.law.features is not None:
+            return state
+        used = state.active.any(axis=0)
+        count, places = int(used.sum()), len(used)
+        if not used[:count].all():
+            order = np.argsort(~used, kind="stable")
+            weights = state.weights[:, order] if state.weights.size else state.weights
+            state = state._replace(active=state.active[:, order], values=state.values[order], weights=weights)
+        if places == SMALLEST or 4 * count > places:
+            return state
+        return padded(state, bucket(2 * count))
+
+    def record(self, state: State) -> dict[str, Any]:
+        """A draw without padding."""
+        used = state.active.any(axis=0)
+        if self.law.features is not None:
+            used = np.ones_like(used)
+        with jax.enable_x64(True):
+            total = np.asarray(totals(state.point))
+            fit = np.asarray(self.likelihood.mean_entry(total, state.numbers))
+            entries = np.asarray(self.likelihood.log_entry(self.rows.values, total, state.numbers))
+        owners = state.active.sum(axis=0)
+        found = {name: np.asarray(value) for name, value in state.numbers.items()}
+        found |= {
+            "mass": np.asarray(state.mass),
+            "concentration": np.asarray(state.concentration),
+            "number_of_features": np.array((owners > 0).sum()),
+            "log_likelihood": np.array(entries[self.rows.seen].sum()),
+        }
+        kept = {"active": state.active[:, used], "values": state.values[used], "fit": fit}
+        if self.likelihood.weighted:
+            kept["weights"] = state.weights[:, used]
+        return found | {name: value for name, value in kept.items() if name in self.keep}
+
+
+def _note(states: list[State]) -> str:
+    """For the progress bar: the numbers of features."""
+    counts = [int(state.active.any(axis=0).sum()) for state in states]
+    return f"K {min(counts)}" if min(counts) == max(counts) else f"K {min(counts)}-{max(counts)}"
+
+
+def bucket(count: int) -> int:
+    """The least of 8, 16, 32, ... that is not below the count."""
+    return max(SMALLEST, 1 << max(int(count) - 1, 0).bit_length())
+
+
+def padded(state: State, places: int) -> State:
+    """The same state with another number of places, those left out empty."""
+    now = state.values.shape[0]
+    more = max(places - now, 0)
+    weights = state.weights
+    if weights.size:
+        weights = np.pad(weights, [(0, 0), (0, more)])[:, :places]
+    return state._replace(
+        active=np.pad(state.active, [(0, 0), (0, more)])[:, :places],
+        values=np.pad(state.values, [(0, more), (0, 0)])[:places],
+        weights=weights,
+    )
