@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import jax
@@ -17,7 +18,7 @@ from .contract import Rows
 Gamma: TypeAlias = float | tuple[float, float]  # a positive number, or shape and rate of its prior
 Beta: TypeAlias = float | tuple[float, float]  # a probability, or the two parameters of its prior
 
-WIDTH = 1.0  # of the first interval of a slice, in log odds
+WIDTH = 1.0  # of the first interval of a slice, in log odds or in logarithms
 
 
 def check_gamma(call: str, given: Gamma) -> None:
@@ -54,12 +55,17 @@ def draw_gamma(key: Key, given: Gamma) -> Array:
     return jnp.exp(draws.log_gamma(key, jnp.asarray([given[0]]))[0]) / given[1]
 
 
-def draw_precision(key: Key, given: Gamma, number: Array, squares: Array) -> Array:
-    """A precision given so many Gaussian numbers, whose squares have this sum; or the one given."""
+def gamma_given(key: Key, given: Gamma, shape: Array, rate: Array) -> Array:
+    """A number given what adds so much to the shape and the rate of its gamma prior; or the one given."""
     if not isinstance(given, tuple):
         return jnp.asarray(float(given))
-    shape = jnp.reshape(given[0] + 0.5 * number, (1,))
-    return jnp.exp(draws.log_gamma(key, shape)[0]) / (given[1] + 0.5 * squares)
+    total = jnp.reshape(given[0] + shape, (1,))
+    return jnp.exp(draws.log_gamma(key, total)[0]) / (given[1] + rate)
+
+
+def draw_precision(key: Key, given: Gamma, number: Array, squares: Array) -> Array:
+    """A precision given so many Gaussian numbers, whose squares have this sum; or the one given."""
+    return gamma_given(key, given, 0.5 * number, 0.5 * squares)
 
 
 def first_precision(given: Gamma, rows: Rows, times: float) -> Array:
@@ -68,6 +74,18 @@ def first_precision(given: Gamma, rows: Rows, times: float) -> Array:
         return jnp.asarray(float(given))
     square = np.mean(np.square(np.asarray(rows.values)[np.asarray(rows.seen)]))
     return jnp.asarray(times / max(float(square), np.finfo(float).tiny ** 0.5))
+
+
+def slice_gamma(key: Key, given: Gamma, now: Array, log_likelihood: Callable[[Array], Array]) -> Array:
+    """A positive number moved by one transition of a slice sampler in its logarithm, where it is learned."""
+    if not isinstance(given, tuple):
+        return now
+
+    def log_density(z: Array) -> Array:
+        return log_likelihood(jnp.exp(z)) + given[0] * z - given[1] * jnp.exp(z)
+
+    z, _ = slice_step(key, log_density, jnp.log(now), jnp.asarray(WIDTH))
+    return jnp.exp(z)
 
 
 def draw_beta(key: Key, given: Beta) -> Array:
@@ -91,7 +109,7 @@ def beta_given(key: Key, given: Beta, ones: Array, zeros: Array) -> Array:
     return jax.nn.sigmoid(logs[0] - logs[1])
 
 
-def slice_beta(key: Key, given: Beta, now: Array, log_likelihood: object) -> Array:
+def slice_beta(key: Key, given: Beta, now: Array, log_likelihood: Callable[[Array], Array]) -> Array:
     """A probability moved by one transition of a slice sampler in its log odds, where it is learned."""
     if not isinstance(given, tuple):
         return now

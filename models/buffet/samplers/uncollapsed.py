@@ -128,12 +128,16 @@ def sweep_rows(
     key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law, birth: Birth, greedy: bool = False
 ) -> Outcome:
     """All rows, one after the other, given the values of features."""
-    every, counts = rows.values.shape[0], jnp.sum(state.active, axis=0)
+    every, places = state.active.shape
+    counts = jnp.sum(state.active, axis=0)
 
     def one(n: Array, carry: tuple) -> tuple:
         active, values, weights, counts, fits, proposed, accepted = carry
-        keys = jax.random.split(jax.random.fold_in(key, n))
-        weight = weights[n] if weights.size else jnp.zeros(0)
+        keys = jax.random.split(jax.random.fold_in(key, n), 3)
+        weight = jnp.zeros(0)
+        if likelihood.weighted:  # those of what the row has not are of their prior, of features born since too
+            prior = likelihood.draw_weights(keys[2], state.numbers, (places, 1))[:, 0]
+            weight = jnp.where(active[n], weights[n], prior)
         own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
         row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, counts - active[n], values)
         row = draw_entries(keys[0], row, state, likelihood, law, greedy)

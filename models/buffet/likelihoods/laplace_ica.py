@@ -1,0 +1,99 @@
+"""Real numbers: each row has its own amount, of a Laplace law, of each feature, whose values are Gaussian.
+
+Infinite independent components: the matrix says which sources are silent in a row, the weights how loud the others are.
+A Laplace number is Gaussian given its precision, a random number in its own right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from ....factors import draws
+from ....factors.arrays import Array, Key
+from .contract import Numbers, Point, Rows, Values, Weights, totals
+from .gaussian_noise import GaussianNoise
+from .learned import Gamma, draw_gamma, draw_precision, first_precision
+from .linear_gaussian import of_values
+
+
+@dataclasses.dataclass(frozen=True)
+class LaplaceICA(GaussianNoise):
+    """`x_nd ~ N(sum_k z_nk s_nk a_kd, 1 / noise_precision)`, `s_nk ~ Laplace(0, 1)`, `a_kd ~ N(0, 1 /
+    value_precision)`.
+
+    The scale of the weights is one: that of the values does its work. Weights of features that a row has not are of
+    their prior. Entries are about zero: take column means off before.
+
+    Args:
+        noise_precision: a positive number, or (shape, rate) of the gamma prior under which it is learned.
+        value_precision: the same for the values of features.
+
+    Raises:
+        ModelError: numbers that are not positive.
+
+    Source: knowles2007infinite, park2008bayesian.
+    """
+
+    weighted: ClassVar[bool] = True
+    value_precision: Gamma = (1.0, 1.0)
+
+    def draw_numbers(self, key: Key) -> Numbers:
+        keys = jax.random.split(key)
+        return {
+            "noise_precision": draw_gamma(keys[0], self.noise_precision),
+            "value_precision": draw_gamma(keys[1], self.value_precision),
+        }
+
+    def first_numbers(self, rows: Rows) -> Numbers:
+        return {
+            "noise_precision": first_precision(self.noise_precision, rows, 4.0),
+            "value_precision": first_precision(self.value_precision, rows, 2.0),  # the variance of weights is 2
+        }
+
+    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
+        return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
+
+    def draw_weights(self, key: Key, numbers: Numbers, shape: tuple[int, int]) -> Weights:
+        side = 2.0 * draws.uniform(key, shape) - 1.0
+        return -jnp.sign(side) * jnp.log1p(-jnp.abs(side))
+
+    def update(self, key: Key, rows: Rows, point: Point) -> Point:
+        keys = jax.random.split(key, 5)
+        point = self.draw_weights_given(keys[0], rows, point)
+        mean = totals(point)
+        used = jnp.any(point.active, axis=0)
+        own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
+        numbers = {
+            "noise_precision": self.draw_noise(keys[1], rows, mean),
+            "value_precision": draw_precision(keys[2], self.value_precision, jnp.sum(used) * mean.shape[1], own),
+        }
+        full = jnp.where(rows.seen, rows.values, self.draw_entry(keys[3], mean, numbers))
+        values = of_values(full, point.active * point.weights, numbers).draw(keys[4])
+        return point._replace(values=values, numbers=numbers)
+
+    def draw_weights_given(self, key: Key, rows: Rows, point: Point) -> Point:
+        """The weights of one feature given those of all others, of all rows at once.
+
+        Given its precision w, drawn first, a weight is Gaussian: of precision `w + noise_precision sum_d a_kd^2`.
+        """
+        keys = jax.random.split(key, 3)
+        noise, before = point.numbers["noise_precision"], point.weights.T
+        precision = draws.inverse_gaussian(keys[0], jnp.abs(before))
+        prior = self.draw_weights(keys[1], point.numbers, before.shape)
+        normal = draws.normal(keys[2], before.shape)
+
+        def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            weights, total = carry
+            has, values = point.active[:, place], point.values[place]
+            without = total - jnp.outer(has * weights[place], values)
+            shift = noise * (jnp.where(rows.seen, rows.values - without, 0.0) @ values)
+            power = noise * (rows.seen @ values**2) + precision[place]
+            drawn = jnp.where(has, shift / power + normal[place] / jnp.sqrt(power), prior[place])
+            return weights.at[place].set(drawn), without + jnp.outer(has * drawn, values)
+
+        weights, _ = jax.lax.fori_loop(0, before.shape[0], one, (before, totals(point)))
+        return point._replace(weights=weights.T)
