@@ -1,7 +1,7 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
-`DiffusionTree`, `GaussianMixture` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`) when they are first
-asked for.
+`BinaryFeatures`, `DiffusionTree`, `GaussianMixture` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`)
+when they are first asked for.
 """
 
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from .skills import skills
 from .softmax_regression import softmax_regression
 
 if TYPE_CHECKING:
+    from .buffet.estimator import BinaryFeatures as BinaryFeatures
     from .mixtures.estimator import GaussianMixture as GaussianMixture
     from .sparse.estimator import NSFA as NSFA
     from .trees.estimator import DiffusionTree as DiffusionTree
@@ -47,6 +48,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> type:
+    if name == "BinaryFeatures":
+        from .buffet.estimator import BinaryFeatures
+
+        return BinaryFeatures
     if name == "DiffusionTree":
         from .trees.estimator import DiffusionTree
 

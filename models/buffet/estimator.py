@@ -1,0 +1,283 @@
+"""Binary features as an estimator of scikit-learn: which features there are, which rows have them, what they show."""
+
+from __future__ import annotations
+
+import dataclasses
+from numbers import Integral
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...engine.mcmc.keys import generator
+from ...factors.errors import DataError
+from ..scikit import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    Unlabelled,
+    check_is_fitted,
+    names_of_rows,
+    second_half,
+    validate_data,
+)
+from .chains import sample_features
+from .likelihoods import ExponentialGaussian, LinearGaussian, NoisyOr, PoissonGamma
+from .likelihoods.contract import Likelihood
+from .matching import matched
+from .predict import average, of_new_rows, prior_log_odds
+from .samplers.accelerated import accelerated
+from .samplers.births import given_rows
+from .samplers.law import Law
+from .samplers.sampler import Sweep
+from .samplers.uncollapsed import uncollapsed
+
+FEW = 20  # draws that answers about new rows average over at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What a word for the likelihood stands for: which it is, its sampler, and whether data are centred and scaled."""
+
+    likelihood: Likelihood
+    sweep: Sweep
+    centred: bool = False
+    scaled: bool = False
+
+
+KINDS = {
+    "gaussian": Kind(LinearGaussian(), accelerated, centred=True, scaled=True),
+    "exponential": Kind(ExponentialGaussian(), given_rows, scaled=True),
+    "bernoulli": Kind(NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)), given_rows),
+    "poisson": Kind(PoissonGamma(), given_rows),
+}
+
+
+class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Which features explain these rows: as many as the data ask for, each of which a row has or has not.
+
+    A row shows what its features show together: their sum and noise ("gaussian", or with values that are not negative
+    "exponential"), a one for any of several reasons ("bernoulli"), counts of a rate that they add to ("poisson"). Which
+    rows have which features has the Indian buffet process as its prior, so that their number is learned. Unlike
+    clusters features overlap; unlike components they are there or not. Entries that are nan are missing, and are filled
+    in by `reconstruct`. Tables of pandas, polars and AnnData keep their names.
+
+    Args:
+        likelihood: "gaussian", "exponential", "bernoulli" or "poisson"; or a `Likelihood` of
+            `cavity.models.buffet.likelihoods` for data as they are.
+        prior: "ibp", the Indian buffet process, or "finite" with `n_components` features.
+        n_components: how many features there are with prior="finite".
+        mass: expected number of features of a row; None to learn it.
+        inference: "mcmc", draws from the posterior.
+        n_sweeps: of each chain, of which the first half is left out.
+        n_draws: kept of each chain, spread over its second half.
+        n_chains: chains from independent starts.
+        center: whether column means are removed first, with the Gaussian likelihood.
+        random_state: an integer, for the same result each time; a RandomState, or None.
+        verbose: show progress.
+
+    Attributes:
+        components_: (features, columns) posterior means of what features show, those that most rows have first, in the
+            units of the data for real numbers. components_sd_: standard deviations. presence_: (features,) share of the
+            draws that have each feature. prevalence_: (features,) share of the rows that have it.
+        features_: (rows, features) posterior probabilities of the rows that were fitted.
+        n_components_: how many. n_components_probability_: posterior of 0, 1, ... features.
+        mean_, scale_: (columns,) and a number, of the data. sample_names_: names of rows, where the data had any.
+        chains_: draws, for ArviZ and more.
+
+    Source: griffiths2011indian.
+    """
+
+    def __init__(
+        self,
+        likelihood: Any = "gaussian",
+        prior: str = "ibp",
+        n_components: int | None = None,
+        *,
+        mass: float | None = None,
+        inference: str = "mcmc",
+        n_sweeps: int = 500,
+        n_draws: int = 50,
+        n_chains: int = 2,
+        center: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.likelihood = likelihood
+        self.prior = prior
+        self.n_components = n_components
+        self.mass = mass
+        self.inference = inference
+        self.n_sweeps = n_sweeps
+        self.n_draws = n_draws
+        self.n_chains = n_chains
+        self.center = center
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> BinaryFeatures:
+        """Learns from `X` (rows, columns); nan where missing. `y` is ignored. Returns itself.
+
+        Raises:
+            ValueError: data or settings that have no meaning; the message says which.
+        """
+        X = self._read(X, reset=True)
+        kind, law = _checked(self, X)
+        seen = ~np.isnan(X)
+        self.mean_ = np.zeros(X.shape[1])
+        if self.center and kind.centred:
+            self.mean_ = np.sum(X, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
+        left = (X - self.mean_)[seen]
+        self.scale_ = float(np.sqrt(np.mean(left**2))) if kind.scaled and left.any() else 1.0
+        warmup, thin = second_half(self.n_sweeps, self.n_draws, "n_draws")
+        self.chains_ = sample_features(
+            self._inside(X),
+            self._key(),
+            self.n_draws,
+            kind.likelihood,
+            law,
+            sweep=kind.sweep,
+            chains=self.n_chains,
+            warmup=warmup,
+            thin=thin,
+            progress=bool(self.verbose),
+        )
+        self._describe()
+        return self
+
+    def _describe(self) -> None:
+        draws = list(self.chains_.draws())
+        best = int(np.argmax(self.chains_["log_likelihood"]))
+        found = matched(draws, best)
+        kept = np.flatnonzero(found.presence >= 0.5)  # of a feature that most draws lack, the mean has no meaning
+        self.components_, self.components_sd_ = found.values[kept] * self.scale_, found.deviation[kept] * self.scale_
+        self.presence_, self.features_ = found.presence[kept], found.probability[:, kept]
+        self.prevalence_ = self.features_.mean(axis=0)
+        self.n_components_ = self._n_features_out = len(kept)
+        self.n_components_probability_ = self.chains_.number_of_features
+        every = max(1, -(-len(draws) // FEW))
+        self._draws, self._places = draws[::every], [at[kept] for at in found.places[::every]]
+        self._seed = int(generator(self._key()).integers(2**31))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(rows, features) posterior probabilities that rows of `X` (rows, columns) have each feature."""
+        found = self._found(X)
+        total = np.zeros((len(found[0].mean), self.n_components_))
+        for each, at in zip(found, self._places, strict=True):
+            total[:, at >= 0] += each.probability[:, at[at >= 0]]
+        return total / len(found)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """(rows, columns) what rows with the features `X` (rows, features) show on average.
+
+        Raises:
+            ValueError: another number of features than was found.
+        """
+        check_is_fitted(self)
+        X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_components_:
+            raise ValueError(f"Features are (rows, {self.n_components_}); found the shape {X.shape}.")
+        numbers = {name: np.mean([draw.numbers[name] for draw in self._draws]) for name in self._draws[0].numbers}
+        with jax.enable_x64(True):
+            mean = self.chains_.sampler.likelihood.mean_entry(X @ (self.components_ / self.scale_), numbers)
+        return np.asarray(mean) * self.scale_ + self.mean_
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """(rows, columns) posterior means of `X` (rows, columns) without noise, missing entries among them."""
+        return average(self._found(X))[0] * self.scale_ + self.mean_
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """(rows,) log density of `X` (rows, columns), averaged over draws; missing entries are marginalised.
+
+        It is given that rows have no features that no row had before.
+        """
+        X = self._read(X, reset=False)
+        return average(self._found(X))[1] - (~np.isnan(X)).sum(axis=1) * np.log(self.scale_)
+
+    def sample(self, n_samples: int = 1) -> np.ndarray:
+        """(n_samples, columns) draws from the predictive distribution, without features that no row had before."""
+        check_is_fitted(self)
+        key, likelihood, law = self._key(), self.chains_.sampler.likelihood, self.chains_.sampler.law
+        random = generator(key)
+        which = random.integers(len(self._draws), size=n_samples)
+        found = np.zeros((n_samples, len(self.mean_)))
+        for number in np.unique(which):
+            draw, rows = self._draws[number], np.flatnonzero(which == number)
+            probability = 1.0 / (1.0 + np.exp(-prior_log_odds(draw, law)))
+            active = random.random((len(rows), len(probability))) < probability
+            with jax.enable_x64(True):
+                total = np.asarray(active @ draw.values)
+                found[rows] = likelihood.draw_entry(jax.random.fold_in(key, number), total, draw.numbers)
+        return found * self.scale_ + self.mean_
+
+    def _found(self, X: Any) -> list[Any]:
+        check_is_fitted(self)
+        X = self._inside(self._read(X, reset=False))
+        sampler = self.chains_.sampler
+        if problem := _refused(sampler.likelihood, X):
+            raise ValueError(problem)
+        keys = jax.random.split(jax.random.key(self._seed), len(self._draws))
+        return [
+            of_new_rows(draw, X, sampler.likelihood, sampler.law, key)
+            for draw, key in zip(self._draws, keys, strict=True)
+        ]
+
+    def _inside(self, X: np.ndarray) -> np.ndarray:
+        return (X - self.mean_) / self.scale_
+
+    def _read(self, X: Any, reset: bool) -> np.ndarray:
+        """(rows, columns) of any table; names of columns are kept, and compared afterwards."""
+        if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
+            X = X.to_df()
+        values: Any = validate_data(
+            self,
+            X,
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
+        )
+        if reset:
+            names = names_of_rows(X)
+            self.sample_names_ = None if names is None else np.array(names, dtype=object)
+        return values
+
+
+def _refused(likelihood: Likelihood, X: np.ndarray) -> str:
+    """Why a likelihood does not take these data, or nothing."""
+    try:
+        likelihood.check(np.nan_to_num(X), ~np.isnan(X))
+    except DataError as problem:
+        return str(problem)
+    return ""
+
+
+def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
+    """The likelihood with its sampler and the prior; ValueError where these or the data have no meaning."""
+    kind = model.likelihood
+    if isinstance(kind, Likelihood):
+        kind = Kind(kind, accelerated if isinstance(kind, LinearGaussian) else uncollapsed)
+    elif not isinstance(kind, str) or kind not in KINDS:
+        words = ", ".join(repr(word) for word in KINDS)
+        raise ValueError(f"likelihood= is one of {words}, or a Likelihood; found {kind!r}.")
+    else:
+        kind = KINDS[kind]
+    if model.prior not in ("ibp", "finite"):
+        raise ValueError(f"prior= is 'ibp' or 'finite'; found {model.prior!r}.")
+    if model.inference != "mcmc":
+        raise ValueError(f"inference= is 'mcmc'; found {model.inference!r}.")
+    if (model.n_components is None) == (model.prior == "finite"):
+        raise ValueError(
+            f"n_components= is the number of features of prior='finite', and of no other; found "
+            f"n_components={model.n_components!r} with prior={model.prior!r}."
+        )
+    for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1), ("n_components", 1)):
+        value = getattr(model, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least):
+            raise ValueError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    if problem := _refused(kind.likelihood, X):
+        raise ValueError(problem)
+    if not (~np.isnan(X)).any():
+        raise ValueError("All entries are missing: nothing is left to learn from.")
+    mass = (1.0, 1.0) if model.mass is None else model.mass
+    return kind, Law(mass, features=None if model.n_components is None else int(model.n_components))

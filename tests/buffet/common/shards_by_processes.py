@@ -1,0 +1,30 @@
+"""What each process does for tests/buffet/test_shards.py: chains of four shards, each read by one process alone."""
+
+import json
+import os
+import sys
+
+import jax
+import numpy as np
+
+from cavity.models.buffet.parallel import sample_in_shards
+
+SHARDS = 4
+
+
+def told(found):
+    return {
+        name: np.asarray(found[name]).tolist() for name in ("number_of_features", "noise_precision", "log_likelihood")
+    }
+
+
+def main(place):
+    parts = [os.path.join(place, f"part-{number}.npy") for number in range(SHARDS)]
+    found = sample_in_shards(parts, jax.random.key(0), 5, warmup=5, progress=False)
+    if jax.process_index() == 0:
+        with open(os.path.join(place, f"found-{jax.process_count()}.json"), "w", encoding="utf-8") as file:
+            json.dump(told(found), file)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,142 @@
+"""Rows in shards: exact with one, the same draws for any number of processes, and no features taken for each other."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shards_by_processes
+from block_images import FEATURES, block_images
+from geweke_of_features import geweke
+
+import cavity as cv
+from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
+from cavity.models.buffet.parallel import sample_in_shards, shards_of
+from cavity.models.buffet.parallel.synchronous import Own, Shared, apart, iteration
+from cavity.models.buffet.samplers.law import Law
+from cavity.models.buffet.samplers.state import Outcome
+
+COMMON = pathlib.Path(__file__).resolve().parent / "common"
+GIVEN = LinearGaussian(noise_precision=(4.0, 2.0), value_precision=(4.0, 4.0))
+
+
+def by_shards(number, inner=1):
+    """A sweep of so many shards, as other samplers are called."""
+
+    def sweep(key, rows, state, likelihood, law):
+        every = rows.values.shape[0] // number
+        cut = lambda array: array.reshape((number, every, *array.shape[1:]))  # noqa: E731
+        own = Own(cut(state.active), cut(rows.values), cut(rows.seen), jnp.full(number, every), jnp.arange(number))
+        shared = Shared(
+            state.values, state.numbers, state.mass, state.concentration, jnp.sum(state.active, axis=0) * 1.0,
+            jnp.zeros(()), jnp.bool_(True),
+        )  # fmt: skip
+        active, shared = iteration(key, own, shared, likelihood, law, every * number, inner, lambda own: own)
+        state = state._replace(
+            active=active.reshape(state.active.shape), values=shared.values, numbers=shared.numbers,
+            mass=shared.mass, concentration=shared.concentration,
+        )  # fmt: skip
+        return Outcome(state, shared.fits, 0, 0)
+
+    return sweep
+
+
+@pytest.mark.parametrize("law", [Law((8.0, 8.0), (8.0, 4.0)), Law((8.0, 4.0), features=3)], ids=["buffet", "finite"])
+def test_one_shard_is_exact(law):
+    places = 12 if law.features is None else law.features
+    scores = geweke(by_shards(1, inner=2), GIVEN, law, chains=1000, steps=30, places=places, missing=[(0, 1)])
+    assert max(abs(score) for score in scores.values()) < 4.0, scores
+
+
+@pytest.mark.slow
+def test_two_shards_that_take_new_features_for_one_are_wrong(monkeypatch):
+    """The control: without places of their own new features of two shards are one, and far from the law."""
+    from cavity.models.buffet.parallel import synchronous
+
+    law = Law((8.0, 8.0), 1.0)
+    near = geweke(by_shards(2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
+    monkeypatch.setattr(synchronous, "apart", lambda active, *rest: (active, jnp.bool_(True)))
+    far = geweke(by_shards(2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
+    worst = [max(abs(score) for score in scores.values()) for scores in (near, far)]
+    assert worst[1] > 2.0 * worst[0]
+
+
+def test_new_features_of_shards_have_places_of_their_own():
+    active = np.zeros((3, 2, 6), bool)
+    active[:, :, 1] = True  # known
+    active[0, 0, [0, 2]] = True
+    active[1, 1, 0] = True
+    active[2, 0, [0, 3]] = True
+    known = np.arange(6) == 1
+    with jax.enable_x64(True):
+        found, fits = apart(jnp.asarray(active), jnp.asarray(known), jnp.arange(3), lambda own: own)
+        more, fits_more = apart(jnp.asarray(active | ~known), jnp.asarray(known), jnp.arange(3), lambda own: own)
+    found = np.asarray(found)
+    assert fits
+    assert not fits_more
+    assert more.shape == active.shape
+    np.testing.assert_array_equal(found[:, :, 1], True)
+    shards = found[:, :, ~known].any(axis=1).sum(axis=0)
+    np.testing.assert_array_equal(np.sort(shards), [1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(found.sum(axis=(1, 2)), active.sum(axis=(1, 2)))
+
+
+def test_shards_find_what_the_images_show():
+    values, _ = block_images(201)
+    found = sample_in_shards(np.array_split(values, 3), jax.random.key(1), 10, warmup=40, progress=False)
+    counts, last = found["owners"][0, -1], found["values"][0, -1]
+    large = last[counts > 40]
+    distances = [np.min(np.mean((large - feature) ** 2, axis=1)) for feature in FEATURES]
+    assert max(distances) < 0.05
+    assert found["noise_precision"].mean() == pytest.approx(4.0, rel=0.1)
+    assert found.active.shape[:2] == (3, 67)
+    assert not found.active[:, 67:].any()
+
+
+def test_draws_are_the_same_for_one_process_two_and_four(tmp_path):
+    values, _ = block_images(62)
+    values[::9, ::7] = np.nan
+    for number, part in enumerate(np.array_split(values, shards_by_processes.SHARDS)):
+        np.save(tmp_path / f"part-{number}.npy", part)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    told = {}
+    for processes in (1, 2, 4):
+        command = [sys.executable, "-m", "cavity", "launch", "-n", str(processes)]
+        command += [str(COMMON / "shards_by_processes.py"), str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        told[processes] = json.loads((tmp_path / f"found-{processes}.json").read_text())
+    assert told[1] == told[2] == told[4]
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    parts = np.array_split(block_images(40)[0], 2)
+    path = tmp_path / "chain"
+    first = sample_in_shards(parts, jax.random.key(2), 4, progress=False, checkpoint=path)
+    longer = sample_in_shards(parts, jax.random.key(2), 8, progress=False, checkpoint=path)
+    whole = sample_in_shards(parts, jax.random.key(2), 8, progress=False)
+    np.testing.assert_array_equal(longer["log_likelihood"], whole["log_likelihood"])
+    np.testing.assert_array_equal(longer["log_likelihood"][:, :4], first["log_likelihood"])
+
+
+def test_what_is_wrong_with_shards_is_told(tmp_path):
+    good = np.ones((3, 2))
+    with pytest.raises(cv.DataError, match="same dimensions; found 2, 3"):
+        shards_of([good, np.ones((3, 3))])
+    with pytest.raises(cv.DataError, match="Shard 1: row 2, dimension 0 is infinite"):
+        shards_of([good, np.array([[1.0, 2.0], [3.0, 4.0], [np.inf, 0.0]])])
+    with pytest.raises(cv.DataError, match="which is not there"):
+        shards_of([tmp_path / "none.npy"])
+    with pytest.raises(cv.DataError, match="All entries are missing"):
+        shards_of([np.full((2, 2), np.nan)])
+    with pytest.raises(cv.DataError, match="dealt evenly"):
+        shards_of([])
+    with pytest.raises(cv.ModelError, match="found NoisyOr"):
+        sample_in_shards([good], jax.random.key(0), 2, NoisyOr())
+    with pytest.raises(cv.ModelError, match=r"inner= is a whole number"):
+        sample_in_shards([good], jax.random.key(0), 2, inner=0)
