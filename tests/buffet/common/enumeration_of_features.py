@@ -4,15 +4,19 @@ A class of matrices is a multiset of histories, the columns that are not empty r
 most significant bit. Classes of more than `most` columns are left out: choose the mass so that these hold nothing.
 """
 
+import functools
 import itertools
 from typing import NamedTuple
 
+import jax
 import numpy as np
+from geweke_of_features import prior_states
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from cavity.models.buffet import BetaBernoulli, IndianBuffet
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
+from cavity.models.buffet.likelihoods.contract import Rows
 
 
 class Exact(NamedTuple):
@@ -105,3 +109,40 @@ def frequencies_of(matrices, weights=None):
     distinct, which = np.unique(codes, axis=0, return_inverse=True)
     total = np.bincount(which.ravel(), weights=weights, minlength=len(distinct))
     return {tuple(int(code) for code in row if code): float(each) for row, each in zip(distinct, total, strict=True)}
+
+
+@functools.partial(jax.jit, static_argnames=("sweep", "likelihood", "law", "steps"))
+def _matrices(key, rows, states, sweep, likelihood, law, steps):
+    def one(key, state):
+        def step(state, key):
+            outcome = sweep(key, rows, state, likelihood, law)
+            same = jax.tree.map(lambda new, old: new.astype(old.dtype), outcome.state, state)
+            return same, (same.active, outcome.fits)
+
+        return jax.lax.scan(step, state, jax.random.split(key, steps))[1]
+
+    return jax.vmap(one)(jax.random.split(key, states.mass.shape[0]), states)
+
+
+def scores_of_sweep(sweep, likelihood, law, exact, values, chains=200, steps=60, places=16, seed=0):
+    """z scores of how often the likelier classes occur, and "other", the rest of them.
+
+    Chains start from the prior, and the first third of each is left out. They are independent, so that standard errors
+    are those of means over chains, whatever a chain remembers.
+    """
+    values = np.asarray(values, float)
+    states = prior_states(likelihood, law, len(values), values.shape[1], chains, law.features or places, seed)
+    rows = Rows(values, np.ones(values.shape, bool))
+    with jax.enable_x64(True):
+        active, fits = _matrices(jax.random.key(seed), rows, states, sweep, likelihood, law, steps)
+    assert np.all(fits), "more features than places: give more places, or a smaller mass"
+    found = [frequencies_of(each) for each in np.asarray(active)[:, steps // 3 :]]
+    likely = [each for each, probability in exact.classes.items() if probability > 0.02]
+    table = {each: np.array([one.get(each, 0.0) for one in found]) for each in likely}
+    table["other"] = 1.0 - sum(table.values())
+    probabilities = {each: exact.classes[each] for each in likely}
+    probabilities["other"] = 1.0 - sum(probabilities.values())
+    return {
+        each: float((table[each].mean() - p) / (table[each].std() / np.sqrt(chains)))
+        for each, p in probabilities.items()
+    }
