@@ -11,7 +11,7 @@ from jax.scipy.linalg import solve_triangular
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .contract import Active, Likelihood, Numbers, Point, Rows, Values, totals
 from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision
 
 LOG_2PI = 1.8378770664093453
@@ -90,25 +90,85 @@ class LinearGaussian(Likelihood):
 
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 4)
+        point = point._replace(numbers=self.numbers_given(keys[0], keys[1], rows, point))
+        values = of_values(self.filled(keys[2], rows, point), point.active, point.numbers).draw(keys[3])
+        return point._replace(values=values)
+
+    def numbers_given(self, noise_key: Key, value_key: Key, rows: Rows, point: Point) -> Numbers:
+        """Both precisions given the matrix and the values of features, and the entries that are seen."""
         mean = totals(point)
         square = jnp.sum(jnp.where(rows.seen, (rows.values - mean) ** 2, 0.0))
         used = jnp.any(point.active, axis=0)
         own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
-        numbers = {
-            "noise_precision": draw_precision(keys[0], self.noise_precision, jnp.sum(rows.seen), square),
-            "value_precision": draw_precision(keys[1], self.value_precision, jnp.sum(used) * mean.shape[1], own),
+        return {
+            "noise_precision": draw_precision(noise_key, self.noise_precision, jnp.sum(rows.seen), square),
+            "value_precision": draw_precision(value_key, self.value_precision, jnp.sum(used) * mean.shape[1], own),
         }
-        full = jnp.where(rows.seen, rows.values, self.draw_entry(keys[2], mean, numbers))
-        values = of_values(full, point.active, numbers).draw(keys[3])
-        return point._replace(values=values, numbers=numbers)
+
+    def filled(self, key: Key, rows: Rows, point: Point) -> Array:
+        """(rows, dimensions), the entries, those that are not seen drawn given all else."""
+        return jnp.where(rows.seen, rows.values, self.draw_entry(key, totals(point), point.numbers))
 
     def check(self, values: Array, seen: Array) -> None:
         """Any finite number."""
 
 
-def of_values(values: Array, active: Array, numbers: Numbers) -> OfValues:
-    """The posterior of values given the active features and entries, all of them seen."""
+class Sums(NamedTuple):
+    """All that filled data tell of the values of given features.
+
+    Attributes:
+        gram: (places, places), how many rows have both of two features.
+        cross: (places, dimensions), sums of the entries of the rows that have a feature.
+    """
+
+    gram: Array
+    cross: Array
+
+    def moved(self, z: Array, value: Array, sign: float) -> Sums:
+        """With (1) or without (-1) a row of these features and entries."""
+        return Sums(self.gram + sign * jnp.outer(z, z), self.cross + sign * jnp.outer(z, value))
+
+
+def sums_of(values: Array, active: Active) -> Sums:
+    """Of entries (rows, dimensions), all of them seen."""
     z = active.astype(values.dtype)
-    precision = numbers["noise_precision"] * (z.T @ z) + numbers["value_precision"] * jnp.eye(z.shape[1])
+    return Sums(z.T @ z, z.T @ values)
+
+
+def of_values(values: Array, active: Active, numbers: Numbers) -> OfValues:
+    """The posterior of values given the active features and entries, all of them seen."""
+    return of_values_given(sums_of(values, active), numbers)
+
+
+def of_values_given(sums: Sums, numbers: Numbers) -> OfValues:
+    """The same from sums over rows."""
+    noise = numbers["noise_precision"]
+    precision = noise * sums.gram + numbers["value_precision"] * jnp.eye(len(sums.gram))
     root = jnp.linalg.cholesky(precision)
-    return OfValues(root, solve_triangular(root, numbers["noise_precision"] * (z.T @ values), lower=True))
+    return OfValues(root, solve_triangular(root, noise * sums.cross, lower=True))
+
+
+def log_marginal(values: Array, active: Active, numbers: Numbers) -> Array:
+    """Log density of entries given which features rows have, the values of features integrated out.
+
+    `sum_d log N(x_d; 0, I / noise_precision + Z Z^T / value_precision)` over columns x_d, from the sums of the rows of
+    each feature alone. Places that no row has change nothing.
+
+    Args:
+        values: (rows, dimensions), all of them seen.
+        active: (rows, places) booleans.
+        numbers: "noise_precision" and "value_precision".
+
+    Source: griffiths2011indian.
+    """
+    return log_marginal_given(sums_of(values, active), jnp.sum(values**2), values.shape[0], numbers)
+
+
+def log_marginal_given(sums: Sums, square: Array, rows: int, numbers: Numbers) -> Array:
+    """The same from sums over rows, and the sum of the squares of all entries."""
+    noise, own = numbers["noise_precision"], numbers["value_precision"]
+    places, dimensions = sums.cross.shape
+    found = of_values_given(sums, numbers)
+    volume = 0.5 * places * jnp.log(own) - jnp.sum(jnp.log(jnp.diagonal(found.root)))
+    flat = dimensions * (0.5 * rows * (jnp.log(noise) - LOG_2PI) + volume)
+    return flat - 0.5 * noise * square + 0.5 * jnp.sum(found.whitened**2)

@@ -1,0 +1,117 @@
+"""The accelerated sampler for windows of rows: several rows are taken out of the posterior of values at once.
+
+The law of each entry is that of the collapsed sampler whatever the window; a window of one row costs least, and wider
+ones serve to check it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+
+from ....factors.arrays import Array, Key
+from ....factors.errors import ModelError
+from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
+from ..likelihoods.linear_gaussian import Sums, sums_of
+from .accelerated import Beliefs, beliefs_of
+from .law import Law
+from .passes import MOST, Chances, Pass, RowPass, Tables, index_of, number_drawn, placed, sweep_by
+from .sampler import Sweep
+from .state import Outcome, State
+
+
+@functools.cache
+def windowed(window: int) -> Sweep:
+    """A sweep by `P(z_nk = 1 | z_-nk, X)` from `N(X_w; Z_w m, Z_w S Z_w^T + I / noise)` for the rows w of a window.
+
+    m and S are mean and covariance of values given all rows outside the window.
+
+    Args:
+        window: the number of rows, 1 or more.
+
+    Raises:
+        ModelError: a window that is no positive number.
+
+    Source: doshivelez2009accelerated.
+    """
+    over_rows = pass_of_windows(window)
+
+    def sweep(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
+        return sweep_by(over_rows, key, rows, state, likelihood, law)[0]
+
+    sweep.__qualname__ = f"windowed({window})"
+    return sweep
+
+
+@functools.cache
+def pass_of_windows(window: int) -> RowPass:
+    """The pass over rows, consecutive windows one after the other."""
+    if not isinstance(window, int) or isinstance(window, bool) or window < 1:
+        raise ModelError(f"windowed: give the number of rows of a window, 1 or more; found {window!r}.")
+
+    def over_rows(active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances) -> Pass:
+        rows, places = active.shape
+        number = -(-rows // window)
+        beyond = number * window - rows  # rows without features or entries: they weigh on nothing
+        full = jnp.pad(full, [(0, beyond), (0, 0)])
+        z = jnp.pad(active, [(0, beyond), (0, 0)]).astype(full.dtype)
+        blank = jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.bool_(True)
+
+        def one(index: Array, carry: tuple) -> tuple:
+            z, sums, found = carry
+            some = jax.lax.dynamic_slice_in_dim(z, index * window, window)
+            values = jax.lax.dynamic_slice_in_dim(full, index * window, window)
+            rest = beliefs_of(Sums(sums.gram - some.T @ some, sums.cross - some.T @ values), numbers)
+            count = jnp.minimum(window, rows - index * window)
+
+            def row(place: Array, carry: tuple) -> tuple:
+                return _one_row(place, index * window + place, carry, values, rest, numbers, tables, chances)
+
+            some, found = jax.lax.fori_loop(0, count, row, (some, found))
+            z = jax.lax.dynamic_update_slice_in_dim(z, some, index * window, 0)
+            return z, Sums(rest.sums.gram + some.T @ some, rest.sums.cross + some.T @ values), found
+
+        z, _, (odds, births, fits) = jax.lax.fori_loop(0, number, one, (z, sums_of(full, z), blank))
+        return Pass(z[:rows] > 0, fits, odds, births, jnp.zeros(()))
+
+    return over_rows
+
+
+def log_density(z: Array, values: Array, rest: Beliefs, numbers: Numbers, more: Array) -> Array:
+    """Of the entries of a window's rows but for a constant, `more` (window,) added to their variances."""
+    covariance = z @ rest.covariance @ z.T + jnp.eye(len(z)) / numbers["noise_precision"] + jnp.diag(more)
+    root = jnp.linalg.cholesky(covariance)
+    white = solve_triangular(root, values - z @ rest.mean, lower=True)
+    return -values.shape[1] * jnp.sum(jnp.log(jnp.diagonal(root))) - 0.5 * jnp.sum(white**2)
+
+
+def _one_row(
+    w: Array, n: Array, carry: tuple, values: Array, rest: Beliefs, numbers: Numbers, tables: Tables, chances: Chances
+) -> tuple:
+    """Row n, the w-th of the window: its entries, and the features that it has alone."""
+    z, (odds, births, fits) = carry
+    others = jnp.diagonal(rest.sums.gram) + jnp.sum(z, axis=0) - z[w]
+    prior, none = tables.odds[index_of(others)], jnp.zeros(len(z))
+
+    def entry(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, found = carry
+        both = jnp.stack([z.at[w, place].set(0.0), z.at[w, place].set(1.0)])
+        logs = jax.vmap(lambda one: log_density(one, values, rest, numbers, none))(both)
+        log_odds = prior[place] + logs[1] - logs[0]
+        drawn = jnp.where(jnp.isneginf(log_odds), z[w, place], chances.logistic[n, place] < log_odds)
+        return z.at[w, place].set(drawn), found.at[place].set(log_odds)
+
+    z, found = jax.lax.fori_loop(0, z.shape[1], entry, (z, jnp.zeros(z.shape[1])))
+    odds = odds.at[n].set(found)
+    if tables.births.size:
+        alone = (z[w] > 0) & (others == 0)
+        shared = z.at[w].multiply(~alone)
+        several = none.at[w].set(1.0 / numbers["value_precision"]) * jnp.arange(MOST + 1)[:, None]
+        weights = tables.births + jax.vmap(lambda more: log_density(shared, values, rest, numbers, more))(several)
+        born, enough = placed(number_drawn(weights, chances.gumbel[n], alone), others)
+        z, fits = shared.at[w].add(born), fits & enough
+        births = births.at[n].set(weights - weights[0])
+    return z, (odds, births, fits)
