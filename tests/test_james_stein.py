@@ -22,7 +22,8 @@ def test_the_risk_is_below_that_of_the_values_for_all_means_and_two_of_zero():
     for dimensions in (3, 5, 40):
         risks = [risk(length, dimensions) for length in (0.0, 0.5, 2.0, 10.0, 100.0)]
         assert np.isclose(risks[0], 2.0, rtol=1e-12)
-        assert np.all(np.diff(risks) > 0.0) and risks[-1] < dimensions
+        assert np.all(np.diff(risks) > 0.0)
+        assert risks[-1] < dimensions
         assert all(risk(3.0, dimensions, times) >= risk(3.0, dimensions) for times in (dimensions - 1, dimensions))
 
 

@@ -36,8 +36,8 @@ def shrunk(values: Any, times: float | None = None) -> np.ndarray:
     x = np.asarray(values, dtype=np.float64)
     if x.ndim < 1 or x.shape[-1] < 3 or not np.isfinite(x).all():
         raise DataError(
-            f"Shrinkage is of vectors of three or more finite numbers; found the shape {x.shape}. Of one or two, nothing "
-            "is better than the numbers themselves for all means."
+            f"Shrinkage is of vectors of three or more finite numbers; found the shape {x.shape}. Of one or two, "
+            "nothing is better than the numbers themselves for all means."
         )
     square = np.sum(x * x, axis=-1, keepdims=True)
     factor = 1.0 - (x.shape[-1] - 2.0 if times is None else number(times)) / np.where(square > 0.0, square, 1.0)
@@ -45,7 +45,7 @@ def shrunk(values: Any, times: float | None = None) -> np.ndarray:
 
 
 def marginal_precision(values: Any, times: float | None = None) -> np.ndarray:
-    """`times / |x|^2` of each vector: with `d - 2`, the default, the unbiased estimate of `p_x`; with d the most likely.
+    """`times / |x|^2` of each vector: with `d - 2`, the default, the unbiased estimate of `p_x`, with d the likeliest.
 
     Args:
         values: (..., d) of three or more numbers each, not all zero.
@@ -65,7 +65,8 @@ def marginal_precision(values: Any, times: float | None = None) -> np.ndarray:
 def risk(length: float, dimensions: int, times: float | None = None) -> float:
     """Expected squared error of `shrunk`, exactly; that of the values themselves is d.
 
-    `d - (2 times (d - 2) - times^2) E 1 / |x|^2`, and `E 1 / |x|^2 = E 1 / (d - 2 + 2 J)` with J Poisson(`length^2 / 2`).
+    `d - (2 times (d - 2) - times^2) E 1 / |x|^2`, and `E 1 / |x|^2 = E 1 / (d - 2 + 2 J)` with J Poisson(`length^2 /
+    2`).
 
     Args:
         length: of the vector of means.

@@ -21,27 +21,27 @@ def prior_matrices(law, random, mass, concentration, rows, places):
     if law.features is not None:
         weights = random.beta(mass[:, None, None] / places, 1.0, (chains, 1, places))
         return random.random((chains, rows, places)) < weights
-    active = np.zeros((chains, rows, places), bool)
+    active, rate = np.zeros((chains, rows, places), bool), np.ones(chains)
     for n in range(rows):
         before = active[:, :n].sum(axis=1)
-        rate = concentration / (concentration + n)
-        had = random.random(before.shape) * (concentration + n)[:, None] < before
+        had = random.random(before.shape) * (concentration + n)[:, None] < before - law.discount
         first = (before > 0).sum(axis=1)
         new = first + random.poisson(mass * rate)
         assert new.max() <= places, "more features than places: give more places, or a smaller mass"
         place = np.arange(places)
         active[:, n] = had | ((place >= first[:, None]) & (place < new[:, None]))
+        rate *= (concentration + law.discount + n) / (concentration + n + 1)
     return active
 
 
-def prior_states(likelihood, law, rows, dimensions, chains, places, seed):
-    """`chains` independent states from the prior, stacked."""
+def prior_states(likelihood, law, rows, dimensions, chains, places, seed, matrices=prior_matrices):
+    """`chains` independent states from the prior, stacked; `matrices` draws what has another law than the buffet's."""
     keys = jax.random.split(jax.random.key(seed), 5)
     with jax.enable_x64(True):
         mass, concentration = jax.vmap(law.draw)(jax.random.split(keys[0], chains))
         numbers = jax.vmap(likelihood.draw_numbers)(jax.random.split(keys[1], chains))
     mass, concentration = np.asarray(mass), np.asarray(concentration)
-    active = prior_matrices(law, np.random.default_rng(seed), mass, concentration, rows, places)
+    active = matrices(law, np.random.default_rng(seed), mass, concentration, rows, places)
 
     def one(key_values, key_weights, active, numbers):
         values = likelihood.draw_values(key_values, numbers, places, dimensions)
@@ -98,14 +98,17 @@ def statistics_of(state):
     return found | {name: jnp.log(value) for name, value in state.numbers.items()}
 
 
-def geweke(sweep, likelihood, law, rows=3, dimensions=2, chains=2000, steps=50, places=16, missing=(), seed=0):
+def geweke(
+    sweep, likelihood, law, rows=3, dimensions=2, chains=2000, steps=50, places=16, missing=(), seed=0,
+    matrices=prior_matrices,
+):  # fmt: skip
     """z scores by statistic: of the mean over chains that alternate, beside that of as many draws of the prior."""
-    states = prior_states(likelihood, law, rows, dimensions, chains, places, seed)
+    states = prior_states(likelihood, law, rows, dimensions, chains, places, seed, matrices)
     seen = np.ones((rows, dimensions), bool)
     for place in missing:
         seen[place] = False
     with jax.enable_x64(True):
-        drawn = prior_states(likelihood, law, rows, dimensions, 4 * chains, places, seed + 1)
+        drawn = prior_states(likelihood, law, rows, dimensions, 4 * chains, places, seed + 1, matrices)
         before = jax.vmap(statistics_of)(drawn)
         found, fits = _alternate(jax.random.key(seed + 2), seen, states, sweep, likelihood, law, statistics_of, steps)
     assert np.all(fits), "more features than places: give more places, or a smaller mass"
