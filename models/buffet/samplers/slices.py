@@ -131,7 +131,7 @@ def _draw_entries(key: Key, rows: Rows, state: State, sticks: Sticks, likelihood
         own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
         row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, owners - active[n], values)
         row = _draw_row(jax.random.fold_in(key, n), row, state, sticks, likelihood, law)
-        return active.at[n].set(row.active), row.others + row.active
+        return jnp.asarray(active).at[n].set(row.active), row.others + row.active
 
     start = state.active, jnp.sum(state.active, axis=0)
     active, _ = jax.lax.fori_loop(0, rows.values.shape[0], one, start)
@@ -152,7 +152,7 @@ def _draw_row(key: Key, row: Row, state: State, sticks: Sticks, likelihood: Like
             gain += _gain_of_level(place, now, sticks)
         drawn = threshold[place] < sticks.log_odds[place] + gain
         drawn &= ~jnp.isneginf(sticks.log_odds[place])
-        return now._replace(active=now.active.at[place].set(drawn), total=without + drawn * own)
+        return now._replace(active=jnp.asarray(now.active).at[place].set(drawn), total=without + drawn * own)
 
     return jax.lax.fori_loop(0, places, one, row)
 
@@ -163,6 +163,6 @@ def _gain_of_level(place: Array, row: Row, sticks: Sticks) -> Array:
     The level is uniform below the least weight in use, of density one over it. So the first row to have a feature of
     less weight than all in use makes it likelier, by the ratio of the two weights.
     """
-    used = (row.others > 0) | row.active.at[place].set(False)
+    used = (row.others > 0) | jnp.asarray(row.active).at[place].set(False)
     least = jnp.min(jnp.where(used, sticks.log_weight, 0.0))
     return jnp.maximum(least - sticks.log_weight[place], 0.0)
