@@ -49,7 +49,9 @@ def parts(case, **shape):
     rows = tiny(likelihood, missing, **shape)
     field = fit.FIELDS[type(likelihood)](likelihood, not missing)
     weights = weights_of(law, 3)
-    first = fit.start(field, weights)(jax.random.split(jax.random.key(2), 1), rows, likelihood.first_numbers(rows))
+    with jax.enable_x64(True):
+        numbers = likelihood.first_numbers(rows)
+    first = fit.start(field, weights)(jax.random.split(jax.random.key(2), 1), rows, numbers)
     return rows, jax.tree.map(lambda array: array[0], first), field, weights
 
 
@@ -372,6 +374,14 @@ def test_the_language_has_the_same_fixed_point_and_bound():
     after = fit.iteration(field, weights)(rows, stacked, np.ones(()))
     assert np.abs(after.belief.probabilities[0] - z).max() < 1e-5
     assert after.bound[0] == pytest.approx(bound, abs=1e-8)
+
+
+def test_all_iterations_are_one_compiled_call():
+    rows = tiny(GIVEN, False, rows=5)
+    kernel = fit.iteration(GaussianField(GIVEN, True), weights_of(FINITE, 3))
+    before = kernel.traces
+    fit_variational(rows, GIVEN, FINITE, jax.random.key(0), restarts=1, iterations=5)
+    assert kernel.traces - before == 1
 
 
 def test_bad_requests():

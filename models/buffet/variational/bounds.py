@@ -61,7 +61,7 @@ def taylor(first: Sticks, second: Sticks, terms: int = 50) -> Enclosed:
     moment = jnp.exp(jnp.cumsum(jnp.cumsum(ratio, axis=0), axis=1))  # of orders 1 .. terms + 2
     known = jnp.sum(moment[:, :terms] / (r[:terms] + 1.0), axis=1)
     last, after, order = moment[:, terms], moment[:, terms + 1], terms + 1.0
-    largest, total = jax.lax.cummax(first), jnp.cumsum(second)
+    largest, total = jax.lax.cummax(jnp.asarray(first)), jnp.cumsum(second)
     most = last * (1.0 + largest / order) * (1.0 / total + 1.0 / (largest + order))
     falls = jnp.where(last > 0.0, after / jnp.where(last > 0.0, last, 1.0), 0.0)
     least = last / ((1.0 - falls) * order + falls)

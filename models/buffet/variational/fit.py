@@ -199,7 +199,7 @@ class Fitted:
     @property
     def probabilities(self) -> np.ndarray:
         """(rows, places) that a row has a feature."""
-        return self.belief.probabilities
+        return np.asarray(self.belief.probabilities)
 
     @property
     def values(self) -> tuple[np.ndarray, np.ndarray]:
@@ -210,7 +210,7 @@ class Fitted:
     @property
     def weights(self) -> tuple[np.ndarray, np.ndarray]:
         """(places,) twice, the parameters of the beta beliefs of weights or, under the buffet, of sticks."""
-        return self.belief.weights.first, self.belief.weights.second
+        return np.asarray(self.belief.weights.first), np.asarray(self.belief.weights.second)
 
     @property
     def mass(self) -> float:
@@ -310,8 +310,9 @@ def fit_variational(
     field = FIELDS[type(likelihood)](likelihood, bool(rows.seen.all()))
     weights = weights_of(law, places_of(law, places))
     tempered, iterations = whole("tempered iterations", tempered, 0), whole("iterations", iterations)
-    keys, numbers = jax.random.split(key, whole("restarts", restarts)), likelihood.first_numbers(rows)
-    belief = start(field, weights)(keys, rows, numbers)
+    with jax.enable_x64(True):
+        numbers = likelihood.first_numbers(rows)
+    belief = start(field, weights)(jax.random.split(key, whole("restarts", restarts)), rows, numbers)
     step, resident, bounds, converged = iteration(field, weights), machine_code.resident(rows), [], False
     for i in range(iterations):
         power = COLDEST ** (1.0 - i / tempered) if i < tempered else 1.0

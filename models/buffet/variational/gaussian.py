@@ -62,7 +62,7 @@ class GaussianField(Field):
             k = places[i]
             overlap = gram[k][None] if self.complete else seen @ (mean[k] * mean).T
             others = jnp.sum(now * overlap, axis=1) - now[:, k] * overlap[:, k]
-            return now.at[:, k].set(probability(odds[k] + noise * (shown[:, k] - others)))
+            return jnp.asarray(now).at[:, k].set(probability(odds[k] + noise * (shown[:, k] - others)))
 
         return jax.lax.fori_loop(0, len(places), one, probabilities)
 
@@ -80,10 +80,10 @@ class GaussianField(Field):
                 gram[k][:, None] if self.complete else seen_by(probabilities[:, k, None] * probabilities, rows, False)
             )
             others = jnp.sum(now * shared, axis=0) - now[k] * shared[k]
-            return now.at[k].set(noise * (shown[k] - others) * variance[k])
+            return jnp.asarray(now).at[k].set(noise * (shown[k] - others) * variance[k])
 
         mean = jax.lax.fori_loop(0, len(places), one, belief.mean)
-        return belief._replace(mean=mean, variance=belief.variance.at[places].set(variance[places]))
+        return belief._replace(mean=mean, variance=jnp.asarray(belief.variance).at[places].set(variance[places]))
 
     def numbers(self, rows: Rows, probabilities: Probabilities, belief: GaussianBelief, power: Array) -> GaussianBelief:
         given = self.likelihood

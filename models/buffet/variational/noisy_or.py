@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -62,9 +62,14 @@ class NoisyOrField(Field):
                 )
 
     @property
+    def given(self) -> tuple[float, float]:
+        """Quiet and attenuation."""
+        return cast("float", self.likelihood.quiet), cast("float", self.likelihood.attenuation)
+
+    @property
     def series(self) -> tuple[np.ndarray, np.ndarray]:
         """(terms,) factors and (terms,) bases with `log(1 - quiet attenuation^s) = -sum factor base^s`."""
-        quiet, attenuation = float(self.likelihood.quiet), float(self.likelihood.attenuation)  # type: ignore
+        quiet, attenuation = self.given
         terms = max(1, math.ceil(math.log(EXACT) / math.log(quiet * attenuation)))
         r = np.arange(1, terms + 1)
         factor = quiet**r / r
@@ -85,7 +90,7 @@ class NoisyOrField(Field):
             without = every / self._factor(now[:, k], belief.mean[k])
             gain = jnp.sum(self._reason(rows, without) * belief.mean[k], axis=1)
             own = probability(odds[k] + power * gain)
-            return now.at[:, k].set(own), without * self._factor(own, belief.mean[k])
+            return jnp.asarray(now).at[:, k].set(own), without * self._factor(own, belief.mean[k])
 
         return jax.lax.fori_loop(0, len(places), one, (probabilities, self._products(probabilities, belief.mean)))[0]
 
@@ -99,7 +104,7 @@ class NoisyOrField(Field):
             without = every / self._factor(probabilities[:, k], now[k])
             gain = jnp.sum(self._reason(rows, without) * probabilities[:, k, None], axis=0)
             own = probability(odds + power * gain)
-            return now.at[k].set(own), without * self._factor(probabilities[:, k], own)
+            return jnp.asarray(now).at[k].set(own), without * self._factor(probabilities[:, k], own)
 
         start = belief.mean, self._products(probabilities, belief.mean)
         return belief._replace(mean=jax.lax.fori_loop(0, len(places), one, start)[0])
@@ -108,7 +113,8 @@ class NoisyOrField(Field):
         return self._shared(belief)
 
     def fit(self, rows: Rows, probabilities: Probabilities, belief: NoisyOrBelief) -> Array:
-        zero = jnp.log(self.likelihood.quiet) + probabilities @ belief.mean * jnp.log(self.likelihood.attenuation)
+        quiet, attenuation = self.given
+        zero = jnp.log(quiet) + probabilities @ belief.mean * jnp.log(attenuation)
         one = -jnp.tensordot(self.series[0], self._products(probabilities, belief.mean), 1)
         return jnp.sum(jnp.where(rows.values > 0.5, one, zero), where=rows.seen)
 
@@ -123,12 +129,12 @@ class NoisyOrField(Field):
         return belief.mean, jnp.sqrt(belief.mean * (1.0 - belief.mean))
 
     def draw(self, key: Key, belief: NoisyOrBelief) -> tuple[Values, Numbers]:
-        given = {"quiet": jnp.asarray(self.likelihood.quiet), "attenuation": jnp.asarray(self.likelihood.attenuation)}
+        given = dict(zip(("quiet", "attenuation"), map(jnp.asarray, self.given), strict=True))
         values = (draws.uniform(key, belief.mean.shape) < belief.mean).astype(float)
         return values, {**given, "share": belief.share.mean}
 
     def expected(self, probabilities: Probabilities, belief: NoisyOrBelief) -> Array:
-        return 1.0 - self.likelihood.quiet * self._products(probabilities, belief.mean)[0]
+        return 1.0 - self.given[0] * self._products(probabilities, belief.mean)[0]
 
     def _shared(self, belief: NoisyOrBelief) -> NoisyOrBelief:
         """With the share given the values."""
@@ -149,5 +155,5 @@ class NoisyOrField(Field):
         """(rows, dimensions), what one more reason adds to the log likelihood; zero where not seen."""
         factor, base = self.series
         one = jnp.tensordot(jnp.asarray(factor * (1.0 - base)), without, 1)
-        gain = jnp.where(rows.values > 0.5, one, jnp.log(self.likelihood.attenuation))
+        gain = jnp.where(rows.values > 0.5, one, jnp.log(self.given[1]))
         return jnp.where(rows.seen, gain, 0.0)
