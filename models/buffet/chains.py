@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ...engine.cluster.workers import Workers
 from ...engine.mcmc.apart import run_apart
@@ -245,5 +244,5 @@ def _gathered(held: np.ndarray, totals: Totals | None, recorded: dict[str, Any])
     fit, entries = recorded.pop("fit"), recorded.pop("entries")[held]
     if totals is None:
         return {"number": np.ones(()), "fit": fit, "held": entries}, recorded
-    added = {"number": totals["number"] + 1.0, "fit": totals["fit"] + fit}
-    return {**added, "held": logsumexp([totals["held"], entries], axis=0)}, recorded
+    of_held = np.logaddexp(totals["held"], entries)
+    return {"number": totals["number"] + 1.0, "fit": totals["fit"] + fit, "held": of_held}, recorded

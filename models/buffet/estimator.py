@@ -23,7 +23,7 @@ from ..scikit import (
 )
 from .chains import sample_features
 from .likelihoods import ExponentialGaussian, LinearGaussian, NoisyOr, PoissonGamma
-from .likelihoods.contract import Likelihood
+from .likelihoods.contract import Likelihood, Numbers
 from .matching import matched
 from .predict import average, of_new_rows, prior_log_odds
 from .samplers.accelerated import accelerated
@@ -177,7 +177,9 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_components_:
             raise ValueError(f"Features are (rows, {self.n_components_}); found the shape {X.shape}.")
-        numbers = {name: np.mean([draw.numbers[name] for draw in self._draws]) for name in self._draws[0].numbers}
+        numbers: Numbers = {
+            name: np.asarray(np.mean([draw.numbers[name] for draw in self._draws])) for name in self._draws[0].numbers
+        }
         with jax.enable_x64(True):
             mean = self.chains_.sampler.likelihood.mean_entry(X @ (self.components_ / self.scale_), numbers)
         return np.asarray(mean) * self.scale_ + self.mean_

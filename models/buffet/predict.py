@@ -43,9 +43,9 @@ class Found(NamedTuple):
         log_density: (rows,) of what is seen of them, features summed out.
     """
 
-    probability: np.ndarray
-    mean: np.ndarray
-    log_density: np.ndarray
+    probability: Array
+    mean: Array
+    log_density: Array
 
 
 def prior_log_odds(draw: Draw, law: Law) -> np.ndarray:
@@ -169,11 +169,11 @@ def _gibbs(
     """(starts, rows, places) probabilities, averaged over the second half of sweeps: those before each draw."""
     shape = (values.shape[0], STARTS, rows.values.shape[0])
 
-    def one(i: Array, now: tuple[Array, ...]) -> tuple[Array, ...]:
+    def one(i: Array, now: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         u = draws.uniform(jax.random.fold_in(key, i), shape)
         heat = jnp.minimum(1.0, (i + 1.0) / (sweeps // 2))  # entries count little at first, lest rows be stuck
 
-        def feature(k: Array, inner: tuple[Array, ...]) -> tuple[Array, ...]:
+        def feature(k: Array, inner: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             active, total, sums = inner
             without = total - active[k][..., None] * values[k]
             gain = _log_density(likelihood, rows, without + values[k], numbers)
@@ -191,6 +191,6 @@ def _gibbs(
 
 def average(found: list[Found]) -> tuple[np.ndarray, np.ndarray]:
     """(rows, dimensions) expected entries and (rows,) log densities, averaged over draws."""
-    mean = sum((each.mean for each in found), start=np.zeros_like(found[0].mean)) / len(found)
+    mean = np.mean([np.asarray(each.mean) for each in found], axis=0)
     logs: Any = np.logaddexp.reduce([each.log_density for each in found]) - np.log(len(found))
     return mean, logs

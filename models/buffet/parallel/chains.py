@@ -17,6 +17,7 @@ from ....engine.mcmc.kernel import Kernel
 from ....engine.mcmc.run import Chains, run
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
+from ..likelihoods.contract import Numbers
 from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
 from ..samplers.sampler import SMALLEST
@@ -167,7 +168,7 @@ class _Sampler:
         with jax.enable_x64(True):
             mass, concentration = (np.asarray(each) for each in self.law.first())
             scale = shards.entries / max(shards.square, np.finfo(float).tiny ** 0.5)
-            numbers = {
+            numbers: Numbers = {
                 name: np.asarray(float(given) if not isinstance(given, tuple) else times * scale)
                 for name, given, times in (
                     ("noise_precision", self.gaussian.noise_precision, 4.0),
@@ -177,7 +178,7 @@ class _Sampler:
         active = np.zeros((*shards.values.shape[:2], places), bool)
         values = np.zeros((places, shards.values.shape[2]))
         zero = np.zeros(())
-        return Walk(active, Shared(values, numbers, mass, concentration, np.zeros(places), zero, np.bool_(True)))
+        return Walk(active, Shared(values, numbers, mass, concentration, np.zeros(places), zero, np.array(True)))
 
     def step(self, key: Key, walk: Walk) -> Walk:
         """One iteration, repeated with more places where these did not suffice."""
@@ -202,7 +203,7 @@ def _compiled(gaussian: LinearGaussian, law: Law, total: int, inner: int, mesh: 
         return jax.lax.all_gather(own, axis, tiled=True)
 
     def one(
-        data: Array, active: Array, values: Array, seen: Array, counts: Array, number: Array, shared: Shared
+        data: jax.Array, active: Array, values: Array, seen: Array, counts: Array, number: Array, shared: Shared
     ) -> Any:
         own = Own(active, values, seen, counts, number)
         return iteration(jax.random.wrap_key_data(data), own, shared, gaussian, law, total, inner, gather)

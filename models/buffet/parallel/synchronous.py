@@ -118,10 +118,10 @@ def apart(active: Array, known: Array, number: Array, gather: Gather) -> tuple[A
     free = jnp.argsort(known, stable=True)  # free places first
     room = known.size - jnp.sum(known)
 
-    def moved(active: Array, new: Array, number: Array) -> Array:
+    def moved(active: jax.Array, new: Array, number: Array) -> Array:
         first = jnp.sum(jnp.where(jnp.arange(counts.size) < number, counts, 0))
         to = free[jnp.minimum(first + jnp.cumsum(new) - 1, known.size - 1)]
-        old = active & known
+        old = jnp.asarray(active & known)
         return old.at[:, jnp.where(new, to, known.size)].set(active, mode="drop")
 
     return _each(moved, active, new, number), jnp.sum(counts) <= room
