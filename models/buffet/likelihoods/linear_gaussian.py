@@ -126,7 +126,8 @@ class Sums(NamedTuple):
 
     def moved(self, z: Array, value: Array, sign: float) -> Sums:
         """With (1) or without (-1) a row of these features and entries."""
-        return Sums(self.gram + sign * jnp.outer(z, z), self.cross + sign * jnp.outer(z, value))
+        signed = sign * jnp.asarray(z)[:, None]
+        return Sums(self.gram + signed * z, self.cross + signed * value)
 
 
 def sums_of(values: Array, active: Active) -> Sums:

@@ -23,8 +23,9 @@ from ..samplers.passes import MOST, Chances, Pass, Tables
 
 # Reordering and contraction, but not "no infinities, no NaN": log odds are infinite where nothing is drawn.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
-_kernel: Any = njit(cache=True, fastmath=FAST, error_model="numpy")
-_inner: Any = njit(cache=True, fastmath=FAST, error_model="numpy", _nrt=False, forceinline=True)  # counts no references
+_OPTIONS: Any = {"cache": True, "fastmath": FAST, "error_model": "numpy"}
+_kernel: Any = njit(**_OPTIONS)
+_inner: Any = njit(**(_OPTIONS | {"_nrt": False, "forceinline": True}))  # neither allocates nor counts references
 
 
 def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances) -> Pass:

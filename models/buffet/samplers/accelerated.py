@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
+from ....engine.support import machine_code
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import Sums, sums_of
@@ -116,7 +117,7 @@ def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, number
     spare = 1.0 / noise + jnp.sum(alone) / own - shared @ v
     fresh = alone[:, None] | alone[None, :]
     covariance = jnp.where(fresh, jnp.eye(places) / own, beliefs.covariance + jnp.outer(v, v / spare))
-    mean = beliefs.mean - jnp.outer(v, (value - shared @ beliefs.mean) / spare)
+    mean = beliefs.mean - v[:, None] * (value - shared @ beliefs.mean) / spare
     rest = Beliefs(sums, covariance, jnp.where(alone[:, None], 0.0, mean))
     error = jnp.max(jnp.abs(precision_of(sums, numbers) @ (covariance @ shared) - shared))
     rest = jax.lax.cond(error <= TOLERANCE, lambda: rest, lambda: beliefs_of(sums, numbers))
@@ -126,10 +127,10 @@ def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, number
 class Row(NamedTuple):
     """A row in the course of its pass: z, `v = S z`, the mean `z m` and variance `1 / noise + z v` of its entries."""
 
-    has: Array
-    v: Array
-    mean: Array
-    variance: Array
+    has: jax.Array
+    v: jax.Array
+    mean: jax.Array
+    variance: jax.Array
 
     def log_density(self, value: Array) -> Array:
         """Of its entries, but for a constant."""
@@ -146,7 +147,7 @@ class Row(NamedTuple):
 def draw_entries(row: Row, rest: Beliefs, value: Array, prior: Array, logistic: Array) -> tuple[Row, Array]:
     """The entries of features that the prior lets the row share, and the log odds of each."""
 
-    def entry(place: Array, carry: tuple[Row, Array]) -> tuple[Row, Array]:
+    def entry(place: Array, carry: tuple[Row, jax.Array]) -> tuple[Row, jax.Array]:
         row, odds = carry
         other = row.flipped(place, rest)
         gain = other.log_density(value) - row.log_density(value)
@@ -195,8 +196,8 @@ def pass_from(
         alone = has & (others == 0)
         rest, error = without_row(beliefs, has, alone, value, numbers)
         z = has.astype(value.dtype)
-        v = rest.covariance @ z
-        row = Row(has, v, z @ rest.mean, 1.0 / numbers["noise_precision"] + z @ v)
+        v = jnp.asarray(rest.covariance @ z)
+        row = Row(has, v, z @ rest.mean, z @ v + 1.0 / jnp.asarray(numbers["noise_precision"]))
         row, odds = draw_entries(row, rest, value, tables.odds[index_of(others)], chances.logistic[n])
         births, fits = jnp.zeros(MOST + 1), jnp.bool_(True)
         if tables.births.size:
@@ -205,12 +206,13 @@ def pass_from(
         beliefs = Beliefs(
             rest.sums.moved(row.has.astype(value.dtype), value, 1.0),
             rest.covariance - jnp.outer(row.v, gain),
-            rest.mean + jnp.outer(gain, value - row.mean),
+            rest.mean + gain[:, None] * (value - row.mean),
         )
-        return beliefs, Pass(
-            found.active.at[n].set(row.has), found.fits & fits, found.odds.at[n].set(odds),
-            found.births.at[n].set(births), jnp.maximum(found.drift, error),
-        )  # fmt: skip
+        active, all_odds, all_births = (
+            machine_code.put(old, n, new)
+            for old, new in ((found.active, row.has), (found.odds, odds), (found.births, births))
+        )
+        return beliefs, Pass(active, found.fits & fits, all_odds, all_births, jnp.maximum(found.drift, error))
 
     blank = Pass(active, jnp.bool_(True), jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.zeros(()))
     return jax.lax.fori_loop(0, rows if count is None else count, one, (beliefs, blank))

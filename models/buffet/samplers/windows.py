@@ -96,7 +96,7 @@ def _one_row(
     others = jnp.diagonal(rest.sums.gram) + jnp.sum(z, axis=0) - z[w]
     prior, none = tables.odds[index_of(others)], jnp.zeros(len(z))
 
-    def entry(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def entry(place: Array, carry: tuple) -> tuple:
         z, found = carry
         both = jnp.stack([z.at[w, place].set(0.0), z.at[w, place].set(1.0)])
         logs = jax.vmap(lambda one: log_density(one, values, rest, numbers, none))(both)

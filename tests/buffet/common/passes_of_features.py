@@ -40,8 +40,7 @@ def problem(law, seed, rows=5, dimensions=2, places=12, features=4, noise=3.0, v
         state = State(active, jnp.zeros((places, dimensions)), empty, numbers, mass, concentration)
         tables = jax.jit(tables_of, static_argnums=(0, 1))(law, rows, state)
         chances = chances_of(jax.random.key(seed), rows, places)
-        full = jnp.asarray(full)
-    return Problem(jnp.asarray(active), full, numbers, tables, chances)
+    return Problem(active, full, jax.tree.map(np.asarray, numbers), tables, chances)
 
 
 @functools.cache
