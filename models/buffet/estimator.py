@@ -21,9 +21,9 @@ from ..scikit import (
     second_half,
     validate_data,
 )
-from .chains import sample_features
+from .chains import Draw, sample_features
 from .likelihoods import ExponentialGaussian, LinearGaussian, NoisyOr, PoissonGamma
-from .likelihoods.contract import Likelihood, Numbers
+from .likelihoods.contract import Likelihood, Numbers, Rows
 from .matching import matched
 from .predict import average, of_new_rows, prior_log_odds
 from .samplers.accelerated import accelerated
@@ -31,24 +31,31 @@ from .samplers.births import given_rows
 from .samplers.law import Law
 from .samplers.sampler import Sweep
 from .samplers.uncollapsed import uncollapsed
+from .variational import fit_variational
 
 FEW = 20  # draws that answers about new rows average over at most
+PLACES = 20  # features that mean field has beliefs about, where it is not said
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What a word for the likelihood stands for: which it is, its sampler, and whether data are centred and scaled."""
+    """What a word for the likelihood stands for: its samplers and mean field, whether data are centred and scaled."""
 
     likelihood: Likelihood
     sweep: Sweep
     centred: bool = False
     scaled: bool = False
+    field: Likelihood | None = None  # for mean field, where there is any
 
 
 KINDS = {
-    "gaussian": Kind(LinearGaussian(), accelerated, centred=True, scaled=True),
+    "gaussian": Kind(LinearGaussian(), accelerated, centred=True, scaled=True, field=LinearGaussian()),
     "exponential": Kind(ExponentialGaussian(), given_rows, scaled=True),
-    "bernoulli": Kind(NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)), given_rows),
+    "bernoulli": Kind(
+        NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)),
+        given_rows,
+        field=NoisyOr(quiet=0.95, attenuation=0.2, share=(1.0, 4.0)),
+    ),
     "poisson": Kind(PoissonGamma(), given_rows),
 }
 
@@ -66,9 +73,11 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         likelihood: "gaussian", "exponential", "bernoulli" or "poisson"; or a `Likelihood` of
             `cavity.models.buffet.likelihoods` for data as they are.
         prior: "ibp", the Indian buffet process, or "finite" with `n_components` features.
-        n_components: how many features there are with prior="finite".
+        n_components: how many features there are with prior="finite"; with inference="variational" at most how many
+            (None: 20), to be raised where all of them are found.
         mass: expected number of features of a row; None to learn it.
-        inference: "mcmc", draws from the posterior.
+        inference: "mcmc", draws from the posterior; or "variational", independent beliefs, for "gaussian" and for
+            "bernoulli" with a probability of .05 of a one without a reason, and .8 of one for each reason.
         n_sweeps: of each chain, of which the first half is left out.
         n_draws: kept of each chain, spread over its second half.
         n_chains: chains from independent starts.
@@ -83,7 +92,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         features_: (rows, features) posterior probabilities of the rows that were fitted.
         n_components_: how many. n_components_probability_: posterior of 0, 1, ... features.
         mean_, scale_: (columns,) and a number, of the data. sample_names_: names of rows, where the data had any.
-        chains_: draws, for ArviZ and more.
+        chains_: draws, for ArviZ and more. fitted_: what `fit_variational` gave.
 
     Source: griffiths2011indian.
     """
@@ -129,9 +138,20 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             self.mean_ = np.sum(X, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
         left = (X - self.mean_)[seen]
         self.scale_ = float(np.sqrt(np.mean(left**2))) if kind.scaled and left.any() else 1.0
+        if self.inference == "mcmc":
+            self._sample(self._inside(X), kind, law)
+        else:
+            self._believe(self._inside(X), kind, law)
+        self.prevalence_ = self.features_.mean(axis=0)
+        self.n_components_ = self._n_features_out = self.components_.shape[0]
+        self._seed = int(generator(self._key()).integers(2**31))
+        return self
+
+    def _sample(self, values: np.ndarray, kind: Kind, law: Law) -> None:
+        """By chains; features of draws are the same where the same rows have them."""
         warmup, thin = second_half(self.n_sweeps, self.n_draws, "n_draws")
         self.chains_ = sample_features(
-            self._inside(X),
+            values,
             self._key(),
             self.n_draws,
             kind.likelihood,
@@ -142,22 +162,35 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             thin=thin,
             progress=bool(self.verbose),
         )
-        self._describe()
-        return self
-
-    def _describe(self) -> None:
+        self._model = kind.likelihood, law
         draws = list(self.chains_.draws())
         best = int(np.argmax(self.chains_["log_likelihood"]))
         found = matched(draws, best)
         kept = np.flatnonzero(found.presence >= 0.5)  # of a feature that most draws lack, the mean has no meaning
         self.components_, self.components_sd_ = found.values[kept] * self.scale_, found.deviation[kept] * self.scale_
         self.presence_, self.features_ = found.presence[kept], found.probability[:, kept]
-        self.prevalence_ = self.features_.mean(axis=0)
-        self.n_components_ = self._n_features_out = len(kept)
         self.n_components_probability_ = self.chains_.number_of_features
         every = max(1, -(-len(draws) // FEW))
         self._draws, self._places = draws[::every], [at[kept] for at in found.places[::every]]
-        self._seed = int(generator(self._key()).integers(2**31))
+
+    def _believe(self, values: np.ndarray, kind: Kind, law: Law) -> None:
+        """By mean field; beliefs name their features, and draws from them stand for those of chains."""
+        assert kind.field is not None
+        rows = Rows(np.nan_to_num(values), ~np.isnan(values))
+        places = None if law.features is not None else self.n_components or PLACES
+        fitted = fit_variational(rows, kind.field, law, self._key(), places=places)
+        owners = fitted.probabilities.sum(axis=0)
+        kept = np.flatnonzero(owners > 0.5)
+        kept = kept[np.argsort(-owners[kept], kind="stable")]
+        mean, sd = fitted.values
+        self.components_, self.components_sd_ = mean[kept] * self.scale_, sd[kept] * self.scale_
+        self.features_, self.presence_ = fitted.probabilities[:, kept], np.ones(len(kept))
+        self.fitted_, self._model = fitted, (kind.field, law)
+        self._draws = []
+        for key in jax.random.split(self._key(), FEW):
+            active, values, numbers = fitted.draw(key)
+            self._draws.append(Draw(active[:, kept], values[kept], numbers, fitted.mass, 1.0))
+        self._places = [np.arange(len(kept))] * FEW
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows, features) posterior probabilities that rows of `X` (rows, columns) have each feature."""
@@ -181,7 +214,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             name: np.asarray(np.mean([draw.numbers[name] for draw in self._draws])) for name in self._draws[0].numbers
         }
         with jax.enable_x64(True):
-            mean = self.chains_.sampler.likelihood.mean_entry(X @ (self.components_ / self.scale_), numbers)
+            mean = self._model[0].mean_entry(X @ (self.components_ / self.scale_), numbers)
         return np.asarray(mean) * self.scale_ + self.mean_
 
     def reconstruct(self, X: Any) -> np.ndarray:
@@ -199,7 +232,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def sample(self, n_samples: int = 1) -> np.ndarray:
         """(n_samples, columns) draws from the predictive distribution, without features that no row had before."""
         check_is_fitted(self)
-        key, likelihood, law = self._key(), self.chains_.sampler.likelihood, self.chains_.sampler.law
+        key, (likelihood, law) = self._key(), self._model
         random = generator(key)
         which = random.integers(len(self._draws), size=n_samples)
         found = np.zeros((n_samples, len(self.mean_)))
@@ -215,14 +248,11 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _found(self, X: Any) -> list[Any]:
         check_is_fitted(self)
         X = self._inside(self._read(X, reset=False))
-        sampler = self.chains_.sampler
-        if problem := _refused(sampler.likelihood, X):
+        likelihood, law = self._model
+        if problem := _refused(likelihood, X):
             raise ValueError(problem)
         keys = jax.random.split(jax.random.key(self._seed), len(self._draws))
-        return [
-            of_new_rows(draw, X, sampler.likelihood, sampler.law, key)
-            for draw, key in zip(self._draws, keys, strict=True)
-        ]
+        return [of_new_rows(draw, X, likelihood, law, key) for draw, key in zip(self._draws, keys, strict=True)]
 
     def _inside(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean_) / self.scale_
@@ -266,12 +296,16 @@ def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
         kind = KINDS[kind]
     if model.prior not in ("ibp", "finite"):
         raise ValueError(f"prior= is 'ibp' or 'finite'; found {model.prior!r}.")
-    if model.inference != "mcmc":
-        raise ValueError(f"inference= is 'mcmc'; found {model.inference!r}.")
-    if (model.n_components is None) == (model.prior == "finite"):
+    if model.inference not in ("mcmc", "variational"):
+        raise ValueError(f"inference= is 'mcmc' or 'variational'; found {model.inference!r}.")
+    if model.inference == "variational" and kind.field is None:
+        words = ", ".join(repr(word) for word, kind in KINDS.items() if kind.field is not None)
+        raise ValueError(f"inference='variational' is for likelihood= {words}; found {model.likelihood!r}.")
+    finite = model.prior == "finite"
+    if (model.n_components is None) == finite and (finite or model.inference == "mcmc"):
         raise ValueError(
-            f"n_components= is the number of features of prior='finite', and of no other; found "
-            f"n_components={model.n_components!r} with prior={model.prior!r}."
+            "n_components= is the number of features of prior='finite', and of inference='variational' the largest; "
+            f"found n_components={model.n_components!r} with prior={model.prior!r}, inference={model.inference!r}."
         )
     for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1), ("n_components", 1)):
         value = getattr(model, name)
@@ -282,4 +316,4 @@ def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
     if not (~np.isnan(X)).any():
         raise ValueError("All entries are missing: nothing is left to learn from.")
     mass = (1.0, 1.0) if model.mass is None else model.mass
-    return kind, Law(mass, features=None if model.n_components is None else int(model.n_components))
+    return kind, Law(mass, features=int(model.n_components) if finite and model.n_components else None)

@@ -80,7 +80,7 @@ def of_new_rows(draw: Draw, values: np.ndarray, likelihood: Likelihood, law: Law
     places = count if few else bucket(count)
     # Of places without a feature: so low that no row has it, and finite, for what is never had counts zero times it.
     log_odds = np.full(places, -700.0)
-    log_odds[:count] = prior_log_odds(draw, law)
+    log_odds[:count] = np.maximum(prior_log_odds(draw, law), -700.0)
     table = np.pad(draw.values, [(0, places - count), (0, 0)])
     size = max(1, AT_ONCE // (dimensions * STARTS + 2**ALL))
     parts = []

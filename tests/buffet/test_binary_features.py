@@ -31,9 +31,9 @@ def images():
     return values[:200], values[200:], shown
 
 
-@pytest.fixture(scope="module")
-def fitted(images):
-    return quick(center=False).fit(images[0])
+@pytest.fixture(scope="module", params=["mcmc", "variational"])
+def fitted(request, images):
+    return quick(center=False, inference=request.param).fit(images[0])
 
 
 def matches(shown, found):
@@ -95,9 +95,10 @@ def test_the_same_answer_again_in_other_units_and_after_pickling(images):
     np.testing.assert_array_equal(copy.sample(4), first.sample(4))
 
 
-def test_words_have_their_reasons():
+@pytest.mark.parametrize("inference", ["mcmc", "variational"])
+def test_words_have_their_reasons(inference):
     words, shown = worn_words(150)
-    found = quick("bernoulli").fit(words)
+    found = quick("bernoulli", inference=inference).fit(words)
     best = matches(shown, found.features_)
     assert sorted(set(best)) == sorted(best)
     assert np.mean((found.features_[:, best] > 0.5) == shown) > 0.9
@@ -125,7 +126,8 @@ def test_names_are_kept(images):
         ({"n_components": 3}, "n_components= is the number of features"),
         ({"n_sweeps": 1.5}, "n_sweeps= is a whole number"),
         ({"n_sweeps": 10, "n_draws": 20}, "Take n_sweeps=40 or more"),
-        ({"inference": "nuts"}, "inference= is"),
+        ({"inference": "nuts"}, "inference= is 'mcmc' or 'variational'"),
+        ({"likelihood": "poisson", "inference": "variational"}, "is for likelihood= 'gaussian', 'bernoulli'"),
         ({"likelihood": "bernoulli"}, "entries 0 and 1"),
     ],
 )

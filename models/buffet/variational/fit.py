@@ -267,6 +267,15 @@ class Fitted:
         keys = jax.random.split(key, whole("samples", samples))
         return np.where(cells.seen, densities(self._field(True))(keys, cells, probabilities, self.belief.own), np.nan)
 
+    def draw(self, key: Key) -> tuple[np.ndarray, np.ndarray, Numbers]:
+        """The matrix, values and numbers, from the beliefs."""
+        keys = jax.random.split(key)
+        with jax.enable_x64(True):
+            own = jax.tree.map(jnp.asarray, self.belief.own)
+            values, numbers = jax.tree.map(np.asarray, self._field(True).draw(keys[0], own))
+            u = np.asarray(draws.uniform(keys[1], self.probabilities.T.shape)).T
+        return u < self.probabilities, values, numbers
+
     def _field(self, complete: bool) -> Field:
         return FIELDS[type(self.likelihood)](self.likelihood, complete)
 
