@@ -79,7 +79,7 @@ def settled(case, rounds=3, **shape):
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_coordinate_lowers_the_bound(case):
-    """Entries and values feature by feature; and other coordinates that were no updates would."""
+    """Entries and values feature by feature, the other coordinates at once."""
     (updates, bound), (rows, now) = kernels(case), settled(case, 1)
     heights = [bound(rows, now)]
     for _ in range(5):
@@ -298,6 +298,9 @@ def test_features_missing_cells_and_new_rows():
     assert ((found.probabilities[:, match] > 0.5) == z[:120]).mean() > 0.99
     assert np.abs(found.values[0][match] - pictures).max() < 0.3
     assert 0.7 < found.belief.own.noise.mean * 0.3**2 < 1.3
+    closer, limit = found.closer_bounds(train)
+    assert found.bound < closer < found.bound + 0.01 * abs(found.bound)  # of the whole, the sticks' bound costs little
+    assert closer - 5.0 < limit < closer
     new = found.predict(Rows(values[120:], seen[120:]))
     assert ((new.probabilities[:, match] > 0.5) == z[120:]).mean() > 0.99
     assert np.abs(new.expected - z[120:] @ pictures).max() < 0.5
@@ -305,6 +308,20 @@ def test_features_missing_cells_and_new_rows():
     assert np.isnan(density[seen[:120]]).all()
     true = st.norm(z[:120] @ pictures, 0.3).logpdf(values[:120])[~seen[:120]].mean()
     assert true - 0.1 < density[~seen[:120]].mean() < true + 0.02
+
+
+@pytest.mark.slow
+def test_reasons_of_binary_data():
+    """Under both priors: the pictures that are reasons, and which rows have them."""
+    random, (_, z, pictures) = np.random.default_rng(4), blocks(150)
+    values = (random.random((150, 36)) < 1.0 - 0.95 * 0.2 ** (z @ pictures)) * 1.0
+    rows = Rows(values, np.ones(values.shape, bool))
+    for law in (Law(mass=2.0, features=6), Law(mass=(2.0, 1.0))):
+        found = fit_variational(rows, NoisyOr(0.95, 0.2, (1.0, 1.0)), law, jax.random.key(1), 6, restarts=8)
+        match = np.abs(found.values[0][:, None] - pictures).mean(axis=2).argmin(axis=0)
+        assert len(set(match)) == 4
+        assert ((found.probabilities[:, match] > 0.5) == z).mean() > 0.97
+        assert ((found.values[0][match] > 0.5) == pictures).mean() > 0.97
 
 
 def test_rows_seen_again_have_the_same_features():

@@ -75,6 +75,11 @@ def multinomial(first: Sticks, second: Sticks) -> Stops:
     inequality under any belief about i gives a bound; under the best, it is the log of the sum of
     `exp(E log(1 - v_i) + sum over m < i of E log v_m)`.
 
+    How loose, for first parameters uniform on (1, 50) and second ones on (1, 20): exact for one stick, by 4 percent in
+    the median for two, 40 percent for five, and for ten several times the expectation. The evidence's bound as a whole
+    loses far less, a fraction of a percent, for features that few rows have cost little. Fifty terms of the series take
+    two to three times as long.
+
     Args:
         first, second: (places,) positive, the parameters of the beta beliefs about sticks.
 
