@@ -136,15 +136,15 @@ def test_more_places_change_no_draw_and_a_chain_with_few_grows():
     sampler = Correlated(rows_of(), GAUSSIAN, law, start=of_partition(np.arange(12) % 2, rows_of(), GAUSSIAN, KEY))
     state = sampler.init(KEY)
     wide, small = padded(state, 16, 16), padded(state, 2, 2)
-    for i in range(8):
+    for i in range(6):
         wide = padded(sampler.step(jax.random.key(i), wide), 16, 16)
         state, small = (sampler.step(jax.random.key(i), each) for each in (state, small))
-        small = padded(small, *(max(2, int(used.any(axis=0).sum())) for used in (small.choice, small.menu)))
         check_state(law, state)
         for other in (wide, small):
             one, other = (padded(each, 16, 16) for each in (state, other))
             for name in ("choice", "menu", "values"):
                 assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
+    assert small.menu.shape[0] > 2
 
 
 def start_of_all(laws, stepped):
@@ -207,7 +207,7 @@ class Weighted(LinearGaussian):
 
 def test_wrong_settings_and_starts_are_refused():
     rows = rows_of()
-    for wrong in (lambda: DpIbp(0.0), lambda: IbpIbp(mass=-1.0), lambda: NoisyOrIbp(silence=1.5)):
+    for wrong in (lambda: DpIbp(0.0), lambda: IbpIbp(mass=-1.0), lambda: NoisyOrIbp(withheld=1.5)):
         with pytest.raises(ModelError):
             wrong()
     with pytest.raises(UnsupportedError, match="weight"):

@@ -57,11 +57,11 @@ class FromTheOthersAlone(DpIbp):
 
 
 class AllPassedOn(NoisyOrIbp):
-    """A row's features that no category of it passes on are not looked at when `silence` is drawn."""
+    """A row's features that no category of it passes on are not looked at when `withheld` is drawn."""
 
     def update(self, key, state):
-        heard = state._replace(menu=state.menu & state.fired.any(axis=0))
-        return super().update(key, heard) | {"mass": super().update(key, state)["mass"]}
+        fewer = state._replace(menu=state.menu & state.fired.any(axis=0))
+        return super().update(key, fewer) | {"mass": super().update(key, state)["mass"]}
 
 
 @pytest.mark.slow

@@ -73,9 +73,9 @@ class Framework(abc.ABC):
 
     def draw_menus(self, key: Key, rows: Rows, state: State, likelihood: Likelihood) -> Step:
         """The features of all categories, one category after the other."""
-        return draw_menus(key, rows, state, likelihood, self.silence_of(state))
+        return draw_menus(key, rows, state, likelihood, self.withheld_of(state))
 
-    def silence_of(self, state: State) -> Array:
+    def withheld_of(self, state: State) -> Array:
         """The probability that a category keeps a feature of its menu from a row that has the category."""
         return jnp.zeros(())
 

@@ -54,13 +54,13 @@ class Working(NamedTuple):
     accepted: Array
 
 
-def fire(u: Array, gain: Array, silence: Array) -> tuple[Array, Array]:
+def fire(u: Array, gain: Array, withheld: Array) -> tuple[Array, Array]:
     """Log of the density with a feature offered over that without it, and whether it is passed on.
 
-    A feature that is offered is passed on with probability `1 - silence`, and then multiplies the density by
-    `exp(gain)`: the ratio is `(1 - silence) exp(gain) + silence`.
+    A feature that is offered is passed on with probability `1 - withheld`, and then multiplies the density by
+    `exp(gain)`: the ratio is `(1 - withheld) exp(gain) + withheld`.
     """
-    on, off = jnp.log1p(-silence) + gain, jnp.log(silence)
+    on, off = jnp.log1p(-withheld) + gain, jnp.log(withheld)
     return jnp.logaddexp(on, off), u < jax.nn.sigmoid(on - off)
 
 
@@ -110,7 +110,7 @@ def _categories(state: State) -> Array:
     return jnp.sum(jnp.any(state.choice, axis=0))
 
 
-def draw_menus(key: Key, rows: Rows, state: State, likelihood: Likelihood, silence: Array) -> Step:
+def draw_menus(key: Key, rows: Rows, state: State, likelihood: Likelihood, withheld: Array) -> Step:
     """All menus, one after the other, given which rows have which categories."""
     none = jnp.zeros((), int)
     parents = jnp.sum(state.fired, axis=1)
@@ -125,10 +125,10 @@ def draw_menus(key: Key, rows: Rows, state: State, likelihood: Likelihood, silen
         fresh = likelihood.draw_values(keys[2], state.numbers, BIRTHS, state.values.shape[1])
 
         def feature(k: Array, now: Working) -> Working:
-            return _draw_entry(u[k], place, k, rows, now, likelihood, silence)
+            return _draw_entry(u[k], place, k, rows, now, likelihood, withheld)
 
         def birth(i: Array, now: Working) -> Working:
-            return _birth_or_death(also[i], fresh[i], place, rows, now, likelihood, silence)
+            return _birth_or_death(also[i], fresh[i], place, rows, now, likelihood, withheld)
 
         now = jax.lax.fori_loop(0, jnp.where(used[place], places, 0), feature, now)
         return jax.lax.fori_loop(0, jnp.where(used[place], BIRTHS, 0), birth, now)
@@ -138,7 +138,7 @@ def draw_menus(key: Key, rows: Rows, state: State, likelihood: Likelihood, silen
 
 
 def _draw_entry(
-    u: Array, place: Array, k: Array, rows: Rows, now: Working, likelihood: Likelihood, silence: Array
+    u: Array, place: Array, k: Array, rows: Rows, now: Working, likelihood: Likelihood, withheld: Array
 ) -> Working:
     """Whether a category has a feature that others have too, and to which of its rows it is passed on."""
     state, value = now.state, now.state.values[k]
@@ -146,7 +146,7 @@ def _draw_entry(
     elsewhere = now.parents[:, k] > mine
     without = now.total - (mine & ~elsewhere)[:, None] * value
     gain = _gain(rows, without, value, state, likelihood)
-    ratio, fires = fire(u[1:], jnp.where(elsewhere, 0.0, gain), silence)
+    ratio, fires = fire(u[1:], jnp.where(elsewhere, 0.0, gain), withheld)
     others = jnp.sum(state.menu[:, k]) - state.menu[place, k]
     odds = jnp.log(others) - jnp.log(_categories(state) - others) + jnp.sum(ratio, where=has)
     drawn = jnp.where(others > 0, jnp.log(u[0]) - jnp.log1p(-u[0]) < odds, state.menu[place, k])
@@ -155,7 +155,7 @@ def _draw_entry(
 
 
 def _birth_or_death(
-    u: Array, fresh: Array, place: Array, rows: Rows, now: Working, likelihood: Likelihood, silence: Array
+    u: Array, fresh: Array, place: Array, rows: Rows, now: Working, likelihood: Likelihood, withheld: Array
 ) -> Working:
     """A feature that this category has alone is born, with values from the prior, or one of them dies.
 
@@ -171,7 +171,7 @@ def _birth_or_death(
     value = jnp.where(born, fresh, state.values[k])
     without = now.total - (~born & (now.parents[:, k] > 0))[:, None] * value
     gain = _gain(rows, without, value, state, likelihood)
-    ratio, fires = fire(u[3:], gain, silence)
+    ratio, fires = fire(u[3:], gain, withheld)
     ratio = jnp.sum(ratio, where=has) + log_rate
     ratio = jnp.where(born, ratio - jnp.log(number + 1.0), jnp.log(number) - ratio)
     accepted = jnp.log(u[2]) < ratio

@@ -39,7 +39,7 @@ def structure(random, numbers, rows):
     categories = choice.shape[1]
     menu = buffet(random, numbers["mass"], categories) if "mass" in numbers else np.eye(categories, dtype=bool)
     fired = choice[:, :, None] & menu
-    return choice, menu, fired & (random.random(fired.shape) >= numbers.get("silence", 0.0))
+    return choice, menu, fired & (random.random(fired.shape) >= numbers.get("withheld", 0.0))
 
 
 def padded(arrays, categories, places):
