@@ -30,9 +30,8 @@ def places_of(law):
     return law.features or 48
 
 
-@pytest.mark.parametrize(("name", "law"), [("gaussian", BUFFET), ("noisy-or", FINITE)])
-def test_sweeps_leave_the_law_of_model_and_data_as_it_is(name, law):
-    scores = geweke(slices, LEARNED[name], law, places=places_of(law), chains=1000, steps=20, missing=[(0, 1)])
+def test_sweeps_leave_the_law_of_model_and_data_as_it_is():
+    scores = geweke(slices, LEARNED["gaussian"], BUFFET, places=48, chains=1000, steps=20, missing=[(0, 1)])
     assert max(abs(score) for score in scores.values()) < 4.0, scores
 
 
@@ -55,8 +54,8 @@ def worst(sweep, name, law):
 @pytest.mark.parametrize(
     ("name", "law"),
     [
-        ("gaussian", Law(0.7)),
         ("noisy-or", Law(0.8, 2.0)),
+        pytest.param("gaussian", Law(0.7), marks=pytest.mark.slow),
         pytest.param("noisy-or", Law(0.7), marks=pytest.mark.slow),
         pytest.param("gaussian", Law(0.8, 2.0), marks=pytest.mark.slow),
         pytest.param("gaussian", Law(0.8, features=2), marks=pytest.mark.slow),

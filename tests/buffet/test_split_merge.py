@@ -5,12 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from enumeration_of_features import enumerate_features, scores_of_sweep
-from geweke_of_features import geweke
+from geweke_of_features import geweke, prior_states
 
 from cavity.factors.errors import ModelError
-from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
+from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr, Rows
 from cavity.models.buffet.samplers import split_merge as module
 from cavity.models.buffet.samplers.law import Law
+from cavity.models.buffet.samplers.sampler import padded
 from cavity.models.buffet.samplers.split_merge import log_columns, with_split_merge
 from cavity.models.buffet.samplers.state import Outcome, State
 from cavity.models.buffet.samplers.uncollapsed import drawn_given_matrix, uncollapsed
@@ -42,7 +43,9 @@ def values_alone(key, rows, state, likelihood, law):
     return Outcome(state, jnp.bool_(True), none, none)
 
 
-@pytest.mark.parametrize(("name", "law"), [("gaussian", BUFFET), ("noisy-or", FINITE)])
+@pytest.mark.parametrize(
+    ("name", "law"), [("gaussian", BUFFET), pytest.param("noisy-or", FINITE, marks=pytest.mark.slow)]
+)
 def test_moves_leave_the_law_of_model_and_data_as_it_is(name, law):
     sweep = with_split_merge(values_alone, 4)
     places = law.features or 16
@@ -70,8 +73,8 @@ def worst(sweep, name, law):
 @pytest.mark.parametrize(
     ("name", "law"),
     [
-        ("gaussian", Law(0.8, 2.0)),
         ("noisy-or", Law(0.8, features=3)),
+        pytest.param("gaussian", Law(0.8, 2.0), marks=pytest.mark.slow),
         pytest.param("noisy-or", Law(0.7), marks=pytest.mark.slow),
         pytest.param("gaussian", Law(0.8, features=3), marks=pytest.mark.slow),
     ],
@@ -84,6 +87,22 @@ def test_moves_without_the_probability_of_the_choice_are_found_out(monkeypatch):
     deal = module.deal
     monkeypatch.setattr(module, "deal", lambda *given: deal(*given)._replace(log_choice=0.0))
     assert worst(with_split_merge(lambda *given: values_alone(*given), 4), "noisy-or", Law(0.7)) > 8.0
+
+
+def test_more_places_change_no_move():
+    likelihood, _, values = DATA["gaussian"]
+    law, sweep = Law(1.5), with_split_merge(values_alone, 8)
+    rows = Rows(values, np.ones(values.shape, bool))
+    few = jax.tree.map(lambda each: each[0], prior_states(likelihood, law, 3, 1, 1, 10, 0))
+    step = jax.jit(lambda key, state: sweep(key, rows, state, likelihood, law))
+    with jax.enable_x64(True):
+        both = [step(jax.random.key(4), padded(few, places)) for places in (10, 20)]
+    one, other = jax.tree.map(np.asarray, both)
+    assert one.fits
+    assert other.fits
+    assert one.accepted > 0
+    assert np.array_equal(one.state.active, other.state.active[:, :10])
+    assert np.allclose(one.state.values, other.state.values[:10], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("law", [Law(0.7, 2.5), Law(0.8, features=4), Law(0.5, 0.8, discount=0.3)])
