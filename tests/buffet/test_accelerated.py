@@ -48,8 +48,7 @@ def test_conditionals_are_those_of_the_collapsed_sampler(law):
     alike_for_seeds(accelerated_pass, law)
 
 
-@LAWS
-@pytest.mark.parametrize("window", [1, 2, 3, ROWS])
+@pytest.mark.parametrize(("law", "window"), [*((BUFFET, window) for window in (1, 2, 3, ROWS)), (FINITE, 2)])
 def test_conditionals_are_those_of_the_collapsed_sampler_for_every_window(law, window):
     alike_for_seeds(pass_of_windows(window), law)
 
@@ -103,7 +102,8 @@ def test_births_for_which_there_is_no_place_do_not_fit(name):
 def test_a_row_with_more_features_of_its_own_than_can_be_drawn_keeps_them(name):
     over_rows = passes()[name] or in_numba()
     given = problem(BUFFET, 0)
-    active = jnp.zeros((ROWS, 12), bool).at[1, : MOST + 1].set(True)
+    active = np.zeros((ROWS, 12), bool)
+    active[1, : MOST + 1] = True
     gumbel = np.zeros((ROWS, MOST + 1))
     gumbel[:, 0] = 1e6
     found = passed(over_rows, *given._replace(active=active, chances=Chances(given.chances.logistic, gumbel)))
@@ -117,12 +117,12 @@ def test_beliefs_without_a_row_are_those_of_the_other_rows():
         active, full, numbers, *_ = problem(BUFFET, seed)
         with jax.enable_x64(True):
             whole = beliefs_of(sums_of(full, active), numbers)
-            others = jnp.sum(active, axis=0) - active[0]
+            others = active.sum(axis=0) - active[0]
             rest, error = without_row(whole, active[0], active[0] & (others == 0), full[0], numbers)
             expected = jax.tree.map(np.asarray, beliefs_of(sums_of(full[1:], active[1:]), numbers))
         for found, right in zip(jax.tree.leaves(rest), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(found, right, atol=1e-10)
-        assert error < 1e-10
+            np.testing.assert_allclose(np.asarray(found), right, atol=1e-10)
+        assert float(error) < 1e-10
 
 
 def test_the_printed_mean_without_a_row_is_wrong():
@@ -142,7 +142,7 @@ def test_the_printed_mean_without_a_row_is_wrong():
 
 def test_drift_of_a_thousand_sweeps_without_computing_anew_is_rounding():
     """Beliefs carried from pass to pass, beside those of the matrix that they have arrived at."""
-    _, full, numbers, tables, _ = given = problem(BUFFET, 0, rows=20, dimensions=4, noise=20.0)
+    _, full, numbers, tables, _ = given = problem(BUFFET, 0, rows=20, dimensions=4, places=32, noise=1.0)
 
     def many(keys, active):
         def one(carry, key):
@@ -156,10 +156,10 @@ def test_drift_of_a_thousand_sweeps_without_computing_anew_is_rounding():
         return jax.lax.scan(one, (active, beliefs_of(sums_of(full, active), numbers)), keys)
 
     with jax.enable_x64(True):
-        (active, beliefs), (drift, fits, changes) = jax.jit(many)(
-            jax.random.split(jax.random.key(0), 1000), given.active
-        )
-        anew = beliefs_of(sums_of(full, active), numbers)
+        full = jnp.asarray(full)
+        keys = jax.random.split(jax.random.key(0), 1000)
+        (active, beliefs), (drift, fits, changes) = jax.tree.map(np.asarray, jax.jit(many)(keys, given.active))
+        anew = jax.tree.map(np.asarray, beliefs_of(sums_of(full, active), numbers))
     assert np.all(fits)
     assert np.sum(changes) > 1000
     assert np.max(drift) < TOLERANCE  # so nothing was computed anew on the way
@@ -171,7 +171,7 @@ def drifted(given):
     """Beliefs with an error of the size that rank-one steps may leave."""
     with jax.enable_x64(True):
         right = beliefs_of(sums_of(given.full, given.active), given.numbers)
-        used = jnp.any(given.active, axis=0)[:, None]
+        used = given.active.any(axis=0)[:, None]
         covariance = jnp.where(used & used.T, right.covariance * (1.0 + 1e-4), right.covariance)
         return Beliefs(right.sums, covariance, right.mean * (1.0 - 1e-4))
 
@@ -203,18 +203,18 @@ def test_numba_mends_drift_that_matters():
 def test_greedy_passes_climb_to_a_matrix_that_no_single_entry_betters():
     """Under the finite prior, of which each step climbs the joint density of matrix and data."""
     given = problem(FINITE, 5, rows=12, dimensions=3)
-    likeliest = given._replace(chances=jax.tree.map(jnp.zeros_like, given.chances))
+    likeliest = given._replace(chances=jax.tree.map(np.zeros_like, given.chances))
 
     def joint(active):
         owners, a = active.sum(axis=0), FINITE.mass / FINITE.features
         prior = np.sum(np.log(a) + betaln(owners + a, len(active) - owners + 1.0))
         return prior + float(passed(log_marginal, given.full, active, given.numbers))
 
-    scores = [joint(np.asarray(given.active))]
+    scores = [joint(given.active)]
     for _ in range(20):
         found = passed(accelerated_pass, *likeliest)
         scores.append(joint(found.active))
-        likeliest = likeliest._replace(active=jnp.asarray(found.active))
+        likeliest = likeliest._replace(active=found.active)
     assert scores[-1] > scores[0] + 0.1
     assert np.min(np.diff(scores)) > -1e-9
     np.testing.assert_array_equal(found.active, found.odds > 0.0)
