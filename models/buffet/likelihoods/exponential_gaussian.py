@@ -80,7 +80,7 @@ class ExponentialGaussian(GaussianNoise):
             root = jnp.sqrt(noise * jnp.maximum(number, 1))
             drawn = (shift / root + normal_above(jax.random.fold_in(keys[1], place), -shift / root)) / root
             drawn = jnp.where(number > 0, jnp.maximum(drawn, 0.0), prior[place])
-            return values.at[place].set(drawn), without + has * drawn
+            return jnp.asarray(values).at[place].set(drawn), without + has * drawn
 
         values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))
         return point._replace(values=values)

@@ -83,7 +83,8 @@ class LaplaceICA(GaussianNoise):
         keys = jax.random.split(key, 3)
         noise, before = point.numbers["noise_precision"], point.weights.T
         precision = draws.inverse_gaussian(keys[0], jnp.abs(before))
-        prior = self.draw_weights(keys[1], point.numbers, before.shape)
+        count, places = point.weights.shape
+        prior = self.draw_weights(keys[1], point.numbers, (places, count))
         normal = draws.normal(keys[2], before.shape)
 
         def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -93,7 +94,7 @@ class LaplaceICA(GaussianNoise):
             shift = noise * (jnp.where(rows.seen, rows.values - without, 0.0) @ values)
             power = noise * (rows.seen @ values**2) + precision[place]
             drawn = jnp.where(has, shift / power + normal[place] / jnp.sqrt(power), prior[place])
-            return weights.at[place].set(drawn), without + jnp.outer(has * drawn, values)
+            return jnp.asarray(weights).at[place].set(drawn), without + jnp.outer(has * drawn, values)
 
         weights, _ = jax.lax.fori_loop(0, before.shape[0], one, (before, totals(point)))
         return point._replace(weights=weights.T)

@@ -19,11 +19,13 @@ Gamma: TypeAlias = float | tuple[float, float]  # a positive number, or shape an
 Beta: TypeAlias = float | tuple[float, float]  # a probability, or the two parameters of its prior
 
 WIDTH = 1.0  # of the first interval of a slice, in log odds or in logarithms
+LEAST = 1e-30  # mean square of entries that chains begin with, where all are zeros
 
 
 def check_gamma(call: str, given: Gamma) -> None:
     """ModelError where it is no positive number, or no pair of them."""
-    if not all(_is_positive(value) for value in (given if _is_pair(given) else (given,))):
+    values = given if isinstance(given, tuple) else (given, given)
+    if len(values) != 2 or not all(_is_positive(value) for value in values):
         raise ModelError(
             f"{call}: give a positive number, or (shape, rate) of the gamma prior to learn it under; found {given!r}."
         )
@@ -31,21 +33,17 @@ def check_gamma(call: str, given: Gamma) -> None:
 
 def check_beta(call: str, given: Beta) -> None:
     """ModelError where it is no probability, or no pair of positive numbers."""
-    pair = _is_pair(given)
-    values = given if isinstance(given, tuple) else (given,)
-    if not all(_is_positive(value) and (pair or value < 1.0) for value in values):
+    pair = isinstance(given, tuple)
+    values = given if isinstance(given, tuple) else (given, given)
+    if len(values) != 2 or not all(_is_positive(value) and (pair or value < 1.0) for value in values):
         raise ModelError(
             f"{call}: give a number between 0 and 1, or the two parameters of the beta prior to learn it under; found "
             f"{given!r}."
         )
 
 
-def _is_pair(given: object) -> bool:
-    return isinstance(given, tuple) and len(given) == 2
-
-
 def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0.0 < value < np.inf
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0.0 < value < np.inf)
 
 
 def draw_gamma(key: Key, given: Gamma) -> Array:
@@ -73,7 +71,7 @@ def first_precision(given: Gamma, rows: Rows, times: float) -> Array:
     if not isinstance(given, tuple):
         return jnp.asarray(float(given))
     square = np.mean(np.square(np.asarray(rows.values)[np.asarray(rows.seen)]))
-    return jnp.asarray(times / max(float(square), np.finfo(float).tiny ** 0.5))
+    return jnp.asarray(times / max(float(square), LEAST))
 
 
 def slice_gamma(key: Key, given: Gamma, now: Array, log_likelihood: Callable[[Array], Array]) -> Array:

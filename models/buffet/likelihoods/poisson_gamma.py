@@ -111,7 +111,7 @@ class PoissonGamma(Likelihood):
             start = jnp.log(jnp.maximum(values[place], TINY))
             moved, _ = slice_step(jax.random.fold_in(keys[1], place), log_density, start, width)
             drawn = jnp.where(jnp.any(has), jnp.exp(moved), prior[place])
-            return values.at[place].set(drawn), without + has * drawn
+            return jnp.asarray(values).at[place].set(drawn), without + has * drawn
 
         values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))
         return point._replace(values=values)

@@ -79,7 +79,7 @@ def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: 
         without = now.total - now.active[place] * own
         gain = log_density(now, without + own, state, likelihood) - log_density(now, without, state, likelihood)
         drawn = jnp.where(jnp.isneginf(odds[place]), now.active[place], threshold[place] < odds[place] + gain)
-        return now._replace(active=now.active.at[place].set(drawn), total=without + drawn * own)
+        return now._replace(active=jnp.asarray(now.active).at[place].set(drawn), total=without + drawn * own)
 
     return jax.lax.fori_loop(0, places, one, row)
 
@@ -118,9 +118,11 @@ def placed(row: Row, alone: Array, born: Array, values: Array, weights: Array, t
     at = order[jnp.minimum(jnp.arange(len(born)), len(order) - 1)]
     fits = jnp.sum(born) <= jnp.sum(empty)
     room = jnp.where(born & (jnp.arange(len(born)) < jnp.sum(empty)), at, len(order))  # beyond the end: left out
-    active = (row.active & ~alone).at[room].set(True, mode="drop")
-    table = row.values.at[room].set(values, mode="drop")
-    weight = row.weight.at[room].set(weights, mode="drop") if row.weight.size else row.weight
+    active = jnp.asarray(row.active & ~alone).at[room].set(True, mode="drop")
+    table = jnp.asarray(row.values).at[room].set(values, mode="drop")
+    weight = jnp.asarray(row.weight)
+    if weight.size:
+        weight = weight.at[room].set(weights, mode="drop")
     return row._replace(active=active, values=table, weight=weight, total=total), fits
 
 
