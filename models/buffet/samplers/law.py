@@ -6,7 +6,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln, gammaln
+from jax.scipy.special import gammaln
 
 from ....engine.sampling.conditionals.slices import slice_step
 from ....factors import draws
@@ -83,10 +83,10 @@ class Law:
         """
         if self.features is not None:
             a = state.mass / self.features
-            return jnp.sum(jnp.log(a) + betaln(owners + a, rows - owners + 1.0))
+            return jnp.sum(jnp.log(a) + _log_beta(owners + a, rows - owners + 1.0))
         used, c, d = owners > 0, state.concentration, self.discount
         number = jnp.sum(used)
-        columns = jnp.where(used, betaln(jnp.maximum(owners, 1) - d, rows - owners + c + d), 0.0)
+        columns = jnp.where(used, _log_beta(jnp.maximum(owners, 1) - d, rows - owners + c + d), 0.0)
         log_first = gammaln(1.0 + c) - gammaln(1.0 - d) - gammaln(c + d) if d else jnp.log(c)
         mass = number * (jnp.log(state.mass) + log_first) - state.mass * harmonic(c, rows, d)
         return mass + jnp.sum(columns) - gammaln(number + 1.0)
@@ -149,3 +149,8 @@ def firsts(concentration: Array, rows: int, discount: float) -> Array:
     j = jnp.arange(1, rows)
     steps = (concentration + discount + j - 1.0) / (concentration + j)
     return jnp.concatenate([jnp.ones(1), jnp.cumprod(steps)])
+
+
+def _log_beta(first: Array, second: Array) -> Array:
+    """By three log gammas: `jax.scipy.special.betaln` has six digits for arguments near ten."""
+    return gammaln(first) + gammaln(second) - gammaln(first + second)
