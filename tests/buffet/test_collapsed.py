@@ -135,23 +135,23 @@ def test_every_sampler_is_in_each_matrix_as_often_as_enumeration_says(name, law,
     assert distance(exact(law, missing), chain_frequencies(SWEEPS[name], law, missing)) < 0.02
 
 
-def assert_keeps_the_law(name, law, chains, steps):
-    law = ALL_LEARNED[law]
-    places = 16 if law.features is None else law.features
+def assert_keeps_the_law(name, law, chains, steps, places=16):
+    places = places if law.features is None else law.features
     scores = geweke(SWEEPS[name], LEARNED, law, places=places, missing=[(0, 1)], chains=chains, steps=steps)
     assert max(abs(score) for score in scores.values()) < 4.0, scores
 
 
 @pytest.mark.parametrize("name", ["semi_collapsed", "accelerated"])
 def test_sweeps_leave_the_law_of_model_and_data_as_it_is(name):
-    assert_keeps_the_law(name, "buffet", chains=800, steps=15)
+    few = Law(mass=(16.0, 32.0), concentration=(8.0, 4.0))
+    assert_keeps_the_law(name, few, chains=500, steps=10, places=10)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ALL_LEARNED)
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_sampler_leaves_the_law_of_model_and_data_as_it_is(name, law):
-    assert_keeps_the_law(name, law, chains=2000, steps=40)
+    assert_keeps_the_law(name, ALL_LEARNED[law], chains=2000, steps=40)
 
 
 @pytest.mark.parametrize("sweep", [collapsed, semi_collapsed, accelerated, windowed(2)])
