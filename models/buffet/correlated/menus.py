@@ -83,7 +83,7 @@ def one_of(u: Array, members: Array) -> Array:
 
 
 def newcomer(key: Key, menu: Array, state: State, likelihood: Likelihood) -> Newcomer:
-    """A category from the prior, given the menus (L, P) of others, those that no row has empty in `used`.
+    """A category from the prior, given the menus (L, P) of others; places without a category have empty ones.
 
     `P(m_k = 1) = r_k / (L + 1)` for a feature on r_k of the L other menus, and Poisson(mass / (L + 1)) new features.
     """
