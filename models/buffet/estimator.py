@@ -30,10 +30,12 @@ from .samplers.accelerated import accelerated
 from .samplers.births import given_rows
 from .samplers.law import Law
 from .samplers.sampler import Sweep
+from .samplers.split_merge import with_split_merge
 from .samplers.uncollapsed import uncollapsed
 from .variational import fit_variational
 
 FEW = 20  # draws that answers about new rows average over at most
+RESTARTS, TEMPERED = 40, 10  # of mean field: alike data end in several optima
 PLACES = 20  # features that mean field has beliefs about, where it is not said
 
 
@@ -49,14 +51,16 @@ class Kind:
 
 
 KINDS = {
-    "gaussian": Kind(LinearGaussian(), accelerated, centred=True, scaled=True, field=LinearGaussian()),
-    "exponential": Kind(ExponentialGaussian(), given_rows, scaled=True),
+    "gaussian": Kind(
+        LinearGaussian(), with_split_merge(accelerated), centred=True, scaled=True, field=LinearGaussian()
+    ),
+    "exponential": Kind(ExponentialGaussian(), with_split_merge(given_rows), scaled=True),
     "bernoulli": Kind(
         NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)),
-        given_rows,
+        with_split_merge(given_rows),
         field=NoisyOr(quiet=0.95, attenuation=0.2, share=(1.0, 4.0)),
     ),
-    "poisson": Kind(PoissonGamma(), given_rows),
+    "poisson": Kind(PoissonGamma(), with_split_merge(given_rows)),
 }
 
 
@@ -178,7 +182,9 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         assert kind.field is not None
         rows = Rows(np.nan_to_num(values), ~np.isnan(values))
         places = None if law.features is not None else self.n_components or PLACES
-        fitted = fit_variational(rows, kind.field, law, self._key(), places=places)
+        fitted = fit_variational(
+            rows, kind.field, law, self._key(), places=places, restarts=RESTARTS, tempered=TEMPERED
+        )
         owners = fitted.probabilities.sum(axis=0)
         kept = np.flatnonzero(owners > 0.5)
         kept = kept[np.argsort(-owners[kept], kind="stable")]
@@ -190,6 +196,8 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         for key in jax.random.split(self._key(), FEW):
             active, values, numbers = fitted.draw(key)
             self._draws.append(Draw(active[:, kept], values[kept], numbers, fitted.mass, 1.0))
+        counts = [int(draw.active.any(axis=0).sum()) for draw in self._draws]
+        self.n_components_probability_ = np.bincount(counts) / FEW
         self._places = [np.arange(len(kept))] * FEW
 
     def transform(self, X: Any) -> np.ndarray:

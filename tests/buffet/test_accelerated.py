@@ -11,16 +11,14 @@ from cavity.factors.errors import ModelError
 from cavity.models.buffet.likelihoods import LinearGaussian, Rows
 from cavity.models.buffet.likelihoods.linear_gaussian import log_marginal, sums_of
 from cavity.models.buffet.samplers.accelerated import (
-    TOLERANCE,
-    Beliefs,
     accelerated,
     accelerated_in_jax,
     accelerated_pass,
-    beliefs_of,
     greedy,
     pass_from,
     without_row,
 )
+from cavity.models.buffet.samplers.beliefs import TOLERANCE, Beliefs, beliefs_of
 from cavity.models.buffet.samplers.collapsed import collapsed_pass
 from cavity.models.buffet.samplers.passes import MOST, Chances
 from cavity.models.buffet.samplers.sampler import Sampler

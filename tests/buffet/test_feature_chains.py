@@ -98,7 +98,7 @@ def test_arviz_reads_them(images):
     ("data", "asked", "error", "text"),
     [
         (np.array([[1.0, np.inf]]), {}, cv.DataError, "Row 0, dimension 1 is infinite"),
-        (np.full((2, 2), np.nan), {}, cv.DataError, "No entry is left"),
+        (np.full((2, 2), np.nan), {}, cv.DataError, "Row 0 has no entry that is not missing"),
         (np.ones((2, 2)), {"held_out": np.ones((2, 2), bool)}, cv.DataError, "No entry is left"),
         (np.ones((2, 2)), {"held_out": np.ones(2, bool)}, cv.DataError, r"held_out= .* shape \(2, 2\)"),
         (np.ones((2, 2)), {"keep": "some"}, cv.ModelError, "keep= is 'all' or 'summaries'"),

@@ -18,7 +18,7 @@ def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, sh
     u = draws.uniform(key, point.values.shape)
     threshold = jnp.log(u) - jnp.log1p(-u)
 
-    def one(place: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def one(place: Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         values, total = carry
         has = point.active[:, place][:, None]
         without = total - has * values[place]

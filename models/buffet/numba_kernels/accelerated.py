@@ -18,7 +18,7 @@ from numba import njit
 from ....factors.arrays import Array
 from ..likelihoods.contract import Active, Numbers
 from ..likelihoods.linear_gaussian import sums_of
-from ..samplers.accelerated import TOLERANCE, beliefs_of
+from ..samplers.beliefs import TOLERANCE, beliefs_of
 from ..samplers.passes import MOST, Chances, Pass, Tables
 
 # Reordering and contraction, but not "no infinities, no NaN": log odds are infinite where nothing is drawn.

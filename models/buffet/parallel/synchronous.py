@@ -24,7 +24,8 @@ from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Numbers, Point, Rows
 from ..likelihoods.learned import draw_precision
 from ..likelihoods.linear_gaussian import LinearGaussian, Sums, of_values_given, sums_of
-from ..samplers.accelerated import beliefs_of, pass_from
+from ..samplers.accelerated import pass_from
+from ..samplers.beliefs import beliefs_of
 from ..samplers.law import Law
 from ..samplers.passes import chances_of, tables_of
 from ..samplers.state import State

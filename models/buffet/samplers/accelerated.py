@@ -19,31 +19,15 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 
 from ....engine.support import machine_code
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
-from ..likelihoods.linear_gaussian import Sums, sums_of
+from ..likelihoods.linear_gaussian import sums_of
+from .beliefs import TOLERANCE, Beliefs, beliefs_of, precision_of
 from .law import Law
 from .passes import MOST, Chances, Pass, RowPass, Tables, index_of, number_drawn, placed, sweep_by
 from .state import Outcome, State
-
-TOLERANCE = 1e-9  # drift at which covariance and mean are computed anew
-
-
-class Beliefs(NamedTuple):
-    """The posterior of values given rows: Gaussian, of one covariance for all dimensions.
-
-    Attributes:
-        sums: over the rows, of which precision and precision times mean are made.
-        covariance: (places, places).
-        mean: (places, dimensions).
-    """
-
-    sums: Sums
-    covariance: Array
-    mean: Array
 
 
 def accelerated(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
@@ -87,21 +71,6 @@ def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tabl
     """The rows one after the other, from beliefs computed anew."""
     start = beliefs_of(sums_of(full, active), numbers)
     return pass_from(start, active, full, numbers, tables, chances)[1]
-
-
-def beliefs_of(sums: Sums, numbers: Numbers) -> Beliefs:
-    """Computed from sums, mean and covariance by the same solves."""
-    noise, places = numbers["noise_precision"], len(sums.gram)
-    root = jnp.linalg.cholesky(precision_of(sums, numbers))
-    both = jnp.concatenate([jnp.eye(places), noise * sums.cross], axis=1)
-    half = solve_triangular(root, both, lower=True)
-    solved = solve_triangular(root, half, lower=True, trans="T")
-    return Beliefs(sums, solved[:, :places], solved[:, places:])
-
-
-def precision_of(sums: Sums, numbers: Numbers) -> Array:
-    """(places, places), of values given rows of these sums."""
-    return numbers["noise_precision"] * sums.gram + numbers["value_precision"] * jnp.eye(len(sums.gram))
 
 
 def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, numbers: Numbers) -> tuple[Beliefs, Array]:

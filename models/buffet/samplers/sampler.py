@@ -18,7 +18,7 @@ import numpy as np
 from ....engine.mcmc.kernel import Kernel
 from ....engine.support import machine_code
 from ....factors.arrays import Key
-from ..likelihoods.contract import Likelihood, Rows, totals
+from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
 from .law import Law
@@ -64,14 +64,23 @@ class Sampler:
         likelihood: what rows show of their features.
         law: the prior of the matrix.
         sweep: one transition.
-        keep: names of what is recorded beside numbers: "active", "values", "fit" or none of them.
+        keep: names of what is recorded beside numbers: "active", "values", "fit" (the expected entries) and "entries"
+            (log densities of the entries of `truth`), or none of them.
+        truth: (rows, dimensions) the data with what is not seen; those of `rows` by default.
     """
 
     def __init__(
-        self, rows: Rows, likelihood: Likelihood, law: Law, sweep: Sweep, keep: tuple[str, ...] = ("active", "values")
+        self,
+        rows: Rows,
+        likelihood: Likelihood,
+        law: Law,
+        sweep: Sweep,
+        keep: tuple[str, ...] = ("active", "values"),
+        truth: np.ndarray | None = None,
     ) -> None:
         self.rows = Rows(np.asarray(rows.values, float), np.asarray(rows.seen, bool))
         self.likelihood, self.law, self.sweep, self.keep = likelihood, law, sweep, keep
+        self.truth = self.rows.values if truth is None else truth
         self._resident = machine_code.resident(self.rows)
 
     def kernel(self) -> Kernel:
@@ -89,7 +98,9 @@ class Sampler:
         """A matrix from the prior, and values of its features too."""
         keys = jax.random.split(key)
         rows = self.rows.values.shape[0]
-        mass, concentration = (float(number) for number in self.law.first())
+        with jax.enable_x64(True):
+            mass, concentration = (float(number) for number in self.law.first())
+            numbers: Numbers = {name: np.asarray(value) for name, value in self.likelihood.first_numbers(self.rows).items()}
         if self.law.features is None:
             matrix = sample_restaurant(IndianBuffet(mass, concentration), rows, keys[0])
             places = bucket(matrix.shape[1])
@@ -97,7 +108,6 @@ class Sampler:
             places = self.law.features
             matrix = sample_finite(BetaBernoulli(mass, places), rows, keys[0]).matrix
         active = np.pad(matrix, [(0, 0), (0, places - matrix.shape[1])])
-        numbers = {name: np.asarray(value) for name, value in self.likelihood.first_numbers(self.rows).items()}
         empty = np.zeros((0, 0))
         state = State(active, np.zeros((0, 0)), empty, numbers, np.asarray(mass), np.asarray(concentration))
         return _starts(self.likelihood, self.law, places)(keys[1], self._resident, state)
@@ -115,7 +125,7 @@ class Sampler:
         """With the features in the first places, and as many places as they need."""
         if self.law.features is not None:
             return state
-        used = state.active.any(axis=0)
+        used = np.asarray(state.active).any(axis=0)
         count, places = int(used.sum()), len(used)
         if not used[:count].all():
             order = np.argsort(~used, kind="stable")
@@ -133,7 +143,7 @@ class Sampler:
         with jax.enable_x64(True):
             total = np.asarray(totals(state.point))
             fit = np.asarray(self.likelihood.mean_entry(total, state.numbers))
-            entries = np.asarray(self.likelihood.log_entry(self.rows.values, total, state.numbers))
+            entries = np.asarray(self.likelihood.log_entry(self.truth, total, state.numbers))
         owners = state.active.sum(axis=0)
         found = {name: np.asarray(value) for name, value in state.numbers.items()}
         found |= {
@@ -142,7 +152,7 @@ class Sampler:
             "number_of_features": np.array((owners > 0).sum()),
             "log_likelihood": np.array(entries[self.rows.seen].sum()),
         }
-        kept = {"active": state.active[:, used], "values": state.values[used], "fit": fit}
+        kept = {"active": state.active[:, used], "values": state.values[used], "fit": fit, "entries": entries}
         if self.likelihood.weighted:
             kept["weights"] = state.weights[:, used]
         return found | {name: value for name, value in kept.items() if name in self.keep}

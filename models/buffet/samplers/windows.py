@@ -16,7 +16,7 @@ from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import Sums, sums_of
-from .accelerated import Beliefs, beliefs_of
+from .beliefs import Beliefs, beliefs_of
 from .law import Law
 from .passes import MOST, Chances, Pass, RowPass, Tables, index_of, number_drawn, placed, sweep_by
 from .sampler import Sweep
