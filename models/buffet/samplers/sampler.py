@@ -100,7 +100,8 @@ class Sampler:
         rows = self.rows.values.shape[0]
         with jax.enable_x64(True):
             mass, concentration = (float(number) for number in self.law.first())
-            numbers: Numbers = {name: np.asarray(value) for name, value in self.likelihood.first_numbers(self.rows).items()}
+            first = self.likelihood.first_numbers(self.rows)
+            numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
         if self.law.features is None:
             matrix = sample_restaurant(IndianBuffet(mass, concentration), rows, keys[0])
             places = bucket(matrix.shape[1])
@@ -125,7 +126,7 @@ class Sampler:
         """With the features in the first places, and as many places as they need."""
         if self.law.features is not None:
             return state
-        used = np.asarray(state.active).any(axis=0)
+        used = np.atleast_1d(np.any(state.active, axis=0))
         count, places = int(used.sum()), len(used)
         if not used[:count].all():
             order = np.argsort(~used, kind="stable")
