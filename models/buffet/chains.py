@@ -19,7 +19,7 @@ from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError, UnsupportedError
 from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
-from .samplers.sampler import Sampler, Sweep
+from .samplers.sampler import Sampler, Start, Sweep
 from .samplers.uncollapsed import uncollapsed
 
 BULKY = ("active", "values", "weights")  # what a draw has that is not one number
@@ -156,6 +156,7 @@ def sample_features(
     thin: int = 1,
     held_out: Any = None,
     keep: str = "all",
+    start: Start | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = 60.0,
@@ -177,6 +178,8 @@ def sample_features(
         chains, warmup, thin, progress, checkpoint, every, max_seconds: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
+        start: what `fit_variational` gave for this likelihood: each chain begins at a draw from it. By default at a
+            draw from the prior. Not for likelihoods with weights.
         workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Returns:
@@ -192,7 +195,9 @@ def sample_features(
     values, held = _read(data, held_out, likelihood)
     if keep not in ("all", "summaries"):
         raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
-    arguments = (values, held, likelihood, law, sweep, keep)
+    if start is not None and likelihood.weighted:
+        raise ModelError("start= has no weights of rows, which this likelihood needs. Leave it out.")
+    arguments = (values, held, likelihood, law, sweep, keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
     if workers is None:
@@ -211,9 +216,6 @@ def _read(data: Any, held_out: Any, likelihood: Likelihood) -> tuple[np.ndarray,
             f"shape {held.shape}."
         )
     there = ~np.isnan(values)
-    if np.isinf(values).any():
-        row, dimension = np.argwhere(np.isinf(values))[0]
-        raise DataError(f"Row {row}, dimension {dimension} is infinite. Make it NaN if it is missing.")
     held = held & there
     if not (there & ~held).any():
         raise DataError("No entry is left to learn from: all are missing or held out.")
@@ -222,11 +224,18 @@ def _read(data: Any, held_out: Any, likelihood: Likelihood) -> tuple[np.ndarray,
 
 
 def _sampler(
-    values: np.ndarray, held: np.ndarray, likelihood: Likelihood, law: Law, sweep: Sweep, keep: str
+    values: np.ndarray,
+    held: np.ndarray,
+    likelihood: Likelihood,
+    law: Law,
+    sweep: Sweep,
+    keep: str,
+    start: Start | None = None,
 ) -> Sampler:
     seen = ~np.isnan(values) & ~held
     kept = ("active", "values", "fit", "entries") if keep == "all" else ("fit", "entries")
-    return Sampler(Rows(np.where(seen, values, 0.0), seen), likelihood, law, sweep, kept, truth=np.nan_to_num(values))
+    rows = Rows(np.where(seen, values, 0.0), seen)
+    return Sampler(rows, likelihood, law, sweep, kept, np.nan_to_num(values), start)
 
 
 def _kernel(*arguments: Any) -> Kernel:

@@ -32,10 +32,12 @@ from .samplers.law import Law
 from .samplers.sampler import Sweep
 from .samplers.split_merge import with_split_merge
 from .samplers.uncollapsed import uncollapsed
-from .variational import fit_variational
+from .variational import Fitted, fit_variational
 
 FEW = 20  # draws that answers about new rows average over at most
-RESTARTS, TEMPERED = 40, 10  # of mean field: alike data end in several optima
+RESTARTS = 4, 40  # of mean field, at least and at most: data of few features end in several optima
+ENTRIES = 1_000_000  # of all restarts together
+TEMPERED = 10  # iterations
 PLACES = 20  # features that mean field has beliefs about, where it is not said
 
 
@@ -165,12 +167,14 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             warmup=warmup,
             thin=thin,
             progress=bool(self.verbose),
+            start=None if kind.field is None else self._fitted(values, kind.field, law),
         )
         self._model = kind.likelihood, law
         draws = list(self.chains_.draws())
         best = int(np.argmax(self.chains_["log_likelihood"]))
         found = matched(draws, best)
         kept = np.flatnonzero(found.presence >= 0.5)  # of a feature that most draws lack, the mean has no meaning
+        kept = kept[np.argsort(-found.probability[:, kept].sum(axis=0), kind="stable")]
         self.components_, self.components_sd_ = found.values[kept] * self.scale_, found.deviation[kept] * self.scale_
         self.presence_, self.features_ = found.presence[kept], found.probability[:, kept]
         self.n_components_probability_ = self.chains_.number_of_features
@@ -180,11 +184,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _believe(self, values: np.ndarray, kind: Kind, law: Law) -> None:
         """By mean field; beliefs name their features, and draws from them stand for those of chains."""
         assert kind.field is not None
-        rows = Rows(np.nan_to_num(values), ~np.isnan(values))
-        places = None if law.features is not None else self.n_components or PLACES
-        fitted = fit_variational(
-            rows, kind.field, law, self._key(), places=places, restarts=RESTARTS, tempered=TEMPERED
-        )
+        fitted = self._fitted(values, kind.field, law)
         owners = fitted.probabilities.sum(axis=0)
         kept = np.flatnonzero(owners > 0.5)
         kept = kept[np.argsort(-owners[kept], kind="stable")]
@@ -199,6 +199,13 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         counts = [int(draw.active.any(axis=0).sum()) for draw in self._draws]
         self.n_components_probability_ = np.bincount(counts) / FEW
         self._places = [np.arange(len(kept))] * FEW
+
+    def _fitted(self, values: np.ndarray, field: Likelihood, law: Law) -> Fitted:
+        """Mean field, from fewer starts for larger data: an answer, or where chains begin."""
+        rows = Rows(np.nan_to_num(values), ~np.isnan(values))
+        places = None if law.features is not None else self.n_components or PLACES
+        starts = int(np.clip(ENTRIES // values.size, *RESTARTS))
+        return fit_variational(rows, field, law, self._key(), places=places, restarts=starts, tempered=TEMPERED)
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows, features) posterior probabilities that rows of `X` (rows, columns) have each feature."""

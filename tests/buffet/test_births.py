@@ -26,7 +26,7 @@ LAW = Law(mass=(8.0, 8.0), concentration=(8.0, 4.0))
 
 
 def worst(likelihood, chains=1000, steps=30):
-    scores = geweke(given_rows, likelihood, LAW, chains=chains, steps=steps, places=12, missing=[(0, 1)])
+    scores = geweke(given_rows, likelihood, LAW, chains=chains, steps=steps, places=16, missing=[(0, 1)])
     return max(abs(score) for score in scores.values())
 
 

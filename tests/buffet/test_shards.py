@@ -49,7 +49,15 @@ def by_shards(number, inner=1):
 @pytest.mark.parametrize("law", [Law((8.0, 8.0), (8.0, 4.0)), Law((8.0, 4.0), features=3)], ids=["buffet", "finite"])
 def test_one_shard_is_exact(law):
     places = 12 if law.features is None else law.features
-    scores = geweke(by_shards(1, inner=2), GIVEN, law, chains=1000, steps=30, places=places, missing=[(0, 1)])
+    scores = geweke(
+        by_shards(1, inner=2),
+        GIVEN,
+        law,
+        chains=1000,
+        steps=30,
+        places=places + 4 * (law.features is None),
+        missing=[(0, 1)],
+    )
     assert max(abs(score) for score in scores.values()) < 4.0, scores
 
 
@@ -98,20 +106,20 @@ def test_shards_find_what_the_images_show():
     assert not found.active[:, 67:].any()
 
 
-def test_draws_are_the_same_for_one_process_two_and_four(tmp_path):
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_draws_are_the_same_for_any_number_of_processes(tmp_path, processes):
     values, _ = block_images(62)
     values[::9, ::7] = np.nan
     for number, part in enumerate(np.array_split(values, shards_by_processes.SHARDS)):
         np.save(tmp_path / f"part-{number}.npy", part)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    told = {}
-    for processes in (1, 2, 4):
-        command = [sys.executable, "-m", "cavity", "launch", "-n", str(processes)]
-        command += [str(COMMON / "shards_by_processes.py"), str(tmp_path)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
-        told[processes] = json.loads((tmp_path / f"found-{processes}.json").read_text())
-    assert told[1] == told[2] == told[4]
+    command = [sys.executable, "-m", "cavity", "launch", "-n", str(processes)]
+    command += [str(COMMON / "shards_by_processes.py"), str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    shards_by_processes.main(str(tmp_path))
+    told = [json.loads((tmp_path / f"found-{number}.json").read_text()) for number in (1, processes)]
+    assert told[0] == told[1]
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
@@ -128,7 +136,7 @@ def test_what_is_wrong_with_shards_is_told(tmp_path):
     good = np.ones((3, 2))
     with pytest.raises(cv.DataError, match="same dimensions; found 2, 3"):
         shards_of([good, np.ones((3, 3))])
-    with pytest.raises(cv.DataError, match="Shard 1: row 2, dimension 0 is infinite"):
+    with pytest.raises(cv.DataError, match="Shard 1: Row 2, dimension 0 is infinite"):
         shards_of([good, np.array([[1.0, 2.0], [3.0, 4.0], [np.inf, 0.0]])])
     with pytest.raises(cv.DataError, match="which is not there"):
         shards_of([tmp_path / "none.npy"])

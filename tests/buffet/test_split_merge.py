@@ -121,4 +121,4 @@ def test_bad_numbers_of_moves_are_refused():
     with pytest.raises(ModelError, match=r"moves=.*found 0"):
         with_split_merge(uncollapsed, 0)
     assert with_split_merge(uncollapsed, 3) is with_split_merge(uncollapsed, 3)
-    assert with_split_merge(uncollapsed, 3).__qualname__ == "with_split_merge(uncollapsed, 3)"
+    assert repr(with_split_merge(uncollapsed, 3)) == "with_split_merge(uncollapsed, 3)"

@@ -89,11 +89,10 @@ def _table(part: Any, number: int) -> np.ndarray:
         if not os.path.exists(part):
             raise DataError(f"Shard {number} is the file '{os.fspath(part)}', which is not there.")
         part = np.load(part, mmap_mode="r")
-    values = table(part, "row", "dimension")
-    if np.isinf(values).any():
-        row, dimension = np.argwhere(np.isinf(values))[0]
-        raise DataError(f"Shard {number}: row {row}, dimension {dimension} is infinite. Make it NaN if it is missing.")
-    return values
+    try:
+        return table(part, "row", "dimension")
+    except DataError as problem:
+        raise DataError(f"Shard {number}: {problem}") from None
 
 
 def _gathered(local: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import numpy as np
@@ -27,6 +27,15 @@ from .state import Outcome, State
 SMALLEST = 8  # places for features
 
 Sweep: TypeAlias = Callable[[Key, Rows, State, Likelihood, Law], Outcome]
+
+
+@runtime_checkable
+class Start(Protocol):
+    """Where chains begin, such as what `fit_variational` gives."""
+
+    def draw(self, key: Key) -> tuple[np.ndarray, np.ndarray, Numbers]:
+        """(rows, features) booleans, (features, dimensions) values and the numbers of the likelihood."""
+        ...
 
 
 @functools.cache
@@ -56,6 +65,11 @@ def _starts(likelihood: Likelihood, law: Law, places: int) -> machine_code.Kerne
     return machine_code.Kernel(start)
 
 
+def name_of(sweep: Sweep) -> str:
+    """Of a function, or of a sweep that is made of others."""
+    return getattr(sweep, "__qualname__", "") or repr(sweep)
+
+
 class Sampler:
     """Transitions of a model of binary features; `kernel()` is what `engine.mcmc.run.run` takes.
 
@@ -67,6 +81,7 @@ class Sampler:
         keep: names of what is recorded beside numbers: "active", "values", "fit" (the expected entries) and "entries"
             (log densities of the entries of `truth`), or none of them.
         truth: (rows, dimensions) the data with what is not seen; those of `rows` by default.
+        start: where chains begin, by default at a draw from the prior.
     """
 
     def __init__(
@@ -77,10 +92,12 @@ class Sampler:
         sweep: Sweep,
         keep: tuple[str, ...] = ("active", "values"),
         truth: np.ndarray | None = None,
+        start: Start | None = None,
     ) -> None:
         self.rows = Rows(np.asarray(rows.values, float), np.asarray(rows.seen, bool))
         self.likelihood, self.law, self.sweep, self.keep = likelihood, law, sweep, keep
         self.truth = self.rows.values if truth is None else truth
+        self.start = start
         self._resident = machine_code.resident(self.rows)
 
     def kernel(self) -> Kernel:
@@ -90,12 +107,14 @@ class Sampler:
     @functools.cached_property
     def identity(self) -> str:
         """A fingerprint of data, model and sampler."""
-        words = repr((self.likelihood, self.law, self.sweep.__qualname__, self.keep)).encode()
+        words = repr((self.likelihood, self.law, name_of(self.sweep), self.keep)).encode()
         parts = [words, np.where(self.rows.seen, self.rows.values, 0.0).tobytes(), self.rows.seen.tobytes()]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def init(self, key: Key) -> State:
-        """A matrix from the prior, and values of its features too."""
+        """A matrix from the prior, and values of its features too; or a draw of what was given."""
+        if self.start is not None:
+            return self._drawn(key, self.start)
         keys = jax.random.split(key)
         rows = self.rows.values.shape[0]
         with jax.enable_x64(True):
@@ -112,6 +131,15 @@ class Sampler:
         empty = np.zeros((0, 0))
         state = State(active, np.zeros((0, 0)), empty, numbers, np.asarray(mass), np.asarray(concentration))
         return _starts(self.likelihood, self.law, places)(keys[1], self._resident, state)
+
+    def _drawn(self, key: Key, start: Start) -> State:
+        active, values, numbers = start.draw(key)
+        used = active.any(axis=0) if self.law.features is None else np.ones(active.shape[1], bool)
+        with jax.enable_x64(True):
+            mass, concentration = (np.asarray(number) for number in self.law.first())
+        empty = np.zeros((0, 0))
+        state = State(active[:, used], np.asarray(values)[used], empty, numbers, mass, concentration)
+        return state if self.law.features is not None else padded(state, bucket(int(used.sum())))
 
     def step(self, key: Key, state: State) -> State:
         """One sweep."""

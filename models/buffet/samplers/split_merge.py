@@ -10,7 +10,7 @@ matrix and of the data, over that of how rows were dealt out.
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -21,7 +21,7 @@ from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
 from ..likelihoods.contract import Likelihood, Rows, totals
 from .law import Law
-from .sampler import Sweep
+from .sampler import Sweep, name_of
 from .state import Outcome, State, cleared
 
 KEEP, CHANGE, BOTH = range(3)  # what a row does when its feature is split
@@ -63,7 +63,28 @@ class Dealt(NamedTuple):
     log_ratio: Array
 
 
-@functools.cache
+@dataclasses.dataclass(frozen=True, repr=False)
+class WithSplitMerge:
+    """See `with_split_merge`; a value, so that it travels to workers."""
+
+    sweep: Sweep
+    moves: int
+
+    def __repr__(self) -> str:
+        return f"with_split_merge({name_of(self.sweep)}, {self.moves})"
+
+    def __call__(self, key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
+        keys = jax.random.split(key)
+        before = self.sweep(keys[0], rows, state, likelihood, law)
+        columns = log_columns(before.state, law)
+
+        def move(i: Array, now: Outcome) -> Outcome:
+            return jump(jax.random.fold_in(keys[1], i), rows, now, columns, likelihood, law)
+
+        after = jax.lax.fori_loop(0, self.moves, move, before)
+        return after._replace(state=cleared(after.state)) if law.features is None else after
+
+
 def with_split_merge(sweep: Sweep, moves: int = 4) -> Sweep:
     """The sweep followed by moves that split, merge, create or destroy a feature, each kind as often as the others.
 
@@ -84,19 +105,7 @@ def with_split_merge(sweep: Sweep, moves: int = 4) -> Sweep:
     if not isinstance(moves, int) or moves < 1:
         raise ModelError(f"with_split_merge(moves=): give a whole number of at least 1; found {moves!r}.")
 
-    def composed(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
-        keys = jax.random.split(key)
-        before = sweep(keys[0], rows, state, likelihood, law)
-        columns = log_columns(before.state, law)
-
-        def move(i: Array, now: Outcome) -> Outcome:
-            return jump(jax.random.fold_in(keys[1], i), rows, now, columns, likelihood, law)
-
-        after = jax.lax.fori_loop(0, moves, move, before)
-        return after._replace(state=cleared(after.state)) if law.features is None else after
-
-    composed.__qualname__ = f"with_split_merge({sweep.__qualname__}, {moves})"
-    return composed
+    return WithSplitMerge(sweep, moves)
 
 
 def jump(key: Key, rows: Rows, now: Outcome, columns: Array, likelihood: Likelihood, law: Law) -> Outcome:

@@ -6,6 +6,7 @@ ones serve to check it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -23,7 +24,19 @@ from .sampler import Sweep
 from .state import Outcome, State
 
 
-@functools.cache
+@dataclasses.dataclass(frozen=True, repr=False)
+class Windowed:
+    """See `windowed`; a value, so that it travels to workers."""
+
+    window: int
+
+    def __repr__(self) -> str:
+        return f"windowed({self.window})"
+
+    def __call__(self, key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
+        return sweep_by(pass_of_windows(self.window), key, rows, state, likelihood, law)[0]
+
+
 def windowed(window: int) -> Sweep:
     """A sweep by `P(z_nk = 1 | z_-nk, X)` from `N(X_w; Z_w m, Z_w S Z_w^T + I / noise)` for the rows w of a window.
 
@@ -37,13 +50,8 @@ def windowed(window: int) -> Sweep:
 
     Source: doshivelez2009accelerated.
     """
-    over_rows = pass_of_windows(window)
-
-    def sweep(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
-        return sweep_by(over_rows, key, rows, state, likelihood, law)[0]
-
-    sweep.__qualname__ = f"windowed({window})"
-    return sweep
+    pass_of_windows(window)
+    return Windowed(window)
 
 
 @functools.cache
