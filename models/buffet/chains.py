@@ -165,8 +165,7 @@ def sample_features(
 ) -> FeatureChains:
     """Draws from the posterior of which rows have which features, of their values and of all that is learned.
 
-    Draw i of chain c depends on the key, c and i alone. Chains that go on from a checkpoint make exactly the draws of
-    chains that never stopped.
+    Draw i of chain c depends on the key, c and i alone, also where chains go on from a checkpoint.
 
     Args:
         data: (rows, dimensions) numbers, NaN or masked where missing.
@@ -178,8 +177,8 @@ def sample_features(
         chains, warmup, thin, progress, checkpoint, every, max_seconds: as in `cavity.engine.mcmc.run.run`.
         held_out: (rows, dimensions) booleans: entries to predict and not to see.
         keep: "all", or "summaries": no features of single draws.
-        start: what `fit_variational` gave for this likelihood: each chain begins at a draw from it. By default at a
-            draw from the prior. Not for likelihoods with weights.
+        start: what `fit_variational` gave, for chains to begin at draws of; by default they begin at draws of the
+            prior. Not for likelihoods with weights.
         workers: how many processes have a chain each at a time, or a pool as of `program.map`.
 
     Returns:
@@ -191,13 +190,9 @@ def sample_features(
 
     Source: griffiths2011indian.
     """
-    law = Law() if law is None else law
     values, held = _read(data, held_out, likelihood)
-    if keep not in ("all", "summaries"):
-        raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
-    if start is not None and likelihood.weighted:
-        raise ModelError("start= has no weights of rows, which this likelihood needs. Leave it out.")
-    arguments = (values, held, likelihood, law, sweep, keep, start)
+    _check(likelihood, keep, start)
+    arguments = (values, held, likelihood, Law() if law is None else law, sweep, keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
     if workers is None:
@@ -205,6 +200,13 @@ def sample_features(
     else:
         found = run_apart(_made, arguments, key, draws, workers=workers, **asked)
     return FeatureChains(found, _sampler(*arguments), values, held)
+
+
+def _check(likelihood: Likelihood, keep: str, start: Start | None) -> None:
+    if keep not in ("all", "summaries"):
+        raise ModelError(f"keep= is 'all' or 'summaries'; found {keep!r}.")
+    if start is not None and likelihood.weighted:
+        raise ModelError("start= has no weights of rows, which this likelihood needs. Leave it out.")
 
 
 def _read(data: Any, held_out: Any, likelihood: Likelihood) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,6 @@ from .variational import Fitted, fit_variational
 
 FEW = 20  # draws that answers about new rows average over at most
 RESTARTS = 4, 40  # of mean field, at least and at most: data of few features end in several optima
-ENTRIES = 1_000_000  # of all restarts together
 TEMPERED = 10  # iterations
 PLACES = 20  # features that mean field has beliefs about, where it is not said
 
@@ -50,17 +49,26 @@ class Kind:
     centred: bool = False
     scaled: bool = False
     field: Likelihood | None = None  # for mean field, where there is any
+    entries: int = 0  # that all starts of mean field have together at most
+    begins: bool = False  # whether chains begin there
 
 
 KINDS = {
     "gaussian": Kind(
-        LinearGaussian(), with_split_merge(accelerated), centred=True, scaled=True, field=LinearGaussian()
+        LinearGaussian(),
+        with_split_merge(accelerated),
+        centred=True,
+        scaled=True,
+        field=LinearGaussian(),
+        entries=1_000_000,
+        begins=True,
     ),
     "exponential": Kind(ExponentialGaussian(), with_split_merge(given_rows), scaled=True),
     "bernoulli": Kind(
         NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)),
         with_split_merge(given_rows),
         field=NoisyOr(quiet=0.95, attenuation=0.2, share=(1.0, 4.0)),
+        entries=50_000,
     ),
     "poisson": Kind(PoissonGamma(), with_split_merge(given_rows)),
 }
@@ -167,7 +175,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             warmup=warmup,
             thin=thin,
             progress=bool(self.verbose),
-            start=None if kind.field is None else self._fitted(values, kind.field, law),
+            start=self._fitted(values, kind, law) if kind.begins else None,
         )
         self._model = kind.likelihood, law
         draws = list(self.chains_.draws())
@@ -184,7 +192,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _believe(self, values: np.ndarray, kind: Kind, law: Law) -> None:
         """By mean field; beliefs name their features, and draws from them stand for those of chains."""
         assert kind.field is not None
-        fitted = self._fitted(values, kind.field, law)
+        fitted = self._fitted(values, kind, law)
         owners = fitted.probabilities.sum(axis=0)
         kept = np.flatnonzero(owners > 0.5)
         kept = kept[np.argsort(-owners[kept], kind="stable")]
@@ -200,12 +208,13 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_components_probability_ = np.bincount(counts) / FEW
         self._places = [np.arange(len(kept))] * FEW
 
-    def _fitted(self, values: np.ndarray, field: Likelihood, law: Law) -> Fitted:
+    def _fitted(self, values: np.ndarray, kind: Kind, law: Law) -> Fitted:
         """Mean field, from fewer starts for larger data: an answer, or where chains begin."""
+        assert kind.field is not None
         rows = Rows(np.nan_to_num(values), ~np.isnan(values))
         places = None if law.features is not None else self.n_components or PLACES
-        starts = int(np.clip(ENTRIES // values.size, *RESTARTS))
-        return fit_variational(rows, field, law, self._key(), places=places, restarts=starts, tempered=TEMPERED)
+        starts = int(np.clip(kind.entries // values.size, *RESTARTS))
+        return fit_variational(rows, kind.field, law, self._key(), places=places, restarts=starts, tempered=TEMPERED)
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows, features) posterior probabilities that rows of `X` (rows, columns) have each feature."""

@@ -140,7 +140,7 @@ def test_what_is_wrong_with_shards_is_told(tmp_path):
         shards_of([good, np.array([[1.0, 2.0], [3.0, 4.0], [np.inf, 0.0]])])
     with pytest.raises(cv.DataError, match="which is not there"):
         shards_of([tmp_path / "none.npy"])
-    with pytest.raises(cv.DataError, match="All entries are missing"):
+    with pytest.raises(cv.DataError, match="Shard 0: Row 0 has no entry that is not missing"):
         shards_of([np.full((2, 2), np.nan)])
     with pytest.raises(cv.DataError, match="dealt evenly"):
         shards_of([])

@@ -120,5 +120,5 @@ def test_columns_add_what_the_law_says(law):
 def test_bad_numbers_of_moves_are_refused():
     with pytest.raises(ModelError, match=r"moves=.*found 0"):
         with_split_merge(uncollapsed, 0)
-    assert with_split_merge(uncollapsed, 3) is with_split_merge(uncollapsed, 3)
+    assert with_split_merge(uncollapsed, 3) == with_split_merge(uncollapsed, 3)
     assert repr(with_split_merge(uncollapsed, 3)) == "with_split_merge(uncollapsed, 3)"

@@ -79,8 +79,6 @@ def shards_of(parts: Sequence[Any]) -> Shards:
     for at, (values, there) in enumerate(zip(tables, seen, strict=True)):
         shards.values[at, : len(values)] = np.where(there, values, 0.0)
         shards.seen[at, : len(values)] = there
-    if not shards.entries:
-        raise DataError("All entries are missing: nothing is left to learn from.")
     return shards
 
 
