@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import jax
@@ -42,8 +43,10 @@ __all__ = [
     "TransformerMixin",
     "Unlabelled",
     "check_classification_targets",
+    "check_counts",
     "check_is_fitted",
     "names_of_rows",
+    "read_named",
     "second_half",
     "type_of_target",
     "validate_data",
@@ -72,6 +75,31 @@ class Unlabelled:
 
     def _key(self) -> Key:
         return jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def read_named(model: BaseEstimator, X: Table, reset: bool) -> np.ndarray:
+    """(rows, columns) of any table, nan where missing; names of columns are kept, and compared where not `reset`.
+
+    With `reset` the names of the rows become `sample_names_`, None where the table has none.
+    """
+    if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
+        X = X.to_df()
+    least = 2 if reset else 1
+    values: Any = validate_data(
+        model, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset
+    )
+    if reset:
+        names = names_of_rows(X)
+        model.sample_names_ = None if names is None else np.array(names, dtype=object)  # type: ignore[attr-defined]
+    return values
+
+
+def check_counts(model: BaseEstimator, **least: int) -> None:
+    """ValueError where an argument is no whole number of at least so many."""
+    for name, smallest in least.items():
+        value = getattr(model, name)
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < smallest:
+            raise ValueError(f"{name}= is a whole number of at least {smallest}; found {value!r}.")
 
 
 def names_of_rows(X: Table) -> tuple[str, ...] | None:

@@ -195,11 +195,12 @@ def sample_features(
     arguments = (values, held, likelihood, Law() if law is None else law, sweep, keep, start)
     asked: dict[str, Any] = {"chains": chains, "warmup": warmup, "thin": thin, "every": every}
     asked |= {"progress": progress, "checkpoint": checkpoint, "max_seconds": max_seconds}
+    sampler = _sampler(*arguments)
     if workers is None:
-        found = run(_kernel(*arguments), key, draws, **asked)
+        found = run(_kernel(sampler, held), key, draws, **asked)
     else:
         found = run_apart(_made, arguments, key, draws, workers=workers, **asked)
-    return FeatureChains(found, _sampler(*arguments), values, held)
+    return FeatureChains(found, sampler, values, held)
 
 
 def _check(likelihood: Likelihood, keep: str, start: Start | None) -> None:
@@ -240,13 +241,13 @@ def _sampler(
     return Sampler(rows, likelihood, law, sweep, kept, np.nan_to_num(values), start)
 
 
-def _kernel(*arguments: Any) -> Kernel:
-    return _sampler(*arguments).kernel()._replace(reduce=functools.partial(_gathered, arguments[1]))
+def _kernel(sampler: Sampler, held: np.ndarray) -> Kernel:
+    return sampler.kernel()._replace(reduce=functools.partial(_gathered, held))
 
 
 def _made(*arguments: Any) -> Callable[[float | None], Kernel]:
     """The kernel of a worker, however many seconds it has."""
-    kernel = _kernel(*arguments)
+    kernel = _kernel(_sampler(*arguments), arguments[1])
     return lambda seconds: kernel
 
 

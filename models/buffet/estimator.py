@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from numbers import Integral
 from typing import Any
 
 import jax
@@ -16,10 +15,10 @@ from ..scikit import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Unlabelled,
+    check_counts,
     check_is_fitted,
-    names_of_rows,
+    read_named,
     second_half,
-    validate_data,
 )
 from .chains import Draw, sample_features
 from .likelihoods import ExponentialGaussian, LinearGaussian, NoisyOr, PoissonGamma
@@ -144,7 +143,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
         """
-        X = self._read(X, reset=True)
+        X = read_named(self, X, reset=True)
         kind, law = _checked(self, X)
         seen = ~np.isnan(X)
         self.mean_ = np.zeros(X.shape[1])
@@ -250,7 +249,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         It is given that rows have no features that no row had before.
         """
-        X = self._read(X, reset=False)
+        X = read_named(self, X, reset=False)
         return average(self._found(X))[1] - (~np.isnan(X)).sum(axis=1) * np.log(self.scale_)
 
     def sample(self, n_samples: int = 1) -> np.ndarray:
@@ -271,7 +270,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _found(self, X: Any) -> list[Any]:
         check_is_fitted(self)
-        X = self._inside(self._read(X, reset=False))
+        X = self._inside(read_named(self, X, reset=False))
         likelihood, law = self._model
         if problem := _refused(likelihood, X):
             raise ValueError(problem)
@@ -280,23 +279,6 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _inside(self, X: np.ndarray) -> np.ndarray:
         return (X - self.mean_) / self.scale_
-
-    def _read(self, X: Any, reset: bool) -> np.ndarray:
-        """(rows, columns) of any table; names of columns are kept, and compared afterwards."""
-        if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
-            X = X.to_df()
-        values: Any = validate_data(
-            self,
-            X,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
-            reset=reset,
-        )
-        if reset:
-            names = names_of_rows(X)
-            self.sample_names_ = None if names is None else np.array(names, dtype=object)
-        return values
 
 
 def _refused(likelihood: Likelihood, X: np.ndarray) -> str:
@@ -331,10 +313,9 @@ def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
             "n_components= is the number of features of prior='finite', and of inference='variational' the largest; "
             f"found n_components={model.n_components!r} with prior={model.prior!r}, inference={model.inference!r}."
         )
-    for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1), ("n_components", 1)):
-        value = getattr(model, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least):
-            raise ValueError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    check_counts(model, n_sweeps=2, n_draws=1, n_chains=1)
+    if model.n_components is not None:
+        check_counts(model, n_components=1)
     if problem := _refused(kind.likelihood, X):
         raise ValueError(problem)
     if not (~np.isnan(X)).any():

@@ -27,6 +27,7 @@ from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
 from .samplers.sampler import bucket
 
+LEAST = 1e-300  # rows that have a feature of beliefs that none was drawn to have
 ALL = 8  # features up to which all 2^K sets of them are summed
 STARTS = 4  # of Gibbs steps for each row, where there are more
 PROPOSALS = 200  # sets of features of a row
@@ -52,7 +53,7 @@ def prior_log_odds(draw: Draw, law: Law) -> np.ndarray:
     """(K,) of a new row having the features of a draw."""
     rows, owners = draw.active.shape[0], draw.active.sum(axis=0)
     if law.features is None:
-        return np.log(owners) - np.log(rows - owners + draw.concentration)
+        return np.log(np.maximum(owners, LEAST)) - np.log(rows - owners + draw.concentration)
     return np.log(owners + draw.mass / law.features) - np.log(rows - owners + 1.0)
 
 
@@ -80,7 +81,7 @@ def of_new_rows(draw: Draw, values: np.ndarray, likelihood: Likelihood, law: Law
     places = count if few else bucket(count)
     # Of places without a feature: so low that no row has it, and finite, for what is never had counts zero times it.
     log_odds = np.full(places, -700.0)
-    log_odds[:count] = np.maximum(prior_log_odds(draw, law), -700.0)
+    log_odds[:count] = prior_log_odds(draw, law)
     table = np.pad(draw.values, [(0, places - count), (0, 0)])
     size = max(1, AT_ONCE // (dimensions * STARTS + 2**ALL))
     parts = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from ..scikit import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Unlabelled,
+    check_counts,
     check_is_fitted,
-    names_of_rows,
+    read_named,
     second_half,
-    validate_data,
 )
 from .chains import sample_posterior
 from .data import sizes
@@ -102,7 +101,7 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Raises:
             ValueError: data or settings that have no meaning; the message says which.
         """
-        X = self._read(X, reset=True)
+        X = read_named(self, X, reset=True)
         _check_settings(self)
         _check_features(X, getattr(self, "feature_names_in_", None))
         self._centre(X)
@@ -169,7 +168,7 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def transform(self, X: Any) -> np.ndarray:
         """(samples, factors) posterior means of the factors of `X` (samples, features), averaged over draws."""
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = read_named(self, X, reset=False)
         return self._factors(((X - self.mean_) / self.scale_).T)
 
     def _factors(self, values: np.ndarray) -> np.ndarray:
@@ -195,13 +194,13 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def reconstruct(self, X: Any) -> np.ndarray:
         """(samples, features) posterior means of `X` (samples, features) without noise, missing entries among them."""
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = read_named(self, X, reset=False)
         return reconstruct(self._few, ((X - self.mean_) / self.scale_).T).T * self.scale_ + self.mean_
 
     def score_samples(self, X: Any) -> np.ndarray:
         """(samples,) log density of `X` (samples, features), averaged over draws; missing entries are marginalised."""
         check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = read_named(self, X, reset=False)
         found = log_density(self._few, ((X - self.mean_) / self.scale_).T)
         return found - ~np.isnan(X) @ np.log(self.scale_)
 
@@ -209,19 +208,6 @@ class NSFA(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """(n_samples, features) draws from the predictive distribution."""
         check_is_fitted(self)
         return sample_predictive(self._draws, n_samples, self._key()).T * self.scale_ + self.mean_
-
-    def _read(self, X: Any, reset: bool) -> np.ndarray:
-        """(samples, features) of any table; names of features are kept, and compared afterwards."""
-        if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
-            X = X.to_df()
-        least = 2 if reset else 1
-        values: Any = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset
-        )
-        if reset:
-            names = names_of_rows(X)
-            self.sample_names_ = None if names is None else np.array(names, dtype=object)
-        return values
 
 
 def _check_features(X: np.ndarray, names: Any) -> None:
@@ -252,8 +238,5 @@ def _check_settings(model: NSFA) -> None:
         )
     if "factors" in settings:
         raise ValueError(f"settings= holds factors, here n_factors=; found factors={settings['factors']!r}.")
-    for name, least in (("n_sweeps", 2), ("n_draws", 1), ("n_chains", 1)):
-        value = getattr(model, name)
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-            raise ValueError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+    check_counts(model, n_sweeps=2, n_draws=1, n_chains=1)
     second_half(model.n_sweeps, model.n_draws, "n_draws")

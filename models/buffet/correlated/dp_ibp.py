@@ -19,8 +19,8 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError
 from ..likelihoods.contract import Likelihood, Numbers, Rows
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
-from .framework import Framework, mass_shape, mean_of, menu_mass_given
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
+from .framework import Framework, mass_shape, menu_mass_given
 from .menus import Newcomer, first, newcomer, with_new
 from .state import State, Step, draws_of_features, put, row_of
 
@@ -51,7 +51,7 @@ class Partition(Framework):
         return {"concentration": draw_gamma(key, self.concentration)}
 
     def first(self) -> Numbers:
-        return {"concentration": mean_of(self.concentration)}
+        return {"concentration": first_gamma(self.concentration)}
 
     def draw_choice(self, key: Key, prior: Numbers, rows: int) -> np.ndarray:
         return restaurant(generator(key), float(prior["concentration"]), rows)
@@ -125,7 +125,7 @@ class DpIbp(Partition):
         return super().draw(keys[0]) | {"mass": draw_gamma(keys[1], self.mass)}
 
     def first(self) -> Numbers:
-        return super().first() | {"mass": mean_of(self.mass)}
+        return super().first() | {"mass": first_gamma(self.mass)}
 
     def draw_menu(self, key: Key, prior: Numbers, categories: int) -> np.ndarray:
         return Framework.draw_menu(self, key, prior, categories)

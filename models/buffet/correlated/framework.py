@@ -102,11 +102,6 @@ def buffet(key: Key, mass: Array, rows: int) -> np.ndarray:
     return sample_restaurant(IndianBuffet(float(mass)), rows, key) if rows else np.zeros((0, 0), bool)
 
 
-def mean_of(given: Gamma) -> Array:
-    """The number given, or the mean of its gamma prior."""
-    return jnp.asarray(given[0] / given[1] if isinstance(given, tuple) else float(given))
-
-
 def mass_shape(given: Gamma, table: Array) -> Array:
     """Of the gamma law of a buffet's mass given its table, that of the prior plus the number of columns."""
     return jnp.sum(jnp.any(table, axis=0)) + (given[0] if isinstance(given, tuple) else 1.0)

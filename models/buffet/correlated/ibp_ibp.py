@@ -16,8 +16,8 @@ import numpy as np
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Likelihood, Numbers, Rows
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
-from .framework import Framework, buffet, mass_given, mass_shape, mean_of, menu_mass_given
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
+from .framework import Framework, buffet, mass_given, mass_shape, menu_mass_given
 from .menus import first, newcomer, one_of
 from .state import Row, State, Step, put, row_of
 
@@ -93,7 +93,7 @@ class IbpIbp(Framework):
         return {"category_mass": draw_gamma(keys[0], self.category_mass), "mass": draw_gamma(keys[1], self.mass)}
 
     def first(self) -> Numbers:
-        return {"category_mass": mean_of(self.category_mass), "mass": mean_of(self.mass)}
+        return {"category_mass": first_gamma(self.category_mass), "mass": first_gamma(self.mass)}
 
     def draw_choice(self, key: Key, prior: Numbers, rows: int) -> np.ndarray:
         return buffet(key, prior["category_mass"], rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Likelihood, Point, Rows, totals
+from ....factors.errors import DataError
+from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .learned import Beta, beta_given, check_beta, draw_beta, first_beta
 
 
 def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, share: Array) -> Point:
@@ -31,3 +35,44 @@ def update_binary(key: Key, likelihood: Likelihood, rows: Rows, point: Point, sh
 
     values, _ = jax.lax.fori_loop(0, point.values.shape[0], one, (point.values, totals(point)))
     return point._replace(values=values)
+
+
+@dataclasses.dataclass(frozen=True)
+class BinaryValues(Likelihood):
+    """Entries 0 and 1 by probabilities that are learned, and values `a_kd ~ Bernoulli(share)`; abstract.
+
+    Every field is a probability, or the two parameters of the beta prior under which it is learned.
+    """
+
+    def __post_init__(self) -> None:
+        for name, given in self.given().items():
+            check_beta(f"{type(self).__name__}({name}=)", given)
+
+    def given(self) -> dict[str, Beta]:
+        """The probabilities or priors, by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def draw_numbers(self, key: Key) -> Numbers:
+        given = self.given()
+        keys = jax.random.split(key, len(given))
+        return {name: draw_beta(own, given[name]) for own, name in zip(keys, given, strict=True)}
+
+    def first_numbers(self, rows: Rows) -> Numbers:
+        return {name: first_beta(given) for name, given in self.given().items()}
+
+    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
+        return (draws.uniform(key, (places, dimensions)) < numbers["share"]).astype(float)
+
+    def draw_entry(self, key: Key, total: Array, numbers: Numbers) -> Array:
+        return (draws.uniform(key, total.shape) < self.mean_entry(total, numbers)).astype(float)
+
+    def draw_share(self, key: Key, point: Point) -> Array:
+        """The share given the values of features that some row has."""
+        used = jnp.any(point.active, axis=0)[:, None]
+        ones = jnp.sum(jnp.where(used, point.values, 0.0))
+        return beta_given(key, self.given()["share"], ones, jnp.sum(used) * point.values.shape[1] - ones)
+
+    def check(self, values: Array, seen: Array) -> None:
+        wrong = values[seen & (values != 0.0) & (values != 1.0)]
+        if wrong.size:
+            raise DataError(f"{type(self).__name__} is of entries 0 and 1; found {wrong[0]}.")

@@ -7,16 +7,14 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from ....factors import draws
 from ....factors.arrays import Array, Key
-from ....factors.errors import DataError
-from .binary_values import update_binary
-from .contract import Likelihood, Numbers, Point, Rows, Values, totals
-from .learned import Beta, beta_given, check_beta, draw_beta, first_beta
+from .binary_values import BinaryValues, update_binary
+from .contract import Numbers, Point, Rows, totals
+from .learned import Beta, beta_given
 
 
 @dataclasses.dataclass(frozen=True)
-class Detection(Likelihood):
+class Detection(BinaryValues):
     """`P(x_nd = 1) = 1 - miss` where a feature of row n has `a_kd = 1`, else `false`; `a_kd ~ Bernoulli(share)`.
 
     The features are latent, and entries are seen through them: with one feature for each entry, as the formula can be
@@ -39,26 +37,9 @@ class Detection(Likelihood):
     false: Beta = (1.0, 9.0)
     share: Beta = (1.0, 1.0)
 
-    def __post_init__(self) -> None:
-        for name, given in self._given().items():
-            check_beta(f"Detection({name}=)", given)
-
-    def draw_numbers(self, key: Key) -> Numbers:
-        keys = jax.random.split(key, 3)
-        return {name: draw_beta(own, given) for own, (name, given) in zip(keys, self._given().items(), strict=True)}
-
-    def first_numbers(self, rows: Rows) -> Numbers:
-        return {name: first_beta(given) for name, given in self._given().items()}
-
-    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
-        return (draws.uniform(key, (places, dimensions)) < numbers["share"]).astype(float)
-
     def log_entry(self, value: Array, total: Array, numbers: Numbers) -> Array:
         one = self.mean_entry(total, numbers)
         return jnp.where(value > 0.5, jnp.log(one), jnp.log1p(-one))
-
-    def draw_entry(self, key: Key, total: Array, numbers: Numbers) -> Array:
-        return (draws.uniform(key, total.shape) < self.mean_entry(total, numbers)).astype(float)
 
     def mean_entry(self, total: Array, numbers: Numbers) -> Array:
         return jnp.where(total > 0.5, 1.0 - numbers["miss"], numbers["false"])
@@ -66,8 +47,6 @@ class Detection(Likelihood):
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         there, one = totals(point) > 0.5, rows.values > 0.5
-        used = jnp.any(point.active, axis=0)[:, None]
-        ones = jnp.sum(jnp.where(used, point.values, 0.0))
 
         def count(which: Array) -> Array:
             return jnp.sum(which & rows.seen)
@@ -75,14 +54,6 @@ class Detection(Likelihood):
         numbers = {
             "miss": beta_given(keys[0], self.miss, count(there & ~one), count(there & one)),
             "false": beta_given(keys[1], self.false, count(~there & one), count(~there & ~one)),
-            "share": beta_given(keys[2], self.share, ones, jnp.sum(used) * point.values.shape[1] - ones),
+            "share": self.draw_share(keys[2], point),
         }
         return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])
-
-    def check(self, values: Array, seen: Array) -> None:
-        wrong = values[seen & (values != 0.0) & (values != 1.0)]
-        if wrong.size:
-            raise DataError(f"Detection is of entries 0 and 1; found {wrong[0]}.")
-
-    def _given(self) -> dict[str, Beta]:
-        return {"miss": self.miss, "false": self.false, "share": self.share}

@@ -16,7 +16,7 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from .contract import Numbers, Point, Rows, Values, totals
 from .gaussian_noise import GaussianNoise
-from .learned import Gamma, draw_gamma, first_precision, gamma_given
+from .learned import Gamma, draw_gamma, first_precision, gamma_given, mean_square
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +46,10 @@ class ExponentialGaussian(GaussianNoise):
         }
 
     def first_numbers(self, rows: Rows) -> Numbers:
-        rate = first_precision(self.rate, rows, 1.0)
+        square = mean_square(rows)
+        rate = first_precision(self.rate, square, 1.0)
         return {
-            "noise_precision": first_precision(self.noise_precision, rows, 4.0),
+            "noise_precision": first_precision(self.noise_precision, square, 4.0),
             "rate": jnp.sqrt(rate) if isinstance(self.rate, tuple) else rate,
         }
 

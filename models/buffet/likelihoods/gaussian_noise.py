@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Likelihood, Numbers, Rows
-from .learned import Gamma, check_gamma, draw_precision
+from .contract import Likelihood, Numbers, Point, Rows, Values, totals
+from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision, mean_square
 
 LOG_2PI = 1.8378770664093453
 
@@ -48,3 +50,52 @@ class GaussianNoise(Likelihood):
 
     def check(self, values: Array, seen: Array) -> None:
         """Any finite number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussianValues(GaussianNoise):
+    """The same with values `a_kd ~ N(0, 1 / value_precision)`; abstract.
+
+    Args:
+        noise_precision: a positive number, or (shape, rate) of the gamma prior under which it is learned.
+        value_precision: the same for the values of features.
+
+    Raises:
+        ModelError: numbers that are not positive.
+    """
+
+    square_of_weights: ClassVar[float] = 1.0  # the expected one, by which the first values are smaller
+    value_precision: Gamma = (1.0, 1.0)
+
+    def draw_numbers(self, key: Key) -> Numbers:
+        keys = jax.random.split(key)
+        return {
+            "noise_precision": draw_gamma(keys[0], self.noise_precision),
+            "value_precision": draw_gamma(keys[1], self.value_precision),
+        }
+
+    def first_numbers(self, rows: Rows) -> Numbers:
+        return self.numbers_of_size(mean_square(rows))
+
+    def numbers_of_size(self, square: float) -> Numbers:
+        """Where chains begin for entries of this mean square."""
+        return {
+            "noise_precision": first_precision(self.noise_precision, square, 4.0),
+            "value_precision": first_precision(self.value_precision, square, self.square_of_weights),
+        }
+
+    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
+        return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
+
+    def numbers_given(self, noise_key: Key, value_key: Key, rows: Rows, point: Point) -> Numbers:
+        """Both precisions given the matrix and the values of features, and the entries that are seen."""
+        mean, used = totals(point), jnp.any(point.active, axis=0)
+        own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
+        return {
+            "noise_precision": self.draw_noise(noise_key, rows, mean),
+            "value_precision": draw_precision(value_key, self.value_precision, jnp.sum(used) * mean.shape[1], own),
+        }
+
+    def filled(self, key: Key, rows: Rows, point: Point) -> Array:
+        """(rows, dimensions), the entries, those that are not seen drawn given all else."""
+        return jnp.where(rows.seen, rows.values, self.draw_entry(key, totals(point), point.numbers))

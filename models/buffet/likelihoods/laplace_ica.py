@@ -14,14 +14,13 @@ import jax.numpy as jnp
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Numbers, Point, Rows, Values, Weights, totals
-from .gaussian_noise import GaussianNoise
-from .learned import Gamma, draw_gamma, draw_precision, first_precision
+from .contract import Numbers, Point, Rows, Weights, totals
+from .gaussian_noise import GaussianValues
 from .linear_gaussian import of_values
 
 
 @dataclasses.dataclass(frozen=True)
-class LaplaceICA(GaussianNoise):
+class LaplaceICA(GaussianValues):
     """`x_nd ~ N(sum_k z_nk s_nk a_kd, 1 / noise_precision)`, `s_nk ~ Laplace(0, 1)`, `a_kd ~ N(0, 1 /
     value_precision)`.
 
@@ -39,23 +38,7 @@ class LaplaceICA(GaussianNoise):
     """
 
     weighted: ClassVar[bool] = True
-    value_precision: Gamma = (1.0, 1.0)
-
-    def draw_numbers(self, key: Key) -> Numbers:
-        keys = jax.random.split(key)
-        return {
-            "noise_precision": draw_gamma(keys[0], self.noise_precision),
-            "value_precision": draw_gamma(keys[1], self.value_precision),
-        }
-
-    def first_numbers(self, rows: Rows) -> Numbers:
-        return {
-            "noise_precision": first_precision(self.noise_precision, rows, 4.0),
-            "value_precision": first_precision(self.value_precision, rows, 2.0),  # the variance of weights is 2
-        }
-
-    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
-        return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
+    square_of_weights: ClassVar[float] = 2.0
 
     def draw_weights(self, key: Key, numbers: Numbers, shape: tuple[int, int]) -> Weights:
         side = 2.0 * draws.uniform(key, shape) - 1.0
@@ -64,14 +47,8 @@ class LaplaceICA(GaussianNoise):
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 5)
         point = self.draw_weights_given(keys[0], rows, point)
-        mean = totals(point)
-        used = jnp.any(point.active, axis=0)
-        own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
-        numbers = {
-            "noise_precision": self.draw_noise(keys[1], rows, mean),
-            "value_precision": draw_precision(keys[2], self.value_precision, jnp.sum(used) * mean.shape[1], own),
-        }
-        full = jnp.where(rows.seen, rows.values, self.draw_entry(keys[3], mean, numbers))
+        numbers = self.numbers_given(keys[1], keys[2], rows, point)
+        full = self.filled(keys[3], rows, point._replace(numbers=numbers))
         values = of_values(full, point.active * point.weights, numbers).draw(keys[4])
         return point._replace(values=values, numbers=numbers)
 

@@ -66,12 +66,19 @@ def draw_precision(key: Key, given: Gamma, number: Array, squares: Array) -> Arr
     return gamma_given(key, given, 0.5 * number, 0.5 * squares)
 
 
-def first_precision(given: Gamma, rows: Rows, times: float) -> Array:
-    """The number given, or so many times the precision that the entries have about zero."""
-    if not isinstance(given, tuple):
-        return jnp.asarray(float(given))
-    square = np.mean(np.square(np.asarray(rows.values)[np.asarray(rows.seen)]))
-    return jnp.asarray(times / max(float(square), LEAST))
+def mean_square(rows: Rows) -> float:
+    """Of the entries that are seen, about zero."""
+    return float(np.mean(np.square(np.asarray(rows.values)[np.asarray(rows.seen)])))
+
+
+def first_precision(given: Gamma, square: float, times: float) -> Array:
+    """The number given, or so many times the precision of entries of this mean square."""
+    return jnp.asarray(times / max(square, LEAST) if isinstance(given, tuple) else float(given))
+
+
+def first_gamma(given: Gamma) -> Array:
+    """The number given, or the mean of its prior."""
+    return jnp.asarray(given[0] / given[1] if isinstance(given, tuple) else float(given))
 
 
 def slice_gamma(key: Key, given: Gamma, now: Array, log_likelihood: Callable[[Array], Array]) -> Array:

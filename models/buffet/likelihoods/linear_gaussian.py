@@ -11,10 +11,8 @@ from jax.scipy.linalg import solve_triangular
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
-from .contract import Active, Likelihood, Numbers, Point, Rows, Values, totals
-from .learned import Gamma, check_gamma, draw_gamma, draw_precision, first_precision
-
-LOG_2PI = 1.8378770664093453
+from .contract import Active, Numbers, Point, Rows, Values
+from .gaussian_noise import LOG_2PI, GaussianValues
 
 
 class OfValues(NamedTuple):
@@ -39,7 +37,7 @@ class OfValues(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearGaussian(Likelihood):
+class LinearGaussian(GaussianValues):
     """`x_nd ~ N(sum_k z_nk a_kd, 1 / noise_precision)` and `a_kd ~ N(0, 1 / value_precision)`.
 
     Entries are about zero: take column means off before. Missing entries are drawn in each sweep, given which the
@@ -55,62 +53,11 @@ class LinearGaussian(Likelihood):
     Source: griffiths2011indian.
     """
 
-    noise_precision: Gamma = (1.0, 1.0)
-    value_precision: Gamma = (1.0, 1.0)
-
-    def __post_init__(self) -> None:
-        check_gamma("LinearGaussian(noise_precision=)", self.noise_precision)
-        check_gamma("LinearGaussian(value_precision=)", self.value_precision)
-
-    def draw_numbers(self, key: Key) -> Numbers:
-        keys = jax.random.split(key)
-        return {
-            "noise_precision": draw_gamma(keys[0], self.noise_precision),
-            "value_precision": draw_gamma(keys[1], self.value_precision),
-        }
-
-    def first_numbers(self, rows: Rows) -> Numbers:
-        return {
-            "noise_precision": first_precision(self.noise_precision, rows, 4.0),
-            "value_precision": first_precision(self.value_precision, rows, 1.0),
-        }
-
-    def draw_values(self, key: Key, numbers: Numbers, places: int, dimensions: int) -> Values:
-        return draws.normal(key, (places, dimensions)) / jnp.sqrt(numbers["value_precision"])
-
-    def log_entry(self, value: Array, total: Array, numbers: Numbers) -> Array:
-        noise = numbers["noise_precision"]
-        return 0.5 * (jnp.log(noise) - LOG_2PI - noise * (value - total) ** 2)
-
-    def draw_entry(self, key: Key, total: Array, numbers: Numbers) -> Array:
-        return total + draws.normal(key, total.shape) / jnp.sqrt(numbers["noise_precision"])
-
-    def mean_entry(self, total: Array, numbers: Numbers) -> Array:
-        return total
-
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 4)
         point = point._replace(numbers=self.numbers_given(keys[0], keys[1], rows, point))
         values = of_values(self.filled(keys[2], rows, point), point.active, point.numbers).draw(keys[3])
         return point._replace(values=values)
-
-    def numbers_given(self, noise_key: Key, value_key: Key, rows: Rows, point: Point) -> Numbers:
-        """Both precisions given the matrix and the values of features, and the entries that are seen."""
-        mean = totals(point)
-        square = jnp.sum(jnp.where(rows.seen, (rows.values - mean) ** 2, 0.0))
-        used = jnp.any(point.active, axis=0)
-        own = jnp.sum(jnp.where(used[:, None], point.values**2, 0.0))
-        return {
-            "noise_precision": draw_precision(noise_key, self.noise_precision, jnp.sum(rows.seen), square),
-            "value_precision": draw_precision(value_key, self.value_precision, jnp.sum(used) * mean.shape[1], own),
-        }
-
-    def filled(self, key: Key, rows: Rows, point: Point) -> Array:
-        """(rows, dimensions), the entries, those that are not seen drawn given all else."""
-        return jnp.where(rows.seen, rows.values, self.draw_entry(key, totals(point), point.numbers))
-
-    def check(self, values: Array, seen: Array) -> None:
-        """Any finite number."""
 
 
 class Sums(NamedTuple):

@@ -167,14 +167,8 @@ class _Sampler:
         shards, places = self.shards, self.law.features or SMALLEST
         with jax.enable_x64(True):
             mass, concentration = (np.asarray(each) for each in self.law.first())
-            scale = shards.entries / max(shards.square, np.finfo(float).tiny ** 0.5)
-            numbers: Numbers = {
-                name: np.asarray(float(given) if not isinstance(given, tuple) else times * scale)
-                for name, given, times in (
-                    ("noise_precision", self.gaussian.noise_precision, 4.0),
-                    ("value_precision", self.gaussian.value_precision, 1.0),
-                )
-            }
+            first = self.gaussian.numbers_of_size(shards.square / shards.entries)
+            numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
         active = np.zeros((*shards.values.shape[:2], places), bool)
         values = np.zeros((places, shards.values.shape[2]))
         zero = np.zeros(())

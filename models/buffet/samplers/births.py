@@ -21,13 +21,13 @@ from ....factors.special import TINY, lgamma
 from ..likelihoods.contract import Likelihood, Rows
 from ..likelihoods.detection import Detection
 from ..likelihoods.exponential_gaussian import ExponentialGaussian
+from ..likelihoods.gaussian_noise import LOG_2PI
 from ..likelihoods.noisy_or import NoisyOr
 from ..likelihoods.poisson_gamma import PoissonGamma
 from .law import Law
 from .state import Outcome, State
-from .uncollapsed import Births, Row, drawn_given_matrix, log_density, placed, sweep_rows
+from .uncollapsed import Births, Row, log_density, placed, sweep_with
 
-LOG_2PI = math.log(2.0 * math.pi)
 TIMES = 2  # births or deaths that a row tries in a sweep
 
 
@@ -184,6 +184,4 @@ def births_of_row(key: Key, row: Row, state: State, likelihood: Likelihood, law:
 
 def given_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
     """One sweep as `uncollapsed`, with births that look at the row. For likelihoods without weights."""
-    keys = jax.random.split(key, 3)
-    outcome = sweep_rows(keys[0], rows, state, likelihood, law, births_of_row)
-    return outcome._replace(state=drawn_given_matrix(keys[1:], rows, outcome.state, likelihood, law))
+    return sweep_with(births_of_row, key, rows, state, likelihood, law)

@@ -12,7 +12,7 @@ from ....engine.sampling.conditionals.slices import slice_step
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
-from ..likelihoods.learned import Gamma, check_gamma, draw_gamma
+from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
 from .state import State
 
 
@@ -53,9 +53,7 @@ class Law:
 
     def first(self) -> tuple[Array, Array]:
         """Where chains begin: the numbers given, or the means of their priors."""
-        both = self.mass, self.concentration
-        mass, concentration = (jnp.asarray(g[0] / g[1] if isinstance(g, tuple) else float(g)) for g in both)
-        return mass, concentration
+        return first_gamma(self.mass), first_gamma(self.concentration)
 
     def log_odds(self, others: Array, rows: int, state: State) -> Array:
         """Log odds of an entry given how many other rows have the feature; minus infinity where that is none and a

@@ -22,7 +22,8 @@ from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
 from ..likelihoods.contract import Likelihood, Numbers, Rows
-from ..likelihoods.linear_gaussian import LOG_2PI, LinearGaussian
+from ..likelihoods.gaussian_noise import LOG_2PI
+from ..likelihoods.linear_gaussian import LinearGaussian
 from .law import Law, firsts
 from .sampler import bucket
 from .state import State

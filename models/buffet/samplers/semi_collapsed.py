@@ -13,11 +13,11 @@ import jax.numpy as jnp
 from ....factors import draws
 from ....factors.arrays import Key
 from ..likelihoods.contract import Likelihood, Rows
-from ..likelihoods.linear_gaussian import LOG_2PI
+from ..likelihoods.gaussian_noise import LOG_2PI
 from .law import Law
 from .passes import MOST, births_of, number_drawn, required
 from .state import Outcome, State
-from .uncollapsed import Births, Row, drawn_given_matrix, placed, sweep_rows
+from .uncollapsed import Births, Row, placed, sweep_with
 
 
 def semi_collapsed(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
@@ -29,9 +29,7 @@ def semi_collapsed(key: Key, rows: Rows, state: State, likelihood: Likelihood, l
     Source: doshivelez2009indian.
     """
     required(likelihood)
-    keys = jax.random.split(key, 3)
-    outcome = sweep_rows(keys[0], rows, state, likelihood, law, births_integrated)
-    return outcome._replace(state=drawn_given_matrix(keys[1:], rows, outcome.state, likelihood, law))
+    return sweep_with(births_integrated, key, rows, state, likelihood, law)
 
 
 def births_integrated(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Births:

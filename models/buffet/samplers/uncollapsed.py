@@ -13,15 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Likelihood, Rows
 from .law import Law
+from .passes import MOST, births_of
 from .state import Outcome, State, cleared
-
-MOST = 6  # features that a row is proposed to have alone
 
 
 class Row(NamedTuple):
@@ -67,11 +65,11 @@ def own_total(row: Row, place: Array) -> Array:
     return row.values[place] * (row.weight[place] if row.weight.size else 1.0)
 
 
-def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law, greedy: bool = False) -> Row:
-    """Each entry of a row given all others, for features that the prior lets it share; `greedy`: the likelier value."""
+def draw_entries(key: Key, row: Row, state: State, likelihood: Likelihood, law: Law) -> Row:
+    """Each entry of a row given all others, for features that the prior lets it share."""
     rows, places = state.active.shape
     odds = law.log_odds(row.others, rows, state)
-    u = jnp.full(places, 0.5) if greedy else draws.uniform(key, (places,))
+    u = draws.uniform(key, (places,))
     threshold = jnp.log(u) - jnp.log1p(-u)
 
     def one(place: Array, now: Row) -> Row:
@@ -89,10 +87,7 @@ def births_of_prior(key: Key, row: Row, state: State, likelihood: Likelihood, la
     rows, places = state.active.shape
     keys = jax.random.split(key, 4)
     alone = row.active & (row.others == 0)
-    rate = law.rate_alone(rows, state)
-    kappa = jnp.arange(MOST + 1)
-    logits = kappa * jnp.log(rate) - gammaln(kappa + 1.0)
-    number = draws.state_at(draws.uniform(keys[0]), logits)
+    number = draws.state_at(draws.uniform(keys[0]), births_of(law, rows, state))
     values = likelihood.draw_values(keys[1], state.numbers, MOST, row.total.shape[0])
     weights = jnp.ones(MOST)
     if likelihood.weighted:
@@ -126,9 +121,7 @@ def placed(row: Row, alone: Array, born: Array, values: Array, weights: Array, t
     return row._replace(active=active, values=table, weight=weight, total=total), fits
 
 
-def sweep_rows(
-    key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law, birth: Birth, greedy: bool = False
-) -> Outcome:
+def sweep_rows(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law, birth: Birth) -> Outcome:
     """All rows, one after the other, given the values of features."""
     every, places = state.active.shape
     counts = jnp.sum(state.active, axis=0)
@@ -142,7 +135,7 @@ def sweep_rows(
             weight = jnp.where(active[n], weights[n], prior)
         own = jnp.where(active[n], weight, 0.0) if weights.size else active[n].astype(float)
         row = Row(rows.values[n], rows.seen[n], active[n], weight, own @ values, counts - active[n], values)
-        row = draw_entries(keys[0], row, state, likelihood, law, greedy)
+        row = draw_entries(keys[0], row, state, likelihood, law)
         found = Births(row, jnp.bool_(True), jnp.bool_(False), jnp.bool_(False))
         if law.features is None:
             found = birth(keys[1], row, state, likelihood, law)
@@ -158,11 +151,16 @@ def sweep_rows(
     return Outcome(state._replace(active=active, values=values, weights=weights), fits, proposed, accepted)
 
 
-def uncollapsed(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
-    """One sweep over rows, values, the numbers of the likelihood and those of the prior."""
+def sweep_with(birth: Birth, key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
+    """One sweep over rows with these births, values, the numbers of the likelihood and those of the prior."""
     keys = jax.random.split(key, 3)
-    outcome = sweep_rows(keys[0], rows, state, likelihood, law, births_of_prior)
+    outcome = sweep_rows(keys[0], rows, state, likelihood, law, birth)
     return outcome._replace(state=drawn_given_matrix(keys[1:], rows, outcome.state, likelihood, law))
+
+
+def uncollapsed(key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
+    """One sweep with births from the prior."""
+    return sweep_with(births_of_prior, key, rows, state, likelihood, law)
 
 
 def drawn_given_matrix(keys: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> State:
