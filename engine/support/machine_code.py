@@ -64,8 +64,9 @@ def native(function: Callable[..., Made]) -> Callable[..., Made]:
 
     For loops over rows with `row` and `put`, which the rest of the loop's body must not overtake: one write to a buffer
     in each step, computed from all that the step reads of it, lest XLA copy the buffer. The number of steps must be
-    data: a loop that XLA unrolls may leave an argument unread, and of such calls XLA cannot make code. Inside there
-    are no sorts, no scatters and no matrix products. The first that cannot be marked warns, before it runs.
+    data: a loop that XLA unrolls may leave an argument unread, and of such calls XLA cannot make code. Inside there are
+    no sorts, no scatters and no matrix products. Mapped, it is compiled as any function. The first that cannot be
+    marked warns, before it runs.
     """
 
     @functools.wraps(function)
@@ -88,13 +89,29 @@ def native(function: Callable[..., Made]) -> Callable[..., Made]:
             return [out[place] for place in made]
 
         inner.__name__ = function.__name__
-        out = jax.jit(inner)(*(values[place] for place in needed))
-        out[0] = set_xla_metadata(out[0], **_WHOLE)  # marks the call, by one of its results
+        out = _whole(inner)(*(values[place] for place in needed))
         new = dict(zip(made, out, strict=True))
         every = [new[place] if place in new else values[own.index(name)] for place, name in enumerate(results)]
         return jax.tree.unflatten(jax.tree.structure(shape), every)
 
     return call
+
+
+def _whole(function: Callable[..., list[Array]]) -> Callable[..., list[Array]]:
+    """The marked call; mapped it is the plain function, whose rows are then read by gathers and written by scatters."""
+
+    @jax.custom_batching.custom_vmap
+    def marked(*arguments: Array) -> list[Array]:
+        out = jax.jit(function)(*arguments)
+        out[0] = set_xla_metadata(out[0], **_WHOLE)  # marks the call, by one of its results
+        return out
+
+    @marked.def_vmap
+    def mapped(_: int, batched: list[bool], *arguments: Array) -> tuple[list[Array], list[bool]]:
+        out = jax.vmap(function, [0 if each else None for each in batched])(*arguments)
+        return out, [True] * len(out)
+
+    return marked
 
 
 def row(array: Array, index: Numeric) -> jax.Array:

@@ -7,7 +7,9 @@ not renewed.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -34,25 +36,44 @@ def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tabl
     beliefs = beliefs_of(sums_of(full, active), numbers)
     both = jnp.stack([numbers["noise_precision"], numbers["value_precision"]])
     given = full, both, *tables, *chances, *beliefs.sums, beliefs.covariance, beliefs.mean
-    shapes = [jax.ShapeDtypeStruct((rows, width, 2), np.uint32) for width in (places, MOST + 1)]
-    shapes += [jax.ShapeDtypeStruct((1, 2), np.uint32)]
-    flags = [jax.ShapeDtypeStruct((rows, places), bool), jax.ShapeDtypeStruct((), bool)]
-    bits = [jax.lax.bitcast_convert_type(each, jnp.uint32) for each in given]
-    found = jax.pure_callback(_called, (*flags, *shapes), active, *bits, vmap_method="sequential")
-    odds, births, drift = (jax.lax.bitcast_convert_type(each, jnp.float64) for each in found[2:])
-    return Pass(found[0], found[1], odds, births, drift[0])
+    shapes = tuple(each.shape for each in given)
+    results = (rows, places), (rows, MOST + 1), (2,)
+    words = jax.ShapeDtypeStruct((sum(math.prod(shape) for shape in results), 2), np.uint32)
+    flags = jax.ShapeDtypeStruct((rows, places), bool)
+    called = functools.partial(_called, shapes)
+    active, found = jax.pure_callback(called, (flags, words), active, _packed(given), vmap_method="sequential")
+    found = jax.lax.bitcast_convert_type(found, jnp.float64)
+    odds, births, (drift, fits) = _parts(found, results)
+    return Pass(active, fits > 0.0, odds, births, drift)
 
 
-def _called(active: Array, *bits: Array) -> tuple[np.ndarray, ...]:
-    """The pass in NumPy arrays; numbers cross as pairs of words, as JAX rounds those of calls to single precision where
-    double precision is switched on for one thread only."""
-    given = [np.asarray(each).view(np.float64)[..., 0] for each in bits]
-    active, beliefs = np.array(active), [each.copy() for each in given[6:]]
-    found = np.full(active.shape, -np.inf), np.zeros((len(active), MOST + 1))
-    full, both, odds, births, logistic, gumbel = given[:6]
-    fits, drift = over_rows(active, full, both[0], both[1], odds, births, logistic, gumbel, *beliefs, *found)
-    words = (each[..., None].view(np.uint32) for each in (*found, np.array([drift])))
-    return active, np.asarray(fits), *words
+def _packed(given: Sequence[Array]) -> jax.Array:
+    """All numbers in one array, as each argument of a call costs time, and as pairs of words, as JAX rounds numbers of
+    calls to single precision where double precision is switched on for one thread only."""
+    return jax.lax.bitcast_convert_type(jnp.concatenate([jnp.ravel(each) for each in given]), jnp.uint32)
+
+
+def _parts(numbers: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """Arrays of these shapes that follow each other."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    return [numbers[end - math.prod(shape) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)]
+
+
+def _called(shapes: tuple[tuple[int, ...], ...], active: Array, words: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The pass in NumPy arrays."""
+    full, both, odds, births, logistic, gumbel, *beliefs = _parts(_numbers(words), shapes)
+    active, beliefs = np.array(active), [each.copy() for each in beliefs]
+    found = np.empty(active.size + len(active) * (MOST + 1) + 2)
+    log_odds, weights, end = _parts(found, (active.shape, (len(active), MOST + 1), (2,)))
+    log_odds.fill(-np.inf)
+    weights.fill(0.0)
+    fits, drift = over_rows(active, full, both[0], both[1], odds, births, logistic, gumbel, *beliefs, log_odds, weights)
+    end[:] = drift, fits
+    return active, found[:, None].view(np.uint32)
+
+
+def _numbers(words: Array) -> np.ndarray:
+    return np.asarray(words).view(np.float64)[..., 0]
 
 
 @_kernel

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from ....engine.support import machine_code
+from ....engine.support.machine_code import put, row
 from ....factors.arrays import Array, Key
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import sums_of
@@ -74,7 +75,7 @@ def accelerated_pass(active: Active, full: Array, numbers: Numbers, tables: Tabl
 
 
 def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, numbers: Numbers) -> tuple[Beliefs, Array]:
-    """Beliefs given all rows but this one, and the error in their covariance, at most the tolerance.
+    """Beliefs given all rows but this one, and the error in their covariance.
 
     With the a features that it has alone integrated out the row has the noise `1 / noise + a / own`, of which more is
     left than what its shared features tell: `S + v v^T / (noise of the row - z v)` for `v = S z`.
@@ -82,15 +83,19 @@ def without_row(beliefs: Beliefs, has: Array, alone: Array, value: Array, number
     noise, own = numbers["noise_precision"], numbers["value_precision"]
     places, shared = len(has), (has & ~alone).astype(value.dtype)
     sums = beliefs.sums.moved(has.astype(value.dtype), value, -1.0)
-    v = jnp.where(alone, 0.0, beliefs.covariance @ shared)
-    spare = 1.0 / noise + jnp.sum(alone) / own - shared @ v
+    v = jnp.where(alone, 0.0, _times(beliefs.covariance, shared))
+    spare = 1.0 / noise + jnp.sum(alone) / own - jnp.sum(shared * v)
     fresh = alone[:, None] | alone[None, :]
-    covariance = jnp.where(fresh, jnp.eye(places) / own, beliefs.covariance + jnp.outer(v, v / spare))
-    mean = beliefs.mean - v[:, None] * (value - shared @ beliefs.mean) / spare
+    covariance = jnp.where(fresh, jnp.eye(places) / own, beliefs.covariance + v[:, None] * (v / spare)[None, :])
+    mean = beliefs.mean - v[:, None] * (value - _times(beliefs.mean.T, shared)) / spare
     rest = Beliefs(sums, covariance, jnp.where(alone[:, None], 0.0, mean))
-    error = jnp.max(jnp.abs(precision_of(sums, numbers) @ (covariance @ shared) - shared))
-    rest = jax.lax.cond(error <= TOLERANCE, lambda: rest, lambda: beliefs_of(sums, numbers))
+    error = jnp.max(jnp.abs(_times(precision_of(sums, numbers), _times(covariance, shared)) - shared))
     return rest, jnp.where(jnp.isnan(error), jnp.inf, error)
+
+
+def _times(matrix: Array, vector: Array) -> jax.Array:
+    """The product as a sum, which is compiled into the loop over rows."""
+    return jnp.sum(jnp.asarray(matrix) * jnp.asarray(vector), axis=1)
 
 
 class Row(NamedTuple):
@@ -103,44 +108,72 @@ class Row(NamedTuple):
 
     def log_density(self, value: Array) -> Array:
         """Of its entries, but for a constant."""
-        return -0.5 * (len(value) * jnp.log(self.variance) + jnp.sum((value - self.mean) ** 2) / self.variance)
+        return _log_density(jnp.sum((value - self.mean) ** 2), self.variance, len(value))
 
     def flipped(self, place: Array, beliefs: Beliefs) -> Row:
         """With one feature more or less."""
-        sign = jnp.where(self.has[place], -1.0, 1.0)
-        variance = self.variance + 2.0 * sign * self.v[place] + beliefs.covariance[place, place]
-        v, mean = self.v + sign * beliefs.covariance[place], self.mean + sign * beliefs.mean[place]
-        return Row(self.has.at[place].set(~self.has[place]), v, mean, variance)
+        covariance = row(beliefs.covariance, place)
+        sign = jnp.where(row(self.has, place), -1.0, 1.0)
+        variance = self.variance + 2.0 * sign * row(self.v, place) + row(covariance, place)
+        v, mean = self.v + sign * covariance, self.mean + sign * row(beliefs.mean, place)
+        return Row(self.has ^ (jnp.arange(len(self.has)) == place), v, mean, variance)
 
 
-def draw_entries(row: Row, rest: Beliefs, value: Array, prior: Array, logistic: Array) -> tuple[Row, Array]:
+def _log_density(square: Array, variance: Array, dimensions: int) -> Array:
+    return -0.5 * (dimensions * jnp.log(variance) + square / variance)
+
+
+def draw_entries(one: Row, rest: Beliefs, value: Array, prior: Array, logistic: Array) -> tuple[Row, Array]:
     """The entries of features that the prior lets the row share, and the log odds of each."""
+    index = jnp.arange(len(prior))
+    last = jnp.max(jnp.where(jnp.isneginf(prior), 0, index + 1))  # places from here on are not drawn
 
-    def entry(place: Array, carry: tuple[Row, jax.Array]) -> tuple[Row, jax.Array]:
-        row, odds = carry
-        other = row.flipped(place, rest)
-        gain = other.log_density(value) - row.log_density(value)
-        log_odds = prior[place] + jnp.where(row.has[place], -gain, gain)
-        drawn = jnp.where(jnp.isneginf(log_odds), row.has[place], logistic[place] < log_odds)
-        same = drawn == row.has[place]
-        row = jax.tree.map(lambda now, new: jnp.where(same, now, new), row, other)
-        return row, odds.at[place].set(log_odds)
+    def entry(carry: tuple[Array, Row, Array, Array]) -> tuple[Array, Row, Array, Array]:
+        place, one, now, odds = carry
+        other = one.flipped(place, rest)
+        then, has, before = other.log_density(value), row(one.has, place), row(prior, place)
+        log_odds = before + jnp.where(has, now - then, then - now)
+        drawn = jnp.where(jnp.isneginf(before), has, row(logistic, place) < log_odds)
+        one, now = jax.tree.map(lambda new, old: jnp.where(drawn == has, old, new), (other, then), (one, now))
+        return place + 1, one, now, jnp.where(index == place, log_odds, odds)
 
-    return jax.lax.fori_loop(0, len(prior), entry, (row, jnp.zeros(len(prior))))
+    start = jnp.zeros((), int), one, one.log_density(value), jnp.full(len(prior), -jnp.inf)
+    _, one, _, odds = jax.lax.while_loop(lambda carry: carry[0] < last, entry, start)
+    return one, odds
 
 
 def draw_births(
-    row: Row, value: Array, alone: Array, others: Array, numbers: Numbers, births: Array, gumbel: Array
+    one: Row, value: Array, alone: Array, others: Array, numbers: Numbers, births: Array, gumbel: Array
 ) -> tuple[Row, Array, Array]:
     """The features that the row has alone, whether there were places for them, and the log weights of their number."""
     own = numbers["value_precision"]
-    several = jnp.arange(MOST + 1) / own + row.variance - jnp.sum(alone) / own
-    weights = births + jax.vmap(lambda variance: row._replace(variance=variance).log_density(value))(several)
-    number = number_drawn(weights, gumbel, alone)
-    born, fits = placed(number, others)
+    several = jnp.arange(MOST + 1) / own + one.variance - jnp.sum(alone) / own
+    weights = births + _log_density(jnp.sum((value - one.mean) ** 2), several, len(value))
+    born, fits = placed(number_drawn(weights, gumbel, alone), others)
     more = (born.astype(int) - alone.astype(int)) / own
-    row = Row((row.has & ~alone) | born, row.v + more, row.mean, row.variance + jnp.sum(more))
-    return row, fits, weights - weights[0]
+    return (
+        Row((one.has & ~alone) | born, one.v + more, one.mean, one.variance + jnp.sum(more)),
+        fits,
+        weights - weights[0],
+    )
+
+
+class Course(NamedTuple):
+    """A pass on its way.
+
+    Attributes:
+        next: the row that is visited next.
+        drifted: whether the covariance was found to be off at that row, which then was not visited.
+        renewed: whether it was computed anew for that row, so that there is nothing better.
+        beliefs: of values, given all rows.
+        found: what was drawn.
+    """
+
+    next: Array
+    drifted: Array
+    renewed: Array
+    beliefs: Beliefs
+    found: Pass
 
 
 def pass_from(
@@ -157,31 +190,56 @@ def pass_from(
     These may be more than the rows given; of the rows given only the first `count` are visited, where it is given.
     """
     rows, places = active.shape
+    last = jnp.asarray(rows if count is None else count)
 
-    def one(n: Array, carry: tuple[Beliefs, Pass]) -> tuple[Beliefs, Pass]:
-        beliefs, found = carry
-        has, value = found.active[n], full[n]
+    def go_on(course: Course) -> Course:
+        anew = beliefs_of(course.beliefs.sums, numbers)
+        fresh = jax.tree.map(lambda new, old: jnp.where(course.drifted, new, old), anew, course.beliefs)
+        course = course._replace(beliefs=fresh, renewed=course.drifted, drifted=jnp.bool_(False))
+        return _until_drift(course, full, numbers, tables, chances, last)
+
+    blank = Pass(active, jnp.bool_(True), jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.zeros(()))
+    start = Course(jnp.zeros((), int), jnp.bool_(False), jnp.bool_(False), beliefs, blank)
+    end = jax.lax.while_loop(lambda course: course.next < last, go_on, start)
+    return end.beliefs, end.found
+
+
+@machine_code.native
+def _until_drift(
+    course: Course, full: Array, numbers: Numbers, tables: Tables, chances: Chances, last: Array
+) -> Course:
+    """Rows up to the last, or to one where the covariance is off."""
+
+    def visit(course: Course) -> Course:
+        n, beliefs, found = course.next, course.beliefs, course.found
+        has, value = row(found.active, n), row(full, n)
         others = jnp.diagonal(beliefs.sums.gram) - has
         alone = has & (others == 0)
         rest, error = without_row(beliefs, has, alone, value, numbers)
+        drifted = (error > TOLERANCE) & ~course.renewed
         z = has.astype(value.dtype)
-        v = jnp.asarray(rest.covariance @ z)
-        row = Row(has, v, z @ rest.mean, z @ v + 1.0 / jnp.asarray(numbers["noise_precision"]))
-        row, odds = draw_entries(row, rest, value, tables.odds[index_of(others)], chances.logistic[n])
+        v = _times(rest.covariance, z)
+        one = Row(has, v, _times(rest.mean.T, z), jnp.sum(z * v) + 1.0 / jnp.asarray(numbers["noise_precision"]))
+        one, odds = draw_entries(one, rest, value, tables.odds[index_of(others)], row(chances.logistic, n))
         births, fits = jnp.zeros(MOST + 1), jnp.bool_(True)
         if tables.births.size:
-            row, fits, births = draw_births(row, value, alone, others, numbers, tables.births, chances.gumbel[n])
-        gain = row.v / row.variance
-        beliefs = Beliefs(
-            rest.sums.moved(row.has.astype(value.dtype), value, 1.0),
-            rest.covariance - jnp.outer(row.v, gain),
-            rest.mean + gain[:, None] * (value - row.mean),
-        )
-        active, all_odds, all_births = (
-            machine_code.put(old, n, new)
-            for old, new in ((found.active, row.has), (found.odds, odds), (found.births, births))
-        )
-        return beliefs, Pass(active, found.fits & fits, all_odds, all_births, jnp.maximum(found.drift, error))
+            gumbel = row(chances.gumbel, n)
+            one, fits, births = draw_births(one, value, alone, others, numbers, tables.births, gumbel)
+        after = with_row(rest, one, value)
+        beliefs = jax.tree.map(lambda new, old: jnp.where(drifted, old, new), after, beliefs)
+        active = put(found.active, n, jnp.where(drifted, has, one.has))
+        fits, drift = found.fits & (fits | drifted), jnp.maximum(found.drift, error)
+        found = Pass(active, fits, put(found.odds, n, odds), put(found.births, n, births), drift)
+        return Course(n + jnp.where(drifted, 0, 1), drifted, jnp.bool_(False), beliefs, found)
 
-    blank = Pass(active, jnp.bool_(True), jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.zeros(()))
-    return jax.lax.fori_loop(0, rows if count is None else count, one, (beliefs, blank))
+    return jax.lax.while_loop(lambda course: (course.next < last) & ~course.drifted, visit, course)
+
+
+def with_row(rest: Beliefs, one: Row, value: Array) -> Beliefs:
+    """What is believed given this row too."""
+    gain = one.v / one.variance
+    return Beliefs(
+        rest.sums.moved(one.has.astype(value.dtype), value, 1.0),
+        rest.covariance - one.v[:, None] * gain[None, :],
+        rest.mean + gain[:, None] * (value - one.mean),
+    )

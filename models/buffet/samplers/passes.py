@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import UnsupportedError
+from ....factors.special import log
 from ..likelihoods.contract import Active, Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import LinearGaussian, of_values
 from .law import Law
@@ -91,8 +92,8 @@ def chances_of(key: Key, rows: int, places: int) -> Chances:
     """Random numbers for a pass; the place first, as of all draws."""
     keys = jax.random.split(key)
     u = draws.uniform(keys[0], (places, rows)).T
-    gumbel = -jnp.log(draws.exponential(keys[1], (rows, MOST + 1)))
-    return Chances(jnp.log(u) - jnp.log1p(-u), gumbel)
+    gumbel = -log(draws.exponential(keys[1], (rows, MOST + 1)))
+    return Chances(log(u / (1.0 - u)), gumbel)
 
 
 def sweep_by(
