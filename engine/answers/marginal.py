@@ -18,6 +18,7 @@ from ..distributions.cases import title
 from ..support import asked_families as asked
 from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 from ..support.concrete import as_numpy
+from .of_distribution import Statement, chance, mode, narrowest
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
@@ -67,6 +68,30 @@ class Marginal:
         return np.sqrt(self.variance)
 
     @property
+    def std(self) -> np.ndarray:
+        """`sd`, as NumPy calls it."""
+        return self.sd
+
+    @property
+    def var(self) -> np.ndarray:
+        """`variance`, as NumPy calls it."""
+        return self.variance
+
+    @property
+    def median(self) -> np.ndarray:
+        """The quantile of one half, element by element; UnsupportedError as `quantile`."""
+        return self.quantile(0.5)
+
+    @property
+    def mode(self) -> np.ndarray:
+        """The value of the highest density, element by element; of categories the likeliest class, by its number.
+
+        In closed form where there is one, else looked for along the quantiles; of weighted draws by their smoothed
+        density. Raises UnsupportedError for distributions without one, or whose values have neither order nor form.
+        """
+        return self._array(lambda: mode(self.distribution))
+
+    @property
     def probability(self) -> np.ndarray:
         """P(x is true) of a boolean, the probabilities of a category, and P(x is not zero) of a spike and slab.
 
@@ -113,12 +138,27 @@ class Marginal:
         Returns its lower and its upper end, each shaped as the mean. Raises DataError unless `probability` is one
         number strictly between 0 and 1, and UnsupportedError as `quantile`.
         """
-        if np.ndim(probability) != 0 or not 0 < levels(probability, "interval()") < 1:
-            raise DataError(f"interval() takes a probability between 0 and 1; found {probability!r}.")
-        tail = 0.5 * (1.0 - probability)
+        tail = 0.5 * (1.0 - _mass(probability, "interval()"))
         return self.quantile(tail), self.quantile(1.0 - tail)
 
-    def sample(self, key: Key | int, shape: tuple[int, ...] = ()) -> np.ndarray:
+    def hdi(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The narrowest interval of the given `probability`: of one hill that of the highest density.
+
+        Returns its lower and its upper end, each shaped as the mean. Raises as `interval`.
+        """
+        return narrowest(self.distribution, _mass(probability, "hdi()"))
+
+    def prob(self, statement: Statement) -> np.ndarray:
+        """P(statement(X)), element by element: `marginal.prob(lambda v: v > 0)`.
+
+        `statement` takes an array of values and says of each whether it holds; classes are given by their numbers.
+        Where values have an order the probability is exact, but for pieces between two of two thousand quantiles;
+        vectors and simplexes are drawn, 20,000 times. Returns probabilities shaped as the mean, of vectors as the
+        statement is. Raises DataError for what is no such function.
+        """
+        return self._array(lambda: chance(self.distribution, statement))
+
+    def sample(self, key: Key | int = 0, shape: tuple[int, ...] = ()) -> np.ndarray:
         """Independent draws x ~ q, shaped `shape` + plates + event; classes and booleans by their numbers.
 
         `key` is a random key (`jax.random.key(0)`) or an integer seed: the same key gives the same draws. `shape` says
@@ -167,3 +207,10 @@ class Marginal:
             return f"<{shown} marginal {self.name!r} of shape {self.shape}>{note}"
         parts = ", ".join(f"{name}={np.array2string(value, precision=5)}" for name, value in self.parameters.items())
         return f"{shown}({parts}){note}"
+
+
+def _mass(probability: object, call: str) -> float:
+    """One probability strictly between 0 and 1; DataError for anything else."""
+    if np.ndim(probability) != 0 or not 0 < levels(probability, call) < 1:  # pyright: ignore[reportArgumentType]
+        raise DataError(f"{call} takes a probability between 0 and 1; found {probability!r}.")
+    return float(probability)  # pyright: ignore[reportArgumentType]

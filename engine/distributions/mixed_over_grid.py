@@ -18,6 +18,7 @@ from ...factors.families import FOR_DOMAIN, ExponentialFamily, Family
 from ...factors.families.base import Levels, Naturals
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
+from ...factors.special import ndtr
 from ..support.compiled import compiled
 from .cases import Projected
 from .shown import Shown
@@ -120,6 +121,12 @@ class GridMixture(Family):
         parts = jax.vmap(lambda component: component.log_density(value))(self.components)
         return jax.scipy.special.logsumexp(parts, axis=0, b=jnp.reshape(self.weights, (-1,) + (1,) * (parts.ndim - 1)))
 
+    def below(self, x: Array) -> Array:
+        """P(X <= x), by element, at a value shaped plates + event (more leading axes allowed)."""
+        x = jnp.asarray(x, float)
+        mixed = jnp.tensordot(self.weights, jax.vmap(below, in_axes=(0, None))(self.components, x), axes=1)
+        return jnp.where(self._is_of_points(), _below_between(self, x), mixed) if self._is_of_numbers else mixed
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         """Draws of the components, chosen anew for every draw of the whole variable."""
         which, inner = jax.random.split(key)
@@ -159,14 +166,37 @@ class GridMixture(Family):
 
 
 def _between(mixture: GridMixture, levels: Array) -> Array:
-    """Quantiles of a mixture of points, shaped plates + levels: mass lies evenly between two points.
+    """Quantiles of a mixture of points, shaped plates + levels."""
+    components: PyTree = mixture.components
+    points, cumulative = _spread_out(mixture)
+    flat = jax.vmap(lambda own, up_to: jnp.interp(levels, up_to, own))(
+        *(each.reshape(-1, each.shape[-1]) for each in (points, cumulative))
+    )
+    return FROM_REAL[components.kind](flat).reshape(*points.shape[:-1], len(levels))
 
-    That makes the distribution wider, so the points are drawn together until the variance of their coordinate stays.
+
+def _below_between(mixture: GridMixture, x: Array) -> Array:
+    """The distribution function of a mixture of points."""
+    components: PyTree = mixture.components
+    points, cumulative = _spread_out(mixture)
+    u = TO_REAL[components.kind](x)
+    shape = jnp.broadcast_shapes(u.shape, points.shape[:-1])
+    flat = jnp.broadcast_to(u, shape).reshape(-1, math.prod(points.shape[:-1])).T
+    each = (each.reshape(-1, each.shape[-1]) for each in (points, cumulative))
+    found = jax.vmap(lambda at, own, up_to: jnp.interp(at, own, up_to, left=0.0, right=1.0))(flat, *each)
+    return found.T.reshape(shape)
+
+
+def _spread_out(mixture: GridMixture) -> tuple[Array, Array]:
+    """The coordinates of a mixture of points in their order, and the mass up to each, shaped plates + points.
+
+    Mass lies evenly between two points. That makes the distribution wider, so the points are drawn together until the
+    variance of their coordinate stays.
     """
     components: PyTree = mixture.components
-    kind, values = components.kind, TO_REAL[components.kind](jnp.asarray(components.mean()))
+    values = TO_REAL[components.kind](jnp.asarray(components.mean()))
 
-    def one(points: Array) -> Array:
+    def one(points: Array) -> tuple[Array, Array]:
         order = jnp.argsort(points)
         weights, points = jnp.asarray(mixture.weights)[order], points[order]
         mean = weights @ points
@@ -175,10 +205,11 @@ def _between(mixture: GridMixture, levels: Array) -> Array:
         spread = mass @ (start**2 + start * end + end**2) / 3.0
         spread += 0.5 * (weights[0] * centred[0] ** 2 + weights[-1] * centred[-1] ** 2)
         shrunk = jnp.sqrt(weights @ centred**2 / jnp.maximum(spread, jnp.finfo(points.dtype).tiny))
-        return mean + shrunk * jnp.interp(levels, jnp.cumsum(weights) - 0.5 * weights, centred)
+        return mean + shrunk * centred, jnp.cumsum(weights) - 0.5 * weights
 
-    flat = jax.vmap(one, in_axes=1)(values.reshape(len(values), -1))
-    return FROM_REAL[kind](flat).reshape(*values.shape[1:], len(levels))
+    found = jax.vmap(one, in_axes=1)(values.reshape(len(values), -1))
+    points, cumulative = (each.reshape(*values.shape[1:], len(values)) for each in found)
+    return points, cumulative
 
 
 def _exponential(family: Family) -> type[ExponentialFamily]:
@@ -249,6 +280,11 @@ class OnGrid(Family):
         gap = (u[..., None] - self._centres()) / self.width
         smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=-1, b=self.weights)
         return smooth - HALF_LOG_2PI - jnp.log(self.width) - LOG_SLOPE[self.kind](u)
+
+    def below(self, x: Array) -> Array:
+        """P(X <= x) of the smoothed density."""
+        u = jnp.asarray(TO_REAL[self.kind](jnp.asarray(x, float)))
+        return ndtr((u[..., None] - self._centres()) / self.width) @ self.weights
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """By bisection of the smoothed distribution function."""

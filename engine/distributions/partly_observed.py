@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ...factors.arrays import Array, Key, Numeric
+from ...factors.conditionals.beliefs import below
 from ...factors.families import Family
 from ...factors.families.base import Levels, Moments
 
@@ -44,6 +45,10 @@ class Completed(Family):
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         predicted = self.predicted.quantile(level)
         return np.where(self.missing, predicted, np.broadcast_to(np.asarray(self.value), predicted.shape))
+
+    def below(self, x: Array) -> Array:
+        """P(X <= x), by element."""
+        return self._pick(jnp.asarray(self.value) <= x, below(self.predicted, x))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         drawn = self.predicted.sample(key, shape)

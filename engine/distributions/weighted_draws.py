@@ -66,6 +66,12 @@ class WeightedDraws(Family):
         smooth = jax.scipy.special.logsumexp(-0.5 * gap**2, axis=0, b=weights)
         return smooth - HALF_LOG_2PI - jnp.log(width) - LOG_SLOPE[self.kind](x)
 
+    def below(self, x: Array) -> Array:
+        """The weight of the draws up to x, by element, at a value shaped as the mean (more leading axes allowed)."""
+        x = jnp.asarray(x)[..., None]
+        values = jnp.moveaxis(self.values, 0, -1)
+        return jnp.sum(jnp.where(values <= x, self.weights, 0.0), axis=-1)
+
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         """Of every number by itself, linear between the draws."""
         if self.kind not in FROM_REAL:

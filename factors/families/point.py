@@ -30,5 +30,9 @@ class Point(Family):
         value = np.asarray(self.value)
         return np.broadcast_to(value, np.broadcast_shapes(levels(level, value.ndim).shape, value.shape))
 
+    def below(self, x: Array) -> Array:
+        """P(X <= x), by element: 1 from the value on, else 0."""
+        return jnp.where(jnp.asarray(self.value) <= x, 1.0, 0.0)
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jnp.broadcast_to(self.value, (*shape, *jnp.shape(self.value)))
