@@ -56,9 +56,16 @@ def section(comparison):
     return [*lines, *facts, ""] if facts else lines
 
 
+def script(name):
+    """The file of a benchmark; that of `buffet_peers` is in the folder buffet, where there is no file of that name."""
+    whole = ROOT / "benchmarks" / f"{name}.py"
+    folder, _, rest = name.partition("_")
+    return whole if whole.exists() or not rest else ROOT / "benchmarks" / folder / f"{rest}.py"
+
+
 def what(name):
     """What a benchmark measures: the first paragraph of its file."""
-    text = ast.get_docstring(ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text())) or name
+    text = ast.get_docstring(ast.parse(script(name).read_text())) or name
     return " ".join(text.split("\n\n")[0].split())
 
 
@@ -77,7 +84,9 @@ def page(content):
     name = content["name"]
     settings = ", ".join(f"{key}={value}" for key, value in content["settings"].items())
     lines = [f"# {name}", "", what(name), "", measured(content["machine"]), ""]
-    lines += [f"Made by `benchmarks/{name}.py`{f' ({settings})' if settings else ''}; `make bench` makes it anew.", ""]
+    made = script(name).relative_to(ROOT).as_posix()
+    target = "make bench" if script(name).parent == ROOT / "benchmarks" else "make experiments"
+    lines += [f"Made by `{made}`{f' ({settings})' if settings else ''}; `{target}` makes it anew.", ""]
     for comparison in content["comparisons"]:
         lines += section(comparison)
     return "\n".join(lines).rstrip() + "\n"
