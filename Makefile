@@ -19,7 +19,7 @@ help:
 	@echo "make vocabulary  after a new factor: cv.<name>, and the tables in docs/ that name every factor"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
 	@echo "make bench  the benchmarks (minutes; json in benchmarks/results, tables in docs/benchmarks)"
-	@echo "make experiments  tables and figures of the literature on NCVMP, trees, factors and mixtures (hours; data in CAVITY_DATA)"
+	@echo "make experiments  tables and figures of the literature on NCVMP, trees, factors, mixtures and binary features (hours; data in CAVITY_DATA)"
 	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
 
 $(BIN)/python:
@@ -71,11 +71,12 @@ bench: $(VENV)/.installed-bench
 SHARED := benchmarks/ncvmp/common.py \
 	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py) \
 	$(addprefix benchmarks/nsfa/,common.py sets.py heldout.py c_kernels.py sparse_pca.py) \
-	$(addprefix benchmarks/mixtures/,common.py components.py)
+	$(addprefix benchmarks/mixtures/,common.py components.py) \
+	$(addprefix benchmarks/buffet/,common.py sets.py by_hand.py c_kernels.py)
 
 # One that stops, for lack of its data or otherwise, does not stop the others; all that stopped are named at the end.
 experiments: $(VENV)/.installed-bench
-	@stopped=; for script in $(filter-out $(SHARED),$(wildcard $(addsuffix /*.py,$(addprefix benchmarks/,ncvmp trees nsfa mixtures)))); do \
+	@stopped=; for script in $(filter-out $(SHARED),$(wildcard $(addsuffix /*.py,$(addprefix benchmarks/,ncvmp trees nsfa mixtures buffet)))); do \
 		echo "== $$script"; $(BIN)/python $$script || stopped="$$stopped $$script"; done; \
 	if [ -n "$$stopped" ]; then echo "These stopped before their end:$$stopped"; exit 1; fi
 
