@@ -69,7 +69,7 @@ def tables(arguments):
     }
 
 
-def predicted(draws, values, gaps, likelihood, names):
+def predicted(draws, values, gaps, likelihood):
     """Mean log density and mean squared error of hidden entries, of draws (active, values, numbers)."""
     logs, mean, number = -np.inf, 0.0, 0
     with jax.enable_x64(True):
@@ -101,33 +101,32 @@ def by_categories(values, gaps, likelihood, law, start, arguments, sweeps, last)
     names = list(chains.states[0].numbers)
     numbers = [{name: chains[name][0, draw] for name in names} for draw in range(last)]
     draws = zip(chains["active"][0], chains["values"][0], numbers, strict=True)
-    scores = predicted(draws, values, gaps, likelihood, names)
+    scores = predicted(draws, values, gaps, likelihood)
     counts = [chains[f"number_of_{what}"].mean() for what in ("features", "categories")]
     return [*scores, cpu, *counts], chains.states[0]
 
 
 def compared(report, arguments, sweeps):
-    """The lines of both tables."""
-    lines, measured, last = [], {}, min(50, sweeps // 2)
-    for name, (values, likelihood) in tables(arguments).items():
-        if name not in arguments.sets:
-            continue
-        gaps = common.hidden(values.shape, 10.0 / len(values), arguments.seed)
-        given, states, found = (values, gaps, likelihood), {None: None}, {}
-        for model, (law, before) in LAWS.items():
-            found[model], states[model] = by_categories(*given, law, states[before], arguments, sweeps, last)
-        found["IBP"] = by_features(*given, states["DP"], arguments, sweeps, last)
-        for model, theirs in zip(ORDER, THESIS[name], strict=True):
-            shape = " x ".join(map(str, values.shape))
-            lines.append([f"{name} {shape}, {model}", *map(common.shown, found[model]), theirs])
-            measured[f"{name}, {model}"] = found[model]
+    """The columns of both tables, a table for each data set."""
+    last = min(50, sweeps // 2)
     note = (
         f"{sweeps} sweeps of one chain, the last {last} for predictions; ten entries of each column hidden. Mean log "
         "density in nats and mean squared error of a hidden entry; CPU seconds with compilations; features and "
         "categories. Last column: the thesis' predictive likelihood and L2 error, of three chains of 1000 sweeps."
     )
     columns = ("", "log density", "error", "CPU s", "features", "categories", "thesis")
-    report.table("Five data sets (tables 7.2 and 7.3)", note, columns, lines, measured)
+    every = tables(arguments)
+    for name in arguments.sets:
+        values, likelihood = every[name]
+        given = values, common.hidden(values.shape, 10.0 / len(values), arguments.seed), likelihood
+        states, found = {None: None}, {}
+        for model, (law, before) in LAWS.items():
+            found[model], states[model] = by_categories(*given, law, states[before], arguments, sweeps, last)
+        found["IBP"] = by_features(*given, states["DP"], arguments, sweeps, last)
+        lines = [
+            [model, *map(common.shown, found[model]), theirs] for model, theirs in zip(ORDER, THESIS[name], strict=True)
+        ]
+        report.table(f"{name}, {' x '.join(map(str, values.shape))}", note, columns, lines, found)
 
 
 def main():

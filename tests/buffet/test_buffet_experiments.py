@@ -1,4 +1,4 @@
-"""What the experiments on binary features compute beside cavity is right: peers, stand-ins, the sampler as published."""
+"""What the experiments compute beside cavity is right: peers, stand-ins, the collapsed sampler as published."""
 
 import importlib
 import os
