@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..compiler.data.bind import plate_sizes
+from ..factors.arrays import Key
 from ..factors.errors import UnsupportedError
 from ..factors.families import ExponentialFamily
 from .answers import next_prior
@@ -27,7 +28,8 @@ from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.summary import summary
 from .answers.verdict import Verdict
-from .support.asked_arguments import UserData, named
+from .options import seed_of
+from .support.asked_arguments import UserData, check_counts, named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from .checks.trust import Trust
     from .tempering.check import EvidenceCheck
 
+SECONDS = 10.0  # of weighted draws that joint draws may take
+
 Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as users give it: a posterior is one too
-
-
 Start: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # start=, as users give it
 
 
@@ -229,6 +231,74 @@ class AnyPosterior(Inferred):
     def __sub__(self, other: Contribution) -> Beliefs:
         return self.carried - other
 
+    def sample(self, n: int = 1000, seed: int | Key = 0) -> dict[str, np.ndarray]:
+        """Joint draws of the posterior, by name: of all variables that are not wholly observed, and named expressions.
+
+        `n` is how many, at least 1, `seed` a whole number or a key of jax.random. They are weighted draws of the joint
+        density, each as often as its weight says, so that variables depend on each other as in the model; where such
+        draws are not usable (thousands of numbers, no density) they come from the marginals, variables apart, and a
+        `CavityWarning` says so. Returns arrays shaped (n,) + plates + event. Raises ModelError for no such numbers.
+        """
+        check_counts("posterior.sample", n=n)
+        return self._joint_draws(int(n), seed_of(seed))
+
+    @abstractmethod
+    def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """Draws by name, (n, plates, event); the same position of all arrays belongs together."""
+
+    def predictive(
+        self,
+        n: int = 1000,
+        data: UserData | None = None,
+        seed: int | Key = 0,
+        sizes: Mapping[str, int] | None = None,
+        new: Collection[str] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Draws of what the model generates given joint draws of the posterior: data like those observed, or new ones.
+
+        Without `data` everything observed is drawn anew, for the inputs as they were; with it what these inputs change,
+        as `predict` does, whose `sizes` and `new` these are. `n` is how many, `seed` a whole number or a key. Returns
+        arrays by name, shaped (n,) + plates + event. Raises ModelError for no such numbers, DataError as `predict`,
+        UnsupportedError for a variable without draws.
+        """
+        from .sampling.simulate import predictive
+
+        check_counts("posterior.predictive", n=n)
+        draws = self._joint_draws(int(n), seed_of(seed))
+        return predictive(self, draws, int(n), data, seed_of(seed) + 1, sizes, new)
+
+    def covariance(self, first: str, second: str | None = None) -> np.ndarray:
+        """The covariance of the elements of two variables or named expressions: `posterior.covariance("a", "b")`.
+
+        `first` and `second` are their names, the same one where the second is left out. Exact where one joint belief
+        of an exact plan has both, else of 4,000 joint draws (see `sample`), and then good to a few hundredths. Returns
+        an array with the axes of the first, then those of the second: plates + event + plates + event. Raises KeyError
+        for a name that there are no draws of.
+        """
+        from .sampling.covariances import covariance
+
+        return covariance(self, self._joint_draws, first, second or first)
+
+    def to_frame(self, draws: int | None = None, *, seed: int = 0) -> Any:
+        """The marginals as a pandas DataFrame, a row for each number: mean, sd, and quantiles of .05, .5 and .95.
+
+        The index is its name, with its place such as "skill[3]". With `draws` the joint draws instead: a row for each,
+        a column for each number; `seed` decides them. Raises UnsupportedError without pandas, ModelError for a number
+        of draws that is none.
+        """
+        from .answers.frames import frame_of_draws, frame_of_marginals
+
+        return frame_of_marginals(self) if draws is None else frame_of_draws(self.sample(draws, seed))
+
+    def to_xarray(self, draws: int = 1000, *, seed: int = 0) -> Any:
+        """Joint draws as an xarray Dataset, whose dimensions are "draw" and the plates, with the names of elements.
+
+        `draws` is how many, `seed` decides them. Raises UnsupportedError without xarray, ModelError for no such number.
+        """
+        from .answers.frames import dataset_of_draws
+
+        return dataset_of_draws(self, self.sample(draws, seed))
+
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Independent draws from the marginals, with the data, in the form that ArviZ reads. Needs the extra `arviz`.
 
@@ -238,6 +308,29 @@ class AnyPosterior(Inferred):
         not installed.
         """
         return to_arviz(self, draws, seed)
+
+    def report(self, path: str | os.PathLike[str], *, draws: int = 200, seed: int = 0) -> None:
+        """Writes one page of HTML to the file at `path`: `posterior.report("skills.html")`.
+
+        It has the picture of the model, the data, the plan with its reasons, convergence, marginals, predictive checks
+        of `draws` data sets that `seed` decides, the evidence by factor, the verdict and the versions. The page needs
+        no other file, no network and no JavaScript. Of large models the first nodes, rows and elements are shown, and
+        it is told. Raises ModelError for no such number, OSError where the file cannot be written.
+        """
+        from .html.report import Findings, report
+
+        check_counts("posterior.report", draws=draws)
+        verdict = self.verdict
+        compared = "" if self._trust is None else str(self._trust)
+        page = report(self, Findings(verdict, compared, lambda: self.predictive(draws, seed=seed)))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+
+    def _repr_html_(self) -> str:
+        """Its verdict and marginals in a notebook, with the model and the plan folded below."""
+        from .html.answers import html_of_posterior
+
+        return html_of_posterior(self, self.verdict)
 
     def plot(self, *names: str) -> Figure:
         """A figure of the marginals of the variables called `names` (all latent ones by default) and of convergence.
@@ -274,6 +367,13 @@ class Posterior(Outcome, AnyPosterior):
         carried nor dropped.
         """
         return predict(self, named(data), plate_sizes(sizes), new)
+
+    def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """Of weighted draws of the joint density, where these are usable."""
+        from .checks.verdict import compared
+        from .sampling.from_weights import of_beliefs
+
+        return of_beliefs(self, lambda: self._trust or compared(self, SECONDS), n, seed)
 
     def all_modes(self) -> tuple[Posterior, ...]:
         """The posteriors of all distinct fixed points that several starts met, best first, as `restarts` lists them.

@@ -76,6 +76,22 @@ class Model:
             told = "" if name.startswith("_") else f". {advice(name, (f'm.{own}' for own in dir(type(self))))}"
             raise AttributeError(f"A model has no {name!r}{told}")
 
+        def __enter__(self):
+            raise ModelError(
+                f"A model is no context: leave `with` out. Declare by its methods, x = m.random('x', cv.gaussian(0.0, "
+                f"sd=1.0)), and condition {self.name!r} when asking: cv.infer(m, data)."
+            )
+
+        def __exit__(self, *_):
+            return None
+
+        def __getitem__(self, name):
+            raise ModelError(
+                f"model[{name!r}]: what m.random, m.input, m.let and m.plate return is what expressions are made of; "
+                "keep it. By name it is in m.randoms, m.inputs, m.lets or m.plates, and values are in "
+                "cv.infer(m, data)[name]."
+            )
+
     def __getstate__(self) -> dict[str, Any]:
         """Copies have nothing compiled: it stays with the model that it was compiled for."""
         return {**self.__dict__, "compiled": {}}
@@ -274,6 +290,25 @@ class Model:
 
         return switched
 
+    def simulate(
+        self,
+        n: int = 1,
+        data: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        sizes: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
+        """Draws from the model before anything is observed: of its priors, and of the data that they generate.
+
+        `n` is how many. `data` has all inputs by name; observations among them give the sizes of plates alone, as
+        `sizes` do. `seed` is a whole number or a key of jax.random. Constraints hold in each draw (these are kept from
+        a Markov chain). Returns arrays by name, shaped (n,) + plates + event, of all variables and named expressions.
+        Raises DataError for data that do not fit, ModelError for no such numbers, UnsupportedError for a variable that
+        cannot be drawn, such as one with an improper prior.
+        """
+        from ..portable import called  # what draws stands above the language
+
+        return called("engine.sampling.simulate", "simulate", self, n, data, seed, sizes)
+
     @not_too_deep()
     def let(self, name: str, expression: Expr) -> Let:
         """Names a deterministic expression, so that it can be observed, gate and index, and has a marginal.
@@ -333,6 +368,12 @@ class Model:
         self.constraints[name] = expression
         remember(expression)
 
+    def _repr_html_(self) -> str:
+        """Its picture and its declarations, in a notebook."""
+        from ..portable import called  # what draws stands above the language
+
+        return called("engine.html.declarations", "html_of_model", self)
+
     def __repr__(self) -> str:
         """The declarations, one a line, with plates."""
         lines = [f'Model "{self.name}"']
@@ -341,7 +382,7 @@ class Model:
         ]
         lines += [f"  input {node.name}: {node.domain}{over_text(node.plates)}" for node in self.inputs.values()]
         lines += [
-            f"  random {node.name}: {node.domain}{over_text(node.plates)} ~ {_term_text(node.term)}"
+            f"  random {node.name}: {node.domain}{over_text(node.plates)} ~ {term_text(node.term)}"
             for node in self.randoms.values()
         ]
         lines += [
@@ -552,9 +593,10 @@ def _positive_integer(name: str, size: UserValue) -> int:
     return whole
 
 
-def _term_text(term: Term | Switch | Chain) -> str:
+def term_text(term: Term | Switch | Chain) -> str:
+    """A term as its user would write it."""
     if isinstance(term, Chain):
-        return f"{_term_text(term.first)}, then {_term_text(term.then)}"
+        return f"{term_text(term.first)}, then {term_text(term.then)}"
     if isinstance(term, Switch):
-        return f"switch({', '.join([str(term.selector), *map(_term_text, term.terms)])})"
+        return f"switch({', '.join([str(term.selector), *map(term_text, term.terms)])})"
     return f"{term.factor.name}({', '.join(f'{name}={value}' for name, value in term.args.items())})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from types import EllipsisType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import jax
 import numpy as np
@@ -18,7 +18,9 @@ from ..distributions.cases import title
 from ..support import asked_families as asked
 from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 from ..support.concrete import as_numpy
-from .of_distribution import Statement, chance, mode, narrowest
+
+if TYPE_CHECKING:
+    from .of_distribution import Statement
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
 
@@ -89,6 +91,8 @@ class Marginal:
         In closed form where there is one, else looked for along the quantiles; of weighted draws by their smoothed
         density. Raises UnsupportedError for distributions without one, or whose values have neither order nor form.
         """
+        from .of_distribution import mode  # few ask
+
         return self._array(lambda: mode(self.distribution))
 
     @property
@@ -146,6 +150,8 @@ class Marginal:
 
         Returns its lower and its upper end, each shaped as the mean. Raises as `interval`.
         """
+        from .of_distribution import narrowest
+
         return narrowest(self.distribution, _mass(probability, "hdi()"))
 
     def prob(self, statement: Statement) -> np.ndarray:
@@ -156,6 +162,8 @@ class Marginal:
         vectors and simplexes are drawn, 20,000 times. Returns probabilities shaped as the mean, of vectors as the
         statement is. Raises DataError for what is no such function.
         """
+        from .of_distribution import chance
+
         return self._array(lambda: chance(self.distribution, statement))
 
     def sample(self, key: Key | int = 0, shape: tuple[int, ...] = ()) -> np.ndarray:
@@ -199,6 +207,12 @@ class Marginal:
     def __getitem__(self, index: Index | tuple[Index, ...]) -> np.ndarray:
         """An entry of the mean."""
         return self.mean[index]
+
+    def _repr_html_(self) -> str:
+        """Its picture and its numbers, in a notebook."""
+        from ...compiler.portable import called  # what draws reads marginals
+
+        return called("engine.html.marginals", "html_of_marginal", self)
 
     def __repr__(self) -> str:
         shown = title(self.distribution)

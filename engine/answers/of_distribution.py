@@ -7,12 +7,12 @@ taken.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
-import scipy.special
 from jaxtyping import Bool, Float
 
 from ...factors.conditionals.beliefs import below
@@ -41,7 +41,8 @@ Statement = Callable[[Any], Any]  # of values, as an array, element by element: 
 LEVELS = 2001
 HALVINGS = 60
 DRAWS = 20_000  # of what has no order
-_SCORES = np.linspace(-8.0, 8.0, LEVELS)
+# Of evenly spread values of a standard normal number.
+_AT = np.array([0.5 * math.erfc(-score / math.sqrt(2.0)) for score in np.linspace(-8.0, 8.0, LEVELS)])
 _below = compiled("distribution function", (), below)
 
 
@@ -52,7 +53,7 @@ _below = compiled("distribution function", (), below)
 def chance(distribution: Any, statement: Statement) -> Float[np.ndarray, "*plates"]:
     """P(statement(X)), element by element: the mass between the values where the statement turns true or false."""
     try:
-        values = np.asarray(distribution.quantile(scipy.special.ndtr(_SCORES)))
+        values = np.asarray(distribution.quantile(_AT))
     except UnsupportedError:  # values without an order
         return _by_draws(distribution, statement)
     if _about_wholes(statement, values):
@@ -177,7 +178,7 @@ def narrowest(distribution: Any, probability: float) -> tuple[np.ndarray, np.nda
 @functools.singledispatch
 def mode(distribution: Any) -> np.ndarray:
     """The value of the highest density, element by element, looked for along the quantiles."""
-    values = np.asarray(distribution.quantile(scipy.special.ndtr(_SCORES[:: (LEVELS - 1) // 400])))
+    values = np.asarray(distribution.quantile(_AT[:: (LEVELS - 1) // 400]))
     heights = _heights(distribution, values)
     best = np.argmax(heights, axis=0)[None]
     low, high = (

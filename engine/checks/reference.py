@@ -79,7 +79,8 @@ class Functions(NamedTuple):
 
 def entries(density: LogDensity) -> int:
     """How many numbers the density is made of: a measure of what one evaluation costs."""
-    return sum(np.size(array) for array in density._data.values()) + density.dimension + density.joint_entries
+    found = sum(np.size(array) for array in density._data.values()) + density.dimension + density.joint_entries
+    return max(found, 1)
 
 
 def _solver(times):

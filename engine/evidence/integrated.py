@@ -255,6 +255,18 @@ class Integrated(AnyPosterior):
         parts = self.conditionals.every(lambda posterior: posterior.evidence_gradient(*names))
         return {name: np.tensordot(self.weights, part, axes=1) for name, part in parts.items()}
 
+    def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """Of a point of the grid, then of the beliefs there; all else follows from the model."""
+        import jax
+
+        from ..sampling.from_weights import completed
+        from .joint_draws import joint_draws
+
+        found = joint_draws(self.mixture, self.mixture_of, self, n, seed)
+        found = {name: array for name, array in found.items() if self._has_belief(name)}
+        with jax.enable_x64(True):
+            return completed(self, found, n, jax.random.key(seed))
+
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.
 

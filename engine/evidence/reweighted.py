@@ -104,7 +104,7 @@ class Reweighted(AnyPosterior):
 
     def __init__(self, plain: Posterior | Integrated, density: LogDensity, call: Functions, found: Reference) -> None:
         super().__init__(plain.request, plain.machine, plain.arrays, plain.binding)
-        self.plain, self._density, self._found = plain, density, found
+        self.plain, self._density, self._call, self._found = plain, density, call, found
         self.weights = found.weighted.weights
         with jax.enable_x64(True):
             self.draws = call.constrain(found.z)
@@ -208,6 +208,12 @@ class Reweighted(AnyPosterior):
         shuffled = np.random.default_rng(0).permutation(len(self.weights))
         cumulative = np.cumsum(self.weights[shuffled])
         return shuffled[np.minimum(np.searchsorted(cumulative, levels), len(shuffled) - 1)]
+
+    def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
+        """The weighted draws, each as often as its weight says."""
+        from ..sampling.from_weights import resampled
+
+        return resampled(self, self._density, self._call, self._found.z, self.weights, n, seed)
 
     # how it went ------------------------------------------------------------------------------------------------------
 

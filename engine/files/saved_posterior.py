@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ...compiler.passes.given import Part
 from ...factors.errors import UnsupportedError
@@ -101,6 +102,12 @@ class Saved(Mapping[str, Marginal]):
         """A table of the marginals: name, plates, family, and mean and sd of the first elements."""
         return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
+    def to_frame(self, draws: int | None = None, *, seed: int = 0) -> Any:
+        """The marginals as a pandas DataFrame: see `Posterior.to_frame`. Draws need the model: UnsupportedError."""
+        from ..answers.frames import frame_of_marginals
+
+        return frame_of_marginals(self) if draws is None else self.sample(draws, seed)
+
     predict = refused("predict()", _NO_MODEL)
     save = refused("save()", f"writes what the file holds already, and {_NO_MODEL}")
     trust = refused("trust()", _NO_MODEL)
@@ -111,7 +118,11 @@ class Saved(Mapping[str, Marginal]):
     all_modes = refused("all_modes()", _NO_MODEL)
     loo = refused("loo()", _NO_MODEL)
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
+    sample = refused("sample()", _NO_MODEL)
+    predictive = refused("predictive()", _NO_MODEL)
+    covariance = refused("covariance()", _NO_MODEL)
     to_arviz = refused("to_arviz()", _NO_MODEL)
+    to_xarray = refused("to_xarray()", _NO_MODEL)
     plot = refused("plot()", _NO_MODEL)
     naturals_of = refused("naturals_of()", _NO_MODEL)
     prior_naturals = refused("prior_naturals()", _NO_MODEL)

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain, Switch, Term, all_terms
 from ...factors.roles import Process
 from ..blocks.gaussian_process import process_draw
+from ..density.log_density import LogDensity
 from ..density.probit_noise import Comparison, margin_of
 from ..density.tables import states, summed
 from ..density.terms import chosen, lineage_of, term_density
@@ -122,13 +124,34 @@ def predicted(joint: Joint, draws: Mapping[str, np.ndarray], shape: tuple[int, i
 
     What has no draws, and what depends on it, is left out.
     """
-    nodes, comparisons = _in_order(joint), tuple(joint.density._comparisons.values())
-    if not nodes and not comparisons:
+    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in draws.items()}
+    known = {*joint.data, *joint.variables, *joint.density.collapsed}
+    events = tuple(joint.density._comparisons.values())
+    found = drawn_from_the_model(joint, flat, known, shape[0] * shape[1], key, events)
+    return {name: np.asarray(array).reshape(*shape, *array.shape[1:]) for name, array in found.items()}
+
+
+def drawn_from_the_model(
+    joint: Joint,
+    draws: Mapping[str, np.ndarray],
+    known: Collection[str],
+    number: int,
+    key: Key,
+    events: Sequence[Comparison] = (),
+) -> dict[str, np.ndarray]:
+    """All that is not `known` and can be drawn from the model, with named expressions, given draws of what is.
+
+    `draws` are shaped (number, plates, event); so are those that are returned. The noise of `events` is drawn given
+    their outcome.
+    """
+    nodes = _in_order(joint, known)
+    if not nodes and not events:
         return {}
 
-    def one(values: Values, key: Key, data: Data) -> Values:
-        scope, found = joint.scope(values, data), {}
-        for i, event in enumerate(comparisons):
+    def one(values: Values, words: Array, data: Data) -> Values:
+        key, found = jax.random.wrap_key_data(jnp.asarray(words)), {}
+        scope = joint.scope(values, data)
+        for i, event in enumerate(events):
             found |= draw_noise(event, scope, jax.random.fold_in(key, len(nodes) + i))
         scope = scope.with_data(found)
         for i, node in enumerate(nodes):
@@ -140,21 +163,36 @@ def predicted(joint: Joint, draws: Mapping[str, np.ndarray], shape: tuple[int, i
             scope = scope.with_data({node.name: drawn})
         return found
 
-    flat = {name: array.reshape(-1, *array.shape[2:]) for name, array in draws.items()}
-    keys = jax.random.split(key, shape[0] * shape[1])
-
-    @jax.jit
-    def all_of(flat: Values, keys: Key, data: Data) -> Values:
-        return jax.lax.map(lambda each: one(each[0], each[1], data), (flat, keys), batch_size=AT_ONCE)
-
-    found = all_of(flat, keys, joint.arrays)
-    return {name: np.asarray(array).reshape(*shape, *array.shape[1:]) for name, array in found.items()}
+    names = tuple(sorted(draws))
+    asked = (names, tuple(sorted(known)), tuple(noise.name for event in events for noise in event.noise))
+    given = {name: draws[name] for name in names}
+    return at_draws(joint.density, "drawn from the model", asked, one, given, number, key, joint.data)
 
 
-def _in_order(joint: Joint) -> list[Random | Let]:
+def at_draws(
+    density: LogDensity,
+    what: str,
+    of: tuple[Hashable, ...],
+    one: Callable[[Any, Array, Data], Values],
+    given: Any,
+    number: int,
+    key: Key,
+    data: Data,
+) -> dict[str, np.ndarray]:
+    """`one(given, words of a key, data)` at each of so many draws, some at once: `what` and `of` name the function."""
+    some = min(number, AT_ONCE)
+    call = density.function(what, (*of, some), jax.vmap(one, in_axes=(0, 0, None), axis_size=some))
+    words, parts = np.asarray(jax.random.key_data(jax.random.split(key, number))), []
+    for start in range(0, number, some):
+        rows = np.minimum(np.arange(start, start + some), number - 1)  # the last ones again where these are fewer
+        found = call(jax.tree.map(lambda a, rows=rows: np.asarray(a)[rows], given), words[rows], data)
+        parts.append({name: np.asarray(array)[: number - start] for name, array in found.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _in_order(joint: Joint, known: Collection[str]) -> list[Random | Let]:
     """What is not drawn yet and can be, each after all that it is made of."""
-    model = joint.density.model
-    known = {*joint.data, *joint.variables, *joint.density.collapsed}
+    model, known = joint.density.model, set(known)
     waiting: list[Random | Let] = [n for n in (*model.randoms.values(), *model.lets.values()) if n.name not in known]
     found: list[Random | Let] = []
     while True:

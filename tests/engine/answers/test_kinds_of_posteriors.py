@@ -71,6 +71,11 @@ CALLS = {
     "predict": lambda p: p.predict({"slope": 0.5, "x": [1.0, 2.0]})["y"].mean,
     "trust": lambda p: str(p.trust()),
     "to_arviz": lambda p: p.to_arviz(10),
+    "to_frame": lambda p: p.to_frame(),
+    "to_xarray": lambda p: p.to_xarray(10),
+    "sample": lambda p: p.sample(10),
+    "predictive": lambda p: p.predictive(10),
+    "covariance": lambda p: p.covariance("mean", "precision"),
     "plot": lambda p: p.plot(),
     "importance": lambda p: str(p.importance(draws=50)),
     "stability": lambda p: str(p.stability()),
@@ -102,6 +107,7 @@ def ask(posterior, question, tmp_path):
     return CALLS[question](posterior) if question in CALLS else getattr(posterior, question)
 
 
+@pytest.mark.filterwarnings("ignore:These draws are of each marginal:cavity.CavityWarning")  # of a carried prior
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
     pytest.importorskip("matplotlib")
@@ -120,6 +126,10 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
         "loo",
         "evidence_gradient",
         "to_arviz",
+        "to_xarray",
+        "sample",
+        "predictive",
+        "covariance",
         "plot",
         "importance",
         "stability",
