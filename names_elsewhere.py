@@ -193,6 +193,14 @@ VERBS = (
 )
 # fmt: on
 ROWS = (*TERMS, *EXPRESSIONS, *VERBS)
+ARGUMENTS = {
+    **dict.fromkeys(("std", "sd", "sigma", "stddev", "scale"), "as in cv.gaussian(mean, sd=2.0)"),
+    **dict.fromkeys(("var", "variance"), "as in cv.gaussian(mean, variance=4.0)"),
+    **dict.fromkeys(("tau", "precision"), "as in cv.gaussian(mean, precision=0.25)"),
+    "observed": "that of cv.compile(model, observed=names); values are given to cv.infer(model, data)",
+    "size": "as in m.plate('n', size=10) and cv.infer(model, data, sizes={'n': 10})",
+}
+"""Of names that are asked for as if they were functions: where they are written."""
 
 
 def ours(name: str) -> list[tuple[Row, list[str]]]:
@@ -211,6 +219,12 @@ def advice(name: str, known: Iterable[str]) -> str:
         told = [f"that of {_joined(systems)} is `{row.ours}` here" for row, systems in rows]
         note = f" ({rows[0][0].note})" if len(rows) == 1 and rows[0][0].note else ""
         return f"{capital('; '.join(told))}{note}. All names: docs/what-is-it-called.md."
+    if name in ARGUMENTS:
+        return f"It is an argument here, {ARGUMENTS[name]}."
+    known = list(known)
+    for ending in ("_lpdf", "_lpmf", "_lcdf", "_lccdf", "_cdf", "_pdf", "_rng", "_log", "_cholesky"):  # of Stan
+        if name.endswith(ending) and ours(name.removesuffix(ending)):
+            return advice(name.removesuffix(ending), known)
     plain = {_plain(own): own for own in known}
     close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
     return f"Did you mean `{plain[close[0]]}`?" if close else "docs/language.md has the vocabulary."

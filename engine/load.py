@@ -52,6 +52,7 @@ from .files.description import (
     ProgramEntry,
 )
 from .files.file_checks import check_belief, check_description, check_leaves, check_values, check_weights
+from .files.paths import text_of
 from .files.save import FORMAT, VERSION, digest_of_constants
 from .files.saved_posterior import Saved
 from .options import Asked, Options
@@ -207,9 +208,10 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
     With the `model` that made it, a posterior of the same kind that can do all that the saved one could; nothing is
     inferred again, but for the `plain` of an integrated one when it is asked for.
     Without, a `Saved`: marginals, evidence, summary and what else needs no model. Raises DataError for a file that is
-    damaged, of another kind or of a newer version, and for a model that is not the one of the file.
+    damaged, of another kind or of a newer version, and for a model that is not the one of the file; one that is a
+    FileNotFoundError too where there is none. ModelError for what is no path.
     """
-    where = f"'{os.fspath(path)}'"
+    where = f"'{text_of(path)}'"
     if model is not None and not isinstance(model, Model):
         raise DataError(f"cv.load(path, model) takes a cv.Model; found {type(model).__name__}.")
     try:
@@ -230,7 +232,7 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior 
                 found = _reweighted(reader, found, draws)
             found._tell(_verdict(reader.meta))
             return found
-    except (FileNotFoundError, IsADirectoryError, PermissionError, DataError):
+    except DataError:
         raise
     except Foreign:
         raise DataError(_foreign(where)) from None

@@ -22,6 +22,7 @@ Asked: TypeAlias = str | Method | Mapping[str, str | Method]  # of the whole mod
 
 
 ACCURACIES = ("fast", "default", "best")
+COUNTS = {"max_iterations": (1, 10**9), "restarts": (1, 10**6), "acceleration": (0, 1000)}  # the least and the most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +88,14 @@ class Options:
                 f"execution= is 'auto', 'interpret' or 'compile'; found {self.execution!r}. 'interpret' has NumPy "
                 "run the sweeps, which spares the compilation; 'compile' makes machine code, many times as fast."
             )
-        for name, low in (("max_iterations", 1), ("restarts", 1), ("acceleration", 0)):
+        for name, (low, high) in COUNTS.items():
             number = getattr(self, name)
             if name == "restarts" and number is None:
                 continue
-            if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < low:
-                raise ModelError(f"{name}= must be a whole number of at least {low}; found {number!r}.")
+            if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not low <= number <= high:
+                raise ModelError(
+                    f"{name}= must be a whole number of at least {low}, and at most {high:,}; found {number!r}."
+                )
         for name, allowed in (("trace_evidence", (True, False)), ("progress", (True, False, None))):
             if not isinstance(getattr(self, name), (bool, np.bool_)) and getattr(self, name) is not allowed[-1]:
                 raise ModelError(f"{name}= is one of {', '.join(map(str, allowed))}; found {getattr(self, name)!r}.")

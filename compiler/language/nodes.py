@@ -133,6 +133,31 @@ class Expr:
             "elements along a plate write cv.any(x == value, over=plate)."
         )
 
+    def __setitem__(self, key: UserValue, value: UserValue) -> NoReturn:
+        raise ModelError(
+            f"'{self}' is not assigned to: a model is declared once. Values of a variable are data, given by its name: "
+            "cv.infer(model, {'x': [1.5, float('nan')]}) observes the first of two elements."
+        )
+
+    def __delitem__(self, key: UserValue) -> NoReturn:
+        self.__setitem__(key, None)
+
+    def __lshift__(self, other: UserValue) -> NoReturn:
+        raise ModelError(
+            f"'{self}' with `<<` or `>>`: bits are not shifted, and `~` declares nothing. Write m.random('x', term) "
+            "for x ~ term, and x < value to compare."
+        )
+
+    __rshift__ = __rlshift__ = __rrshift__ = __lshift__
+
+    def __format__(self, spec: str) -> str:
+        if spec.strip("<>=^0123456789s"):
+            raise ModelError(
+                f"'{self}' is no number while the model is declared, to be written as {spec!r}. Format the answer: "
+                "f'{posterior[name].mean:.3f}'."
+            )
+        return format(str(self), spec)
+
     def __add__(self, other: UserValue) -> Expr:
         return BUILDERS["add"](self, other)
 

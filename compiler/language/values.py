@@ -31,6 +31,7 @@ _FIX = {
 }
 _SUM_TOLERANCE = 1e-5  # wide enough for float32 probabilities of some thousand classes
 _SYMMETRY_TOLERANCE = 1e-6
+_EXACT = 2**53  # a larger whole number may be stored as its neighbour
 _ROUNDING = float(np.finfo(np.float64).eps)  # a smaller pivot, relative to the diagonal, is rounding
 
 
@@ -95,6 +96,8 @@ def _whole(array: np.ndarray, kind: str) -> None:
             _refuse(fractional, array, kind, "must be whole numbers")
     if array.min() < 0:
         _refuse(array < 0, array, kind, "must not be negative")
+    if array.max() > _EXACT:
+        _refuse(array > _EXACT, array, kind, "must be at most 2^53, beyond which numbers are no longer exact")
 
 
 def _simplex(array: np.ndarray, kind: str) -> None:

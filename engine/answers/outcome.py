@@ -89,9 +89,9 @@ class Outcome(Inferred):
 
     @property
     def trace(self) -> Trace:
-        """Evidence and residual by sweep (empty for a member of a batch)."""
+        """Evidence and residual by sweep: of the first 131,072, and none for a member of a batch."""
         evidence, residual = (np.asarray(self.result.outputs[name]) for name in ("evidences", "residuals"))
-        count = self.iterations if len(residual) >= self.iterations else 0
+        count = min(self.iterations, len(residual)) if len(residual) > 1 or self.iterations == 1 else 0
         return Trace(evidence[:count], residual[:count])
 
     @property

@@ -224,7 +224,7 @@ def _pieces(path: str, columns: Columns) -> list[_Piece]:
             return _of_parquet(path, columns)
         if ending in (".arrow", ".feather", ".ipc"):
             return _of_arrow(path, columns)
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, EOFError) as problem:
         raise DataError(f"cv.rows cannot read {path}: {problem}") from problem
     raise DataError(f"cv.rows reads .npy, .parquet, .arrow, .feather, .ipc and .zarr; found {path}.")
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...factors.errors import DataError, ModelError
+from .paths import told
 
 DAMAGED = (
     zipfile.BadZipFile, zipfile.LargeZipFile, KeyError, IndexError, TypeError, ValueError, AttributeError, EOFError,
@@ -55,11 +56,17 @@ def check_folder(path: str | os.PathLike[str] | None) -> None:
 def write_archive(path: str | os.PathLike[str], meta: str, arrays: Iterable[np.ndarray]) -> None:
     """Writes `meta.json` and the arrays as `0.npy`, `1.npy`, ... The file is replaced as a whole or not at all.
 
-    A new file has the permissions that the user's umask gives, one that is replaced those that it had.
+    A new file has the permissions that the user's umask gives, one that is replaced those that it had. Raises FileError
+    where no file can be.
     """
-    folder, name = os.path.split(os.path.abspath(path))
-    draft = os.path.join(folder, f"{name}{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+    with told(path, "written"):
+        folder, name = os.path.split(os.path.abspath(path))
+        if not os.fspath(path):
+            raise ValueError("the path is empty")
+        if os.path.isdir(path):
+            raise IsADirectoryError
+        draft = os.path.join(folder, f"{name[:50]}{secrets.token_hex(8)}")  # no longer than a name may be
+        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
             sums = {}
@@ -67,9 +74,10 @@ def write_archive(path: str | os.PathLike[str], meta: str, arrays: Iterable[np.n
                 archive.writestr(part, content)
                 sums[part] = hashlib.sha256(content).hexdigest()
             archive.writestr("sums.json", json.dumps(sums))
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(draft, stat.S_IMODE(os.stat(path).st_mode))
-        os.replace(draft, path)
+        with told(path, "written"):
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(draft, stat.S_IMODE(os.stat(path).st_mode))
+            os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.remove(draft)
@@ -87,7 +95,9 @@ def _parts(meta: str, arrays: Iterable[np.ndarray]) -> Iterable[tuple[str, bytes
 @contextlib.contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """The file at `path`. Raises one of `DAMAGED` where it is no archive of this kind, before it reads any array."""
-    with zipfile.ZipFile(path) as archive:
+    with told(path, "read"):
+        file = open(path, "rb")  # noqa: SIM115
+    with file, zipfile.ZipFile(file) as archive:
         yield Archive(archive, os.path.getsize(path))
 
 

@@ -20,6 +20,7 @@ from ..cluster.launch import NOTE
 from ..options import Request
 from ..support.warn import warn
 from .archive import DAMAGED, check_folder, opened, write_archive
+from .paths import text_of
 from .save import digest_of_constants, program_entry
 
 FORMAT, VERSION = "cavity inference", 1
@@ -121,7 +122,7 @@ def _tell_launcher(checkpoint: str) -> None:
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[np.ndarray], int]:
     """What the run of a checkpoint was asked for, its arrays and its sweeps. Raises DataError where it is none."""
-    where = f"The checkpoint '{os.fspath(path)}'"
+    where = f"The checkpoint '{text_of(path)}'"
     try:
         with opened(path) as archive:
             meta = archive.meta

@@ -7,6 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from ...factors.errors import ModelError
+
 Show = Callable[..., None]  # show(done, total) or show(done, total, note)
 
 
@@ -17,10 +21,18 @@ def progress_bar(progress: bool | Show | None, unit: str) -> Iterator[Show]:
     Args:
         progress: True shows a bar, False none, None one on a terminal; a function is called as it is.
         unit: what is counted.
+
+    Raises:
+        ModelError: anything else.
     """
     if callable(progress):
         yield progress
         return
+    if progress is not None and not isinstance(progress, (bool, np.bool_)):
+        raise ModelError(
+            f"progress= is True (a bar), False (none), None (one on a terminal), or a function that is called with how "
+            f"much is done and how much there is; found {progress!r}."
+        )
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda done, total, note="": None
         return

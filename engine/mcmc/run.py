@@ -23,7 +23,8 @@ from ...factors.arrays import Key
 from ...factors.errors import DataError, ModelError
 from ..answers.arviz import as_arviz
 from ..files.archive import DAMAGED, check_folder, opened, write_archive
-from ..support.asked_arguments import check_seconds
+from ..support.asked_arguments import MOST, check_seconds
+from ..support.forked import check_not_forked
 from .bar import Show, progress_bar
 from .checkpoint import Plan, Progress, Unfit, kept_after, restored
 from .kernel import Kernel, Keys, State, Totals
@@ -104,6 +105,7 @@ def run(
     """
     check_plan(draws, chains, warmup, thin, every, max_seconds)
     check_folder(checkpoint)
+    check_not_forked("A chain")
     end = math.inf if max_seconds is None else time.monotonic() + max_seconds
     plan: Plan = {
         "key": words_of(key).tolist(),
@@ -128,8 +130,8 @@ def check_plan(
     """ModelError for what is no number of the right size."""
     check_seconds("run", max_seconds)
     for name, value, least in (("draws", draws, 1), ("chains", chains, 1), ("warmup", warmup, 0), ("thin", thin, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ModelError(f"{name}= is a whole number of at least {least}; found {value!r}.")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value <= MOST:
+            raise ModelError(f"{name}= is a whole number of at least {least}, and at most {MOST:,}; found {value!r}.")
     if isinstance(every, bool) or not isinstance(every, (int, float, np.number)) or not every >= 0.0:
         raise ModelError(f"every= is a number of seconds, 0 or more; found {every!r}.")
 

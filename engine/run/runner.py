@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .places.carried_over import Told
     from .places.place import Arrays, Keeping, Place
 
+RECORDED = 2**17  # sweeps of which a trace is kept, the first ones of a run that has more
 BATCHES = 8  # sizes of batches, and layouts of sparse data, that are kept for each set of shapes
 
 Carries: TypeAlias = Carry | Done  # of all restarts, with one more axis in front
@@ -128,7 +129,7 @@ class Runner:
             monotone,
             machine.climbs,
             options.trace_evidence or machine.climbs,
-            options.max_iterations,
+            min(options.max_iterations, RECORDED),
             float(options.damping),
         )
         self.on_trace = on_trace

@@ -35,7 +35,7 @@ STRUCTURES = 2**30  # of a key, for the structures that a start has
 STATES, AT_RANDOM = 20, 3  # of what is discrete, in which conditionals are tried, and random arrays of structures
 DRAWN, SEARCHED = 20, 200  # starts, and sweeps of slices from the last of them
 POSSIBLE = 1e-5 * NEVER  # a log density below has something impossible in it
-NOT_WARMING = Stage(*(jnp.asarray(False) for _ in Stage._fields))
+NOT_WARMING = Stage(*(np.asarray(False) for _ in Stage._fields))
 
 
 def moves_of(joint: Joint, starts: list[Values], key: Key) -> tuple[Move, ...]:

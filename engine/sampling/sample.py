@@ -27,6 +27,7 @@ from ..mcmc.structure import Asked, begun, structures_of
 from ..options import seed_of
 from ..support.asked_arguments import check_counts, check_seconds, list_of_names, named, the_model
 from ..support.cache import Recent
+from ..support.forked import check_not_forked
 from .choose import Drawn, in_each_state, moves_of, starter
 from .choose import start as anywhere
 from .collapse import collapsed
@@ -181,6 +182,7 @@ def _check_warm(found: _Found, warmup: int, max_seconds: float | None, checkpoin
 
 def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | None, moves: Asked, seed: int) -> Joint:
     """The joint density of a model, and of the structures that moves change."""
+    check_not_forked("A sampler")
     named(data)
     with jax.enable_x64(True):
         structures = structures_of(the_model(model), data, sizes, moves)

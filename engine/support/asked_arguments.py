@@ -9,10 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...compiler.data.labels import is_frame
 from ...compiler.language.model import Model
 from ...factors.errors import DataError, ModelError
 from ...factors.numbers import ValueProblem, numeric_array
 
+MOST = 10**8  # draws, sweeps and what else is counted: more are a slip, and the memory would end first
 UserData: TypeAlias = Mapping[str, Any]  # as users give them: numbers, lists, arrays, tables, sparse matrices
 
 
@@ -24,12 +26,12 @@ def the_model(model: object) -> Model:
 
 
 def named(data: object, hint: str = "") -> UserData:
-    """`data`, which must map names to arrays."""
-    if not isinstance(data, Mapping):
+    """`data`, which must map names to arrays, or be a frame."""
+    if not isinstance(data, Mapping) and not is_frame(data):
         raise DataError(
             f"Data are given by name, as a dictionary such as {{'x': array}}; found {type(data).__name__}.{hint}"
         )
-    return data
+    return data  # type: ignore[return-value]
 
 
 def list_of_names(names: object, what: str) -> list[str]:
@@ -83,8 +85,8 @@ def shape_of_draws(shape: object) -> tuple[int, ...]:
 def check_counts(call: str, **counts: object) -> None:
     """ModelError for a named argument of `call` that is no whole number above zero."""
     for name, number in counts.items():
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or number < 1:
-            raise ModelError(f"{call}({name}={number!r}): give a whole number of at least 1.")
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 1 <= number <= MOST:
+            raise ModelError(f"{call}({name}={number!r}): give a whole number of at least 1, and at most {MOST:,}.")
 
 
 def check_seconds(call: str, max_seconds: object) -> None:

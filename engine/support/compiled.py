@@ -27,6 +27,7 @@ from . import executables, on_disk
 from .cache import Recent
 from .compiler_options import machine_code
 from .concrete import is_traced
+from .forked import check_not_forked
 from .known import Known, by_numpy, read
 
 if TYPE_CHECKING:
@@ -77,9 +78,11 @@ class Function:
             try:
                 return task(by_numpy)
             except Spent:
+                check_not_forked()
                 self._by_numpy = None
                 with stage("compiling"):
                     self._compiled(trace)
+        check_not_forked()
         return task(self._compiled(trace))
 
 
@@ -232,6 +235,7 @@ def _in_a_thread(compile: Callable[[], Call]) -> Call:
 
     An interrupt leaves the compiler behind, at work; an interpreter that ends meanwhile would crash.
     """
+    check_not_forked()
     pool = ThreadPoolExecutor(1)
     waiting = pool.submit(compile)
     pool.shutdown(wait=False)

@@ -14,6 +14,7 @@ from jax.extend.core import Literal, jaxpr_as_fun
 from jaxtyping import PyTree
 
 from ...factors.arrays import Array, Numeric
+from .forked import check_not_forked
 from .warn import warn
 
 # XLA's CPU compiler runs a loop's body as a list of small functions, at up to a microsecond each, and copies large
@@ -49,6 +50,7 @@ class Kernel:
         self._compiled = jax.jit(counted, compiler_options=_OPTIONS if MARKED else None)
 
     def __call__(self, *arguments: PyTree) -> PyTree:
+        check_not_forked()
         with jax.enable_x64(True), jax.default_device(_processor()):
             return jax.tree.map(np.asarray, self._compiled(*arguments))
 

@@ -27,7 +27,7 @@ import jax
 import jaxlib.version
 import numpy as np
 
-from ...factors.errors import DataError
+from ...factors.errors import DataError, ModelError
 
 LARGEST = 2**29  # bytes in the folder
 LEAST = 2**16  # bytes that a file counts for, so that there are at most 8,192
@@ -46,11 +46,13 @@ def cache(folder: str | os.PathLike[str] | None) -> None:
     Without this call the folder is that of the environment variable CAVITY_CACHE ("off" for none), or else `cavity` in
     the user's cache folder. It is made where it is not there, holds at most 512 MiB (what was used the longest ago goes
     first), and may be deleted at any time. Whoever can write to it can run code as its reader: it must belong to the
-    user, else DataError. DataError where it cannot be made.
+    user, else DataError. DataError where it cannot be made, ModelError for what is no path.
     """
     if folder is None:
         _chosen[:] = [None]
         return
+    if not isinstance(folder, (str, os.PathLike)):
+        raise ModelError(f"cv.cache(folder) takes the path of a folder, or None to keep nothing; found {folder!r}.")
     path = pathlib.Path(folder).expanduser()
     problem = _problem(path)
     if problem:

@@ -26,6 +26,7 @@ from ..sampling.joint import Joint
 from ..sampling.references import beliefs_of, known_of
 from ..sampling.sample import plan
 from ..support.asked_arguments import check_counts, check_seconds, list_of_names, the_model
+from ..support.forked import check_not_forked
 from ..support.warn import warn
 from .annealing import log_weights, weighed
 from .apart import by_workers
@@ -100,6 +101,7 @@ def evidence(
         UnsupportedError: a model without a joint density, with a flat prior, or a part that no move reaches.
     """
     begin = time.monotonic()
+    check_not_forked("A path of densities")
     _check(reference, method, swaps, wider, replicas)
     _check_numbers(method, max_seconds, workers, sweeps=sweeps, replicas=replicas, copies=copies)
     rungs = _rungs(ladder, method, replicas)

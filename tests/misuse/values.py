@@ -67,7 +67,7 @@ def legal(name, kind, infinite=False):
         case "inner":
             return 0 < number < 1
         case "count":
-            return number >= 0 and number == int(number)
+            return 0 <= number <= 2**53 and number == int(number)
         case "boolean":
             return number in (0, 1)
     return True
