@@ -77,8 +77,8 @@ def sample(values, seed, sweeps, last, likelihood, law, sweep, **others):
 
 
 def per_sweep(chains):
-    """Seconds: the median over the draws that were kept."""
-    return float(np.median(np.diff(chains.seconds)))
+    """Seconds: the median over the draws that were kept; nan for one draw."""
+    return float(np.median(np.diff(chains.seconds))) if chains.seconds.shape[1] > 1 else np.nan
 
 
 def hidden(shape, share, seed):

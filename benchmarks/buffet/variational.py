@@ -53,9 +53,7 @@ def by_field(values, gaps, likelihood, law, places, seed, restarts=2):
 
 def by_chain(values, gaps, likelihood, law, sweep, seed, sweeps):
     """The same of the second half of a chain, from a draw of the prior."""
-    run = common.sample(
-        values, seed, sweeps, max(sweeps // 2, 2), likelihood, law, sweep, chains=1, held_out=gaps, max_seconds=60.0
-    )
+    run = common.sample(values, seed, sweeps, max(sweeps // 2, 2), likelihood, law, sweep, chains=1, held_out=gaps)
     seen = run.found["log_likelihood"][0].mean() / (~gaps).sum()
     return [run.score, seen, run.cpu, run.found["number_of_features"].mean()], run
 
@@ -147,9 +145,7 @@ def modes(report, arguments, values, sweeps):
     fitted = fit_variational(rows, SCALED, law, jax.random.key(arguments.seed), places=25, restarts=2)
     answers = {"mean field, 25 places": (fitted.probabilities > 0.5, harness.cpu_seconds() - cpu)}
     for name, start in (("accelerated", None), ("accelerated from mean field", fitted)):
-        run = common.sample(
-            values, arguments.seed, sweeps, sweeps, SCALED, law, accelerated, chains=1, start=start, max_seconds=60.0
-        )
+        run = common.sample(values, arguments.seed, sweeps, sweeps, SCALED, law, accelerated, chains=1, start=start)
         draws = run.found.shape[1]
         for at in (draws // 10, draws - 1):
             spent = float(run.found.chains.seconds[0, at])
