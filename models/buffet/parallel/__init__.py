@@ -1,6 +1,9 @@
 """Rows in shards: each keeps its rows to itself and tells of them by sums, on one device, several or many machines."""
 
+from .asynchronous import TurnsOfShards, sample_in_turns
 from .chains import ShardedChains, sample_in_shards
+from .clocked import Costs
+from .metropolis import SeededShards
 from .shards import Shards, shards_of
 
-__all__ = ["ShardedChains", "Shards", "sample_in_shards", "shards_of"]
+__all__ = ["Costs", "SeededShards", "ShardedChains", "Shards", "TurnsOfShards", "sample_in_shards", "sample_in_turns", "shards_of"]

@@ -16,13 +16,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from ....engine.mcmc.kernel import Kernel
 from ....engine.mcmc.run import Chains, run
 from ....factors.arrays import Array, Key
-from ....factors.errors import DataError, ModelError
+from ....factors.errors import DataError, ModelError, UnsupportedError
 from ..likelihoods.contract import Numbers
 from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
 from ..samplers.sampler import SMALLEST
+from .exact import exact_iteration
 from .shards import Shards, shards_of
-from .synchronous import Own, Shared, iteration
+from .synchronous import Iteration, Own, Shared, iteration
 
 AXIS = "shards"
 
@@ -69,6 +70,7 @@ def sample_in_shards(
     likelihood: LinearGaussian | None = None,
     law: Law | None = None,
     *,
+    exact: bool = False,
     inner: int = 3,
     warmup: int = 0,
     thin: int = 1,
@@ -78,11 +80,12 @@ def sample_in_shards(
     every: float = 60.0,
     max_seconds: float | None = None,
 ) -> ShardedChains:
-    """Draws of features of rows in shards, each of which tells of its rows by sums alone: approximate, see below.
+    """Draws of features of rows in shards, each of which tells of its rows by sums alone: approximate, unless `exact`.
 
     Every shard goes over its rows `inner` times as if the other shards' rows stayed as they are. Chains of one shard
-    are exact; with more the posterior is a little off, by what changes elsewhere in the meantime. The draws depend on
-    the key and the shards, not on how many processes or devices have them.
+    are exact; with more the posterior is a little off, by what changes elsewhere in the meantime. With `exact` shards
+    draw rows given values and weights of features, and nothing is off; but new features have values from the prior, and
+    are found far more slowly. The draws depend on the key and the shards, not on how many processes have them.
 
     Args:
         parts: for each shard (rows, dimensions) numbers about zero, NaN where missing, or the path of a .npy file. Each
@@ -91,6 +94,7 @@ def sample_in_shards(
         draws: kept.
         likelihood: `LinearGaussian`, by default with both precisions learned.
         law: the prior of the matrix; by default the Indian buffet process, its mass learned under Gamma(1, 1).
+        exact: whether shards draw rows given values and weights. For laws without a discount.
         inner: sweeps of each shard between two messages.
         warmup, thin, progress, every, max_seconds: as in `cavity.engine.mcmc.run.run`, counted in messages.
         mesh: devices of one axis, which the shards are dealt to; by default all devices of all processes, or the first
@@ -104,22 +108,30 @@ def sample_in_shards(
     Raises:
         ModelError: an argument out of range.
         DataError: bad shards, or a checkpoint of another run.
+        UnsupportedError: `exact` and a law with a discount.
 
     Source: doshivelez2009large.
     """
-    if isinstance(inner, bool) or not isinstance(inner, int) or inner < 1:
-        raise ModelError(f"inner= is a whole number of sweeps, at least 1; found {inner!r}.")
-    gaussian = LinearGaussian() if likelihood is None else likelihood
-    if not isinstance(gaussian, LinearGaussian):
-        raise ModelError(f"Shards tell each other sums that LinearGaussian has; found {type(gaussian).__name__}.")
+    gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
+    _check(gaussian, law, exact, inner)
     shards = shards_of(parts)
-    kernel = _Sampler(shards, gaussian, Law() if law is None else law, inner, _mesh_of(mesh, shards)).kernel()
+    iterate = exact_iteration if exact else iteration
+    kernel = _Sampler(shards, gaussian, law, inner, _mesh_of(mesh, shards), iterate).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
     asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
     found = run(kernel, key, draws, chains=1, checkpoint=own, max_seconds=max_seconds, **asked)
     last = found.states[0]
     return ShardedChains(found, last.active[..., last.shared.owners > 0], shards.counts)
+
+
+def _check(gaussian: Any, law: Law, exact: bool, inner: Any) -> None:
+    if isinstance(inner, bool) or not isinstance(inner, int) or inner < 1:
+        raise ModelError(f"inner= is a whole number of sweeps, at least 1; found {inner!r}.")
+    if not isinstance(gaussian, LinearGaussian):
+        raise ModelError(f"Shards tell each other sums that LinearGaussian has; found {type(gaussian).__name__}.")
+    if exact and law.discount:
+        raise UnsupportedError(f"exact=True is for laws without a discount; found {law.discount}. Leave exact= out.")
 
 
 def _mesh_of(mesh: Mesh | None, shards: Shards) -> Mesh:
@@ -142,6 +154,7 @@ class _Sampler:
     law: Law
     inner: int
     mesh: Mesh
+    iterate: Iteration
 
     def kernel(self) -> Kernel:
         return Kernel(self.init, self.step, _record, grows=True, note=_note, identity=self.identity)
@@ -149,6 +162,7 @@ class _Sampler:
     @functools.cached_property
     def identity(self) -> str:
         words = repr((self.gaussian, self.law, self.inner, self.shards.every, self.shards.total)).encode()
+        words += self.iterate.__name__.encode()
         return hashlib.sha256(words + self.shards.values.tobytes() + self.shards.seen.tobytes()).hexdigest()
 
     @functools.cached_property
@@ -179,9 +193,9 @@ class _Sampler:
         while True:
             data = jax.random.key_data(key)
             with jax.enable_x64(True):
-                active, shared = _compiled(self.gaussian, self.law, self.shards.total, self.inner, self.mesh)(
-                    np.asarray(data), self._dealt(walk.active), *self._data, walk.shared
-                )
+                active, shared = _compiled(
+                    self.iterate, self.gaussian, self.law, self.shards.total, self.inner, self.mesh
+                )(np.asarray(data), self._dealt(walk.active), *self._data, walk.shared)
                 shared = jax.tree.map(lambda each: np.asarray(each.addressable_data(0)), shared)
             if shared.fits:
                 local = sorted(active.addressable_shards, key=lambda each: each.index[0].start or 0)
@@ -190,7 +204,9 @@ class _Sampler:
 
 
 @functools.cache
-def _compiled(gaussian: LinearGaussian, law: Law, total: int, inner: int, mesh: Mesh) -> Callable[..., Any]:
+def _compiled(
+    iterate: Iteration, gaussian: LinearGaussian, law: Law, total: int, inner: int, mesh: Mesh
+) -> Callable[..., Any]:
     axis = mesh.axis_names[0]
 
     def gather(own: Array) -> Array:
@@ -200,7 +216,7 @@ def _compiled(gaussian: LinearGaussian, law: Law, total: int, inner: int, mesh: 
         data: jax.Array, active: Array, values: Array, seen: Array, counts: Array, number: Array, shared: Shared
     ) -> Any:
         own = Own(active, values, seen, counts, number)
-        return iteration(jax.random.wrap_key_data(data), own, shared, gaussian, law, total, inner, gather)
+        return iterate(jax.random.wrap_key_data(data), own, shared, gaussian, law, total, inner, gather)
 
     dealt, whole = PartitionSpec(axis), PartitionSpec()
     specs = (whole, dealt, dealt, dealt, dealt, dealt, whole)

@@ -71,22 +71,27 @@ class Own(NamedTuple):
     number: Array
 
 
+Iteration: TypeAlias = Callable[
+    [Key, Own, Shared, LinearGaussian, Law, int, int, Gather], tuple[Array, Shared]
+]  # what `iteration` is one of
+
+
 def iteration(
     key: Key, own: Own, shared: Shared, gaussian: LinearGaussian, law: Law, total: int, inner: int, gather: Gather
 ) -> tuple[Array, Shared]:
     """The matrices of the own shards and what is shared after `inner` sweeps of all shards, of `total` rows."""
     keys = jax.random.split(key, 3)
-    state = _prior_state(shared)
+    state = prior_state(shared)
     tables = tables_of(law, total, state)
 
     def filled(active: Array, values: Array, seen: Array, number: Array) -> Array:
         point = Point(active, shared.values, jnp.zeros((0, 0)), shared.numbers)
         return gaussian.filled(jax.random.fold_in(keys[0], number), Rows(values, seen), point)
 
-    full = _each(filled, own.active, own.values, own.seen, own.number)
+    full = of_each(filled, own.active, own.values, own.seen, own.number)
     there = jnp.arange(full.shape[1]) < own.counts[:, None]
     full = jnp.where(there[..., None], full, 0.0)
-    before = _told(own.active, full, gather)
+    before = told(own.active, full, gather)
     beliefs = beliefs_of(before, shared.numbers)
 
     def swept(active: Array, full: Array, count: Array, number: Array) -> tuple[Array, Array]:
@@ -99,12 +104,12 @@ def iteration(
         _, active, fits = jax.lax.fori_loop(0, inner, once, (beliefs, active, jnp.bool_(True)))
         return active, fits
 
-    active, fits = _each(swept, own.active, full, own.counts, own.number)
+    active, fits = of_each(swept, own.active, full, own.counts, own.number)
     more = jnp.bool_(True)
     if law.features is None:
         active, more = apart(active, jnp.diagonal(before.gram) > 0, own.number, gather)
-    after = _told(active, full, gather)
-    shared = _drawn(keys[2], own._replace(active=active), after, shared, gaussian, law, total, gather)
+    after = told(active, full, gather)
+    shared = drawn_given_rows(keys[2], own._replace(active=active), after, shared, gaussian, law, total, gather)
     return active, shared._replace(fits=jnp.all(gather(fits)) & more)
 
 
@@ -125,10 +130,10 @@ def apart(active: Array, known: Array, number: Array, gather: Gather) -> tuple[A
         old = jnp.asarray(active & known)
         return old.at[:, jnp.where(new, to, known.size)].set(active, mode="drop")
 
-    return _each(moved, active, new, number), jnp.sum(counts) <= room
+    return of_each(moved, active, new, number), jnp.sum(counts) <= room
 
 
-def _drawn(
+def drawn_given_rows(
     key: Key, own: Own, sums: Sums, shared: Shared, gaussian: LinearGaussian, law: Law, total: int, gather: Gather
 ) -> Shared:
     """Values, precisions and the prior's numbers given all shards: alike wherever they are drawn."""
@@ -142,31 +147,31 @@ def _drawn(
         left = jnp.where(seen, entries - active.astype(float) @ values, 0.0)
         return jnp.stack([jnp.sum(seen).astype(float), jnp.sum(left**2)])
 
-    number, square = jnp.sum(gather(_each(off, own.active, own.values, own.seen)), axis=0)
+    number, square = jnp.sum(gather(of_each(off, own.active, own.values, own.seen)), axis=0)
     numbers = {
         "noise_precision": draw_precision(keys[1], gaussian.noise_precision, number, square),
         "value_precision": draw_precision(
             keys[2], gaussian.value_precision, jnp.sum(used) * values.shape[1], jnp.sum(values**2)
         ),
     }
-    state = law.update_given(keys[3], owners, total, _prior_state(shared))
+    state = law.update_given(keys[3], owners, total, prior_state(shared))
     noise = numbers["noise_precision"]
     log_likelihood = 0.5 * (number * jnp.log(noise / (2.0 * jnp.pi)) - noise * square)
     return Shared(values, numbers, state.mass, state.concentration, owners, log_likelihood, shared.fits)
 
 
-def _prior_state(shared: Shared) -> State:
+def prior_state(shared: Shared) -> State:
     """For the prior, which reads its own numbers alone."""
     nothing = jnp.zeros((0, 0))
     return State(nothing.astype(bool), nothing, nothing, shared.numbers, shared.mass, shared.concentration)
 
 
-def _told(active: Array, full: Array, gather: Gather) -> Sums:
+def told(active: Array, full: Array, gather: Gather) -> Sums:
     """Sums over the rows of all shards, added in the order of shards."""
-    found = _each(lambda active, full: sums_of(full, active), active, full)
+    found = of_each(lambda active, full: sums_of(full, active), active, full)
     return Sums(*(jnp.sum(gather(each), axis=0) for each in found))
 
 
-def _each(function: Callable[..., Any], *arrays: Array) -> Any:
+def of_each(function: Callable[..., Any], *arrays: Array) -> Any:
     """Of each own shard, one after the other: the same numbers however many of them a device has."""
     return jax.lax.map(lambda each: function(*each), arrays)
