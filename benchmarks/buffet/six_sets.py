@@ -63,10 +63,10 @@ def real(report, arguments, sweeps):
     """Table 4.4 and figure 4.4; returns traces (seconds, log likelihood) by data and sampler, and last draws."""
     note = (
         f"{sweeps} sweeps of a chain from a draw of the prior, at most {arguments.seconds:g} seconds, of data of "
-        "deviation one. Burn-in: the first sweep whose log likelihood reaches that of the last quarter. Mean squared error and "
-        "mean log density of hidden entries over all draws; the last log likelihood of what is seen; features at the "
-        "end and at most. As published: seconds of a sweep by three entries, features as at the end of the accelerated "
-        "chain. Last: the thesis' seconds a sweep, collapsed / semi-collapsed / accelerated, of all rows."
+        "deviation one. Burn-in: the first sweep whose log likelihood reaches that of the last quarter. Mean squared "
+        "error and mean log density of hidden entries over all draws; the last log likelihood of what is seen; "
+        "features at the end and at most. As published: seconds of a sweep by three entries, features as at the end of "
+        "the accelerated chain. Last: the thesis' seconds a sweep, collapsed / semi-collapsed / accelerated, all rows."
     )
     columns = (
         "",
