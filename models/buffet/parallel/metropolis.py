@@ -109,7 +109,9 @@ class SeededShards:
         if law.features is not None:
             raise UnsupportedError(f"SeededShards is for the process; found {law.features} features.")
         if self.shards * self.changed > rows.values.shape[0]:
-            raise ModelError(f"{self.shards} shards of {self.changed} rows are more than the {len(rows.values)} there are.")
+            raise ModelError(
+                f"{self.shards} shards of {self.changed} rows are more than the {len(rows.values)} there are."
+            )
         keys = jax.random.split(key, 6)
         full = gaussian.filled(keys[0], rows, state.point)
 
@@ -132,7 +134,7 @@ def _move(how: SeededShards, key: Key, full: Array, state: State, law: Law) -> t
     seed = _seed(how, keys[1], room, state, law)
     there = seeded(how, active, full, seed, state)
     may = jnp.zeros(active.shape, bool).at[seed.chosen.ravel()].set(room)
-    fuzzy = draws.uniform(keys[2], active.shape[::-1]).T < how.fuzz
+    fuzzy = how.fuzz > draws.uniform(keys[2], active.shape[::-1]).T
     proposed = jnp.where(may, there.active ^ fuzzy, active)
     back = seeded(how, proposed, full, seed, state)
 
