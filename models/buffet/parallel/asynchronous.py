@@ -90,7 +90,7 @@ def sample_in_turns(
     With workers that are processes the draws depend on which is faster; with `costs` on the key and these alone.
 
     Args:
-        parts: for each shard (rows, dimensions) numbers about zero, NaN where missing, or the path of a file of them.
+        parts: as of `shards_of`, numbers about zero: arrays or paths.
         key: a key of `jax.random`.
         draws: turns of the root, shard 0, that are kept; or rounds of all shards where there is a window.
         likelihood: `LinearGaussian`, by default with both precisions learned.

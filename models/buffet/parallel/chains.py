@@ -88,8 +88,7 @@ def sample_in_shards(
     are found far more slowly. The draws depend on the key and the shards, not on how many processes have them.
 
     Args:
-        parts: for each shard (rows, dimensions) numbers about zero, NaN where missing, or the path of a .npy file. Each
-            process reads its own alone.
+        parts: as of `shards_of`, numbers about zero: arrays or paths, of which each process reads its own alone.
         key: a key of `jax.random`, the same in all processes.
         draws: kept.
         likelihood: `LinearGaussian`, by default with both precisions learned.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ....engine.data.row_sources import rows
 from ....engine.support.user_numbers import table
 from ....factors.errors import DataError
 
@@ -39,15 +40,16 @@ def shards_of(parts: Sequence[Any]) -> Shards:
     """The shards that are given, of which each process of `jax.distributed` reads its own alone.
 
     Args:
-        parts: for each shard (rows, dimensions) numbers, NaN where missing, or the path of a file of NumPy (.npy) that
-            holds them. With p processes the i-th has the shards `i len(parts) / p` and so on; the others are not
-            opened.
+        parts: for each shard (rows, dimensions) numbers, NaN where missing, or the path of a file that holds them, of
+            those that `cv.rows` reads: .npy, .parquet, .arrow or .zarr. With p processes the i-th has the shards
+            `i len(parts) / p` and so on; the others are not opened.
 
     Returns:
         The shards of this process.
 
     Raises:
         DataError: no shards; not as many for each process; parts that differ in their dimensions, or hold infinities.
+        ImportError: a file that needs the extra `data`, which is not installed.
     """
     processes, rank = jax.process_count(), jax.process_index()
     if not len(parts) or len(parts) % processes:
@@ -86,7 +88,8 @@ def _table(part: Any, number: int) -> np.ndarray:
     if isinstance(part, str | os.PathLike):
         if not os.path.exists(part):
             raise DataError(f"Shard {number} is the file '{os.fspath(part)}', which is not there.")
-        part = np.load(part, mmap_mode="r")
+        own = rows(part, stream=False)
+        part = own.read_rows(0, len(own))
     try:
         return table(part, "row", "dimension")
     except DataError as problem:
