@@ -110,6 +110,12 @@ class Plan(Facts):
     ep_order: tuple[int, ...] = ()
     schedule: Schedule = PLAIN
 
+    def _repr_html_(self) -> str:
+        """What was chosen for each factor and why, in a notebook."""
+        from .portable import called  # what draws stands above
+
+        return called("engine.html.plans", "html_of_plan", self)
+
     def updates(self) -> Schedule:
         """The schedule, with the names of all that it updates."""
         factors = tuple(self.blocks[i].name for i in self.ep_order)

@@ -322,7 +322,7 @@ class AnyPosterior(Inferred):
         check_counts("posterior.report", draws=draws)
         verdict = self.verdict
         compared = "" if self._trust is None else str(self._trust)
-        page = report(self, Findings(verdict, compared, lambda: self.predictive(draws, seed=seed)))
+        page = report(self, Findings(verdict, compared, lambda n: self.predictive(n, seed=seed), int(draws)))
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)
 

@@ -42,7 +42,7 @@ class Samples(Mapping[str, np.ndarray]):
     log_weights: np.ndarray | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self.draws:
+        if not isinstance(name, str) or name not in self.draws:
             raise KeyError(f"'{name}' was not sampled. There are: {', '.join(self.draws)}.")
         return self.draws[name]
 
@@ -70,10 +70,15 @@ class Samples(Mapping[str, np.ndarray]):
 
     def _averaged(self, array: np.ndarray) -> np.ndarray:
         """Over chains and draws, by their weights where they have some."""
+        return array.mean((0, 1)) if self._weights is None else np.tensordot(self._weights, array, axes=2)
+
+    @property
+    def _weights(self) -> np.ndarray | None:
+        """Of weighted draws their shares, (chains, draws)."""
         if self.log_weights is None:
-            return array.mean((0, 1))
+            return None
         weight = np.exp(self.log_weights - self.log_weights.max())
-        return np.tensordot(weight / weight.sum(), array, axes=2)
+        return weight / weight.sum()
 
     def explain(self) -> str:
         """How each variable is drawn, in the order of a sweep."""
@@ -114,6 +119,12 @@ class Samples(Mapping[str, np.ndarray]):
     def rhat(self) -> dict[str, Float[np.ndarray, "..."]]:
         """By name how far chains and halves of chains differ: one where they agree. Source: vehtari2021rhat."""
         return {name: split_rhat(array) for name, array in self.draws.items()}
+
+    def _repr_html_(self) -> str:
+        """Their numbers and the lines of the chains, in a notebook."""
+        from ..html.chains import html_of_chains
+
+        return html_of_chains(self.draws, self._weights, self.rhat, self.explain(), repr(self).strip("<>"))
 
     def __repr__(self) -> str:
         chains, draws = next(iter(self.draws.values())).shape[:2]

@@ -186,6 +186,12 @@ class Tree:
             found, last = found + len(self.children[node]) - 1, float(self.depth[node])
         return np.inf
 
+    def _repr_html_(self) -> str:
+        """Its branches against time, in a notebook."""
+        from ...engine.html.trees import Nodes, html_of_tree
+
+        return html_of_tree(Nodes(self.children, self.count, self.time, self.names, self.top), repr(self))
+
     def __repr__(self) -> str:
         points = self.n_nodes - self.n_leaves
         first = f", the first at time {self.time[self.top]:.3g}" if points else ""
