@@ -139,6 +139,8 @@ def compared(report, arguments, sweeps):
     note = "Hidden entries: root of the mean squared error, mean log density in nats; CPU seconds; components."
     columns = ("", "error", "log density", "CPU s", "components")
     for name, table in sets.real(arguments, arguments.rows).items():
+        if arguments.sets and name not in arguments.sets:
+            continue
         gaps = common.hidden(table.values.shape, 0.1, arguments.seed)
         runs = {each: functools.partial(peer, each) for each in PEERS}
         found = {each: run(table, gaps, arguments.seed) for each, run in runs.items()}
@@ -193,11 +195,13 @@ def main():
     parser = common.options(__doc__.splitlines()[0])
     parser.add_argument("--sweeps", type=int, default=60, help="of each of two chains of BinaryFeatures")
     parser.add_argument("--rows", type=int, default=500, help="of each data set at most")
+    parser.add_argument("--sets", nargs="*", help="names of data sets, all by default; PyIBP is beside block images")
     arguments = parser.parse_args()
     sweeps = 20 if arguments.quick else arguments.sweeps
     warnings.simplefilter("ignore")  # peers that stop before they converge say so at every fit
     report = common.report("peers", arguments, sweeps=sweeps, rows=arguments.rows)
-    beside_pyibp(report, arguments)
+    if not arguments.sets or "block images" in arguments.sets:
+        beside_pyibp(report, arguments)
     compared(report, arguments, sweeps)
 
 
