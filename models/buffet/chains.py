@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from ...engine.cluster.workers import Workers
@@ -15,11 +16,12 @@ from ...engine.mcmc.apart import run_apart
 from ...engine.mcmc.kernel import Kernel, Totals
 from ...engine.mcmc.run import Chains, run
 from ...engine.support.user_numbers import table
-from ...factors.arrays import Key
+from ...factors.arrays import Array, Key
 from ...factors.errors import DataError, ModelError, UnsupportedError
 from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
 from .samplers.sampler import Sampler, Start, Sweep
+from .samplers.state import State
 from .samplers.uncollapsed import uncollapsed
 
 BULKY = ("active", "values", "weights")  # what a draw has that is not one number
@@ -69,7 +71,8 @@ class FeatureChains:
     Attributes:
         chains: draws by name, (chains, draws, ...) each: number_of_features, mass, concentration, log_likelihood (of
             what was observed), the numbers of the likelihood; unless only summaries were kept also active (rows, K) and
-            values (K, dimensions), with zeros where a draw has fewer features than the largest one.
+            values (K, dimensions), with zeros where a draw has fewer features than the largest one, and log_joint (of
+            what was observed and of active, given values and numbers).
         sampler: what made them.
         data: (rows, dimensions) with the held-out entries, NaN where missing.
         held: (rows, dimensions) booleans, what was held out.
@@ -200,7 +203,22 @@ def sample_features(
         found = run(_kernel(sampler, held), key, draws, **asked)
     else:
         found = run_apart(_made, arguments, key, draws, workers=workers, **asked)
+    if keep == "all":
+        found = dataclasses.replace(found, draws=found.draws | {"log_joint": _log_joint(found, sampler.law)})
     return FeatureChains(found, sampler, values, held)
+
+
+def _log_joint(found: Chains, law: Law) -> np.ndarray:
+    """(chains, draws) of data and matrix, given values and numbers."""
+    empty, rows = np.zeros((0, 0)), found["active"].shape[2]
+
+    def one(owners: Array, mass: Array, concentration: Array) -> Array:
+        return law.log_probability(owners, rows, State(empty, empty, empty, {}, mass, concentration))
+
+    with jax.enable_x64(True):
+        owners = (found["active"] > 0).sum(axis=2).astype(float)
+        matrix = jax.vmap(jax.vmap(one))(owners, found["mass"], found["concentration"])
+    return found["log_likelihood"] + np.asarray(matrix)
 
 
 def _check(likelihood: Likelihood, keep: str, start: Start | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -21,56 +21,24 @@ from ..scikit import (
     second_half,
 )
 from .chains import Draw, sample_features
-from .likelihoods import ExponentialGaussian, LinearGaussian, NoisyOr, PoissonGamma
+from .choices import choices_of
+from .correlated import DpIbp, Framework, IbpIbp
+from .correlated.chains import sample_correlated
+from .kinds import WORDS, Kind, Word, kind_of
 from .likelihoods.contract import Likelihood, Numbers, Rows
+from .likelihoods.learned import Gamma
 from .matching import matched
-from .predict import average, of_new_rows, prior_log_odds
-from .samplers.accelerated import accelerated
-from .samplers.births import given_rows
+from .predict import average, of_new_rows
 from .samplers.law import Law
-from .samplers.sampler import Sweep
-from .samplers.split_merge import with_split_merge
-from .samplers.uncollapsed import uncollapsed
 from .variational import Fitted, fit_variational
 
-FEW = 20  # draws that answers about new rows average over at most
+FEW = 4, 20  # draws that answers about new rows average over, at least and at most
+WORK = 100_000_000  # entries times features times draws that answers about the rows of the data are made of
 RESTARTS = 4, 40  # of mean field, at least and at most: data of few features end in several optima
 TEMPERED = 10  # iterations
+HASTY = {"iterations": 100, "tolerance": 1e-4}  # of mean field where chains begin, which need no optimum
+BEFORE = 100  # sweeps by independent features, before those by correlated ones
 PLACES = 20  # features that mean field has beliefs about, where it is not said
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind:
-    """What a word for the likelihood stands for: its samplers and mean field, whether data are centred and scaled."""
-
-    likelihood: Likelihood
-    sweep: Sweep
-    centred: bool = False
-    scaled: bool = False
-    field: Likelihood | None = None  # for mean field, where there is any
-    entries: int = 0  # that all starts of mean field have together at most
-    begins: bool = False  # whether chains begin there
-
-
-KINDS = {
-    "gaussian": Kind(
-        LinearGaussian(),
-        with_split_merge(accelerated),
-        centred=True,
-        scaled=True,
-        field=LinearGaussian(),
-        entries=1_000_000,
-        begins=True,
-    ),
-    "exponential": Kind(ExponentialGaussian(), with_split_merge(given_rows), scaled=True),
-    "bernoulli": Kind(
-        NoisyOr(quiet=(19.0, 1.0), attenuation=(1.0, 4.0), share=(1.0, 4.0)),
-        with_split_merge(given_rows),
-        field=NoisyOr(quiet=0.95, attenuation=0.2, share=(1.0, 4.0)),
-        entries=50_000,
-    ),
-    "poisson": Kind(PoissonGamma(), with_split_merge(given_rows)),
-}
 
 
 class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -85,16 +53,17 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
     Args:
         likelihood: "gaussian", "exponential", "bernoulli" or "poisson"; or a `Likelihood` of
             `cavity.models.buffet.likelihoods` for data as they are.
-        prior: "ibp", the Indian buffet process, or "finite" with `n_components` features.
+        prior: "ibp", the Indian buffet process, or "finite" with `n_components` features; "dp-ibp", where rows are of
+            one category each, and features those of categories; "ibp-ibp", of any number of categories.
         n_components: how many features there are with prior="finite"; with inference="variational" at most how many
             (None: 20), to be raised where all of them are found.
-        mass: expected number of features of a row; None to learn it.
+        mass: expected number of features of a row, or of a category; None to learn it.
         inference: "mcmc", draws from the posterior; or "variational", independent beliefs, for "gaussian" and for
             "bernoulli" with a probability of .05 of a one without a reason, and .8 of one for each reason.
         n_sweeps: of each chain, of which the first half is left out.
         n_draws: kept of each chain, spread over its second half.
         n_chains: chains from independent starts.
-        center: whether column means are removed first, with the Gaussian likelihood.
+        center: whether column means are removed first, with likelihood="gaussian".
         random_state: an integer, for the same result each time; a RandomState, or None.
         verbose: show progress.
 
@@ -144,40 +113,38 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
             ValueError: data or settings that have no meaning; the message says which.
         """
         X = read_named(self, X, reset=True)
-        kind, law = _checked(self, X)
+        word, law = _checked(self, X)
         seen = ~np.isnan(X)
         self.mean_ = np.zeros(X.shape[1])
-        if self.center and kind.centred:
+        if self.center and word.centred:
             self.mean_ = np.sum(X, axis=0, where=seen) / np.maximum(seen.sum(axis=0), 1)
         left = (X - self.mean_)[seen]
-        self.scale_ = float(np.sqrt(np.mean(left**2))) if kind.scaled and left.any() else 1.0
+        self.scale_ = float(np.sqrt(np.mean(left**2))) if word.scaled and left.any() else 1.0
         if self.inference == "mcmc":
-            self._sample(self._inside(X), kind, law)
+            self._sample(self._inside(X), word.likelihood, law)
         else:
-            self._believe(self._inside(X), kind, law)
+            assert isinstance(law, Law)
+            self._believe(self._inside(X), kind_of(word.likelihood), law)
         self.prevalence_ = self.features_.mean(axis=0)
         self.n_components_ = self._n_features_out = self.components_.shape[0]
         self._seed = int(generator(self._key()).integers(2**31))
         return self
 
-    def _sample(self, values: np.ndarray, kind: Kind, law: Law) -> None:
+    def _sample(self, values: np.ndarray, likelihood: Likelihood, law: Law | Framework) -> None:
         """By chains; features of draws are the same where the same rows have them."""
         warmup, thin = second_half(self.n_sweeps, self.n_draws, "n_draws")
-        self.chains_ = sample_features(
-            values,
-            self._key(),
-            self.n_draws,
-            kind.likelihood,
-            law,
-            sweep=kind.sweep,
-            chains=self.n_chains,
-            warmup=warmup,
-            thin=thin,
-            progress=bool(self.verbose),
-            start=self._fitted(values, kind, law) if kind.begins else None,
-        )
-        self._model = kind.likelihood, law
-        draws = list(self.chains_.draws())
+        kind = kind_of(likelihood)
+        asked: dict[str, Any] = {"sweep": kind.sweep, "chains": self.n_chains, "warmup": warmup, "thin": thin}
+        asked["progress"] = bool(self.verbose)
+        if kind.begins:
+            asked["start"] = self._fitted(values, kind, law if isinstance(law, Law) else Law(), hasty=True)
+        if isinstance(law, Law):
+            self.chains_ = sample_features(values, self._key(), self.n_draws, likelihood, law, **asked)
+        else:
+            asked["before"] = min(BEFORE, self.n_sweeps)
+            self.chains_ = sample_correlated(values, self._key(), self.n_draws, likelihood, law, **asked)
+        self._model = likelihood, law
+        draws: list[Any] = list(self.chains_.draws())
         best = int(np.argmax(self.chains_["log_likelihood"]))
         found = matched(draws, best)
         kept = np.flatnonzero(found.presence >= 0.5)  # of a feature that most draws lack, the mean has no meaning
@@ -185,7 +152,8 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.components_, self.components_sd_ = found.values[kept] * self.scale_, found.deviation[kept] * self.scale_
         self.presence_, self.features_ = found.presence[kept], found.probability[:, kept]
         self.n_components_probability_ = self.chains_.number_of_features
-        every = max(1, -(-len(draws) // FEW))
+        few = int(np.clip(WORK // (values.size * max(len(draws[best].values), 1)), *FEW))
+        every = -(-len(draws) // few)
         self._draws, self._places = draws[::every], [at[kept] for at in found.places[::every]]
 
     def _believe(self, values: np.ndarray, kind: Kind, law: Law) -> None:
@@ -200,20 +168,21 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.features_, self.presence_ = fitted.probabilities[:, kept], np.ones(len(kept))
         self.fitted_, self._model = fitted, (kind.field, law)
         self._draws = []
-        for key in jax.random.split(self._key(), FEW):
+        for key in jax.random.split(self._key(), FEW[1]):
             active, values, numbers = fitted.draw(key)
             self._draws.append(Draw(active[:, kept], values[kept], numbers, fitted.mass, 1.0))
         counts = [int(draw.active.any(axis=0).sum()) for draw in self._draws]
-        self.n_components_probability_ = np.bincount(counts) / FEW
-        self._places = [np.arange(len(kept))] * FEW
+        self.n_components_probability_ = np.bincount(counts) / len(counts)
+        self._places = [np.arange(len(kept))] * len(counts)
 
-    def _fitted(self, values: np.ndarray, kind: Kind, law: Law) -> Fitted:
-        """Mean field, from fewer starts for larger data: an answer, or where chains begin."""
+    def _fitted(self, values: np.ndarray, kind: Kind, law: Law, *, hasty: bool = False) -> Fitted:
+        """Mean field, from fewer starts for larger data: an answer, or in haste where chains begin."""
         assert kind.field is not None
         rows = Rows(np.nan_to_num(values), ~np.isnan(values))
         places = None if law.features is not None else self.n_components or PLACES
         starts = int(np.clip(kind.entries // values.size, *RESTARTS))
-        return fit_variational(rows, kind.field, law, self._key(), places=places, restarts=starts, tempered=TEMPERED)
+        asked: dict[str, Any] = {"places": places, "restarts": starts, "tempered": TEMPERED} | (HASTY if hasty else {})
+        return fit_variational(rows, kind.field, law, self._key(), **asked)
 
     def transform(self, X: Any) -> np.ndarray:
         """(rows, features) posterior probabilities that rows of `X` (rows, columns) have each feature."""
@@ -261,8 +230,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         found = np.zeros((n_samples, len(self.mean_)))
         for number in np.unique(which):
             draw, rows = self._draws[number], np.flatnonzero(which == number)
-            probability = 1.0 / (1.0 + np.exp(-prior_log_odds(draw, law)))
-            active = random.random((len(rows), len(probability))) < probability
+            active = choices_of(law, draw).draw(random, len(rows))
             with jax.enable_x64(True):
                 total = np.asarray(active @ draw.values)
                 found[rows] = likelihood.draw_entry(jax.random.fold_in(key, number), total, draw.numbers)
@@ -290,23 +258,23 @@ def _refused(likelihood: Likelihood, X: np.ndarray) -> str:
     return ""
 
 
-def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
-    """The likelihood with its sampler and the prior; ValueError where these or the data have no meaning."""
-    kind = model.likelihood
-    if isinstance(kind, Likelihood):
-        kind = Kind(kind, accelerated if isinstance(kind, LinearGaussian) else uncollapsed)
-    elif not isinstance(kind, str) or kind not in KINDS:
-        words = ", ".join(repr(word) for word in KINDS)
-        raise ValueError(f"likelihood= is one of {words}, or a Likelihood; found {kind!r}.")
-    else:
-        kind = KINDS[kind]
-    if model.prior not in ("ibp", "finite"):
-        raise ValueError(f"prior= is 'ibp' or 'finite'; found {model.prior!r}.")
-    if model.inference not in ("mcmc", "variational"):
-        raise ValueError(f"inference= is 'mcmc' or 'variational'; found {model.inference!r}.")
-    if model.inference == "variational" and kind.field is None:
-        words = ", ".join(repr(word) for word, kind in KINDS.items() if kind.field is not None)
-        raise ValueError(f"inference='variational' is for likelihood= {words}; found {model.likelihood!r}.")
+PRIORS: dict[str, Callable[[Gamma, int | None], Law | Framework]] = {
+    "ibp": lambda mass, features: Law(mass),
+    "finite": lambda mass, features: Law(mass, features=features),
+    "dp-ibp": lambda mass, features: DpIbp(mass=mass),
+    "ibp-ibp": lambda mass, features: IbpIbp(mass=mass),
+}
+
+
+def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Word, Law | Framework]:
+    """The likelihood and the prior; ValueError where these or the data have no meaning."""
+    word = _word(model.likelihood)
+    for name, known in (("prior", PRIORS), ("inference", ("mcmc", "variational"))):
+        if getattr(model, name) not in known:
+            words = ", ".join(repr(each) for each in known)
+            raise ValueError(f"{name}= is one of {words}; found {getattr(model, name)!r}.")
+    if model.inference == "variational":
+        _check_field(model, word)
     finite = model.prior == "finite"
     if (model.n_components is None) == finite and (finite or model.inference == "mcmc"):
         raise ValueError(
@@ -316,9 +284,33 @@ def _checked(model: BinaryFeatures, X: np.ndarray) -> tuple[Kind, Law]:
     check_counts(model, n_sweeps=2, n_draws=1, n_chains=1)
     if model.n_components is not None:
         check_counts(model, n_components=1)
-    if problem := _refused(kind.likelihood, X):
+    if problem := _refused(word.likelihood, X):
         raise ValueError(problem)
     if not (~np.isnan(X)).any():
         raise ValueError("All entries are missing: nothing is left to learn from.")
     mass = (1.0, 1.0) if model.mass is None else model.mass
-    return kind, Law(mass, features=int(model.n_components) if finite and model.n_components else None)
+    return word, PRIORS[model.prior](mass, None if model.n_components is None else int(model.n_components))
+
+
+def _word(likelihood: Any) -> Word:
+    """What is meant by a word, or a likelihood for data as they are."""
+    if isinstance(likelihood, Likelihood):
+        if likelihood.weighted:
+            raise ValueError(
+                f"{type(likelihood).__name__} gives each row its own weights, which features of new rows have not. Run "
+                "cavity.models.buffet.chains.sample_features for its draws."
+            )
+        return Word(likelihood)
+    if not isinstance(likelihood, str) or likelihood not in WORDS:
+        words = ", ".join(repr(word) for word in WORDS)
+        raise ValueError(f"likelihood= is one of {words}, or a Likelihood; found {likelihood!r}.")
+    return WORDS[likelihood]
+
+
+def _check_field(model: BinaryFeatures, word: Word) -> None:
+    """ValueError where there is no mean field."""
+    if kind_of(word.likelihood).field is None:
+        words = ", ".join(repr(name) for name, each in WORDS.items() if kind_of(each.likelihood).field is not None)
+        raise ValueError(f"inference='variational' is for likelihood= {words}; found {model.likelihood!r}.")
+    if model.prior not in ("ibp", "finite"):
+        raise ValueError(f"inference='variational' is for prior= 'ibp', 'finite'; found {model.prior!r}. Use 'mcmc'.")

@@ -113,6 +113,9 @@ def test_names_are_kept(images):
     found = quick(n_sweeps=40).fit(frame)
     assert list(found.sample_names_[:2]) == ["image 0", "image 1"]
     assert list(found.feature_names_in_[:2]) == ["pixel 0", "pixel 1"]
+    named = clone(found).set_output(transform="pandas").fit_transform(frame[:20])
+    assert list(named.index[:2]) == ["image 0", "image 1"]
+    assert list(named.columns) == [f"binaryfeatures{i}" for i in range(named.shape[1])]
     with pytest.raises(ValueError, match="feature names"):
         found.transform(frame.rename(columns={"pixel 0": "other"}))
 
@@ -121,12 +124,12 @@ def test_names_are_kept(images):
     ("settings", "text"),
     [
         ({"likelihood": "normal"}, "likelihood= is one of 'gaussian'"),
-        ({"prior": "none"}, "prior= is 'ibp' or 'finite'"),
+        ({"prior": "none"}, "prior= is one of 'ibp', 'finite', 'dp-ibp', 'ibp-ibp'; found"),
         ({"prior": "finite"}, "n_components= is the number of features"),
         ({"n_components": 3}, "n_components= is the number of features"),
         ({"n_sweeps": 1.5}, "n_sweeps= is a whole number"),
         ({"n_sweeps": 10, "n_draws": 20}, "Take n_sweeps=40 or more"),
-        ({"inference": "nuts"}, "inference= is 'mcmc' or 'variational'"),
+        ({"inference": "nuts"}, "inference= is one of 'mcmc', 'variational'; found"),
         ({"likelihood": "poisson", "inference": "variational"}, "is for likelihood= 'gaussian', 'bernoulli'"),
         ({"likelihood": "bernoulli"}, "entries 0 and 1"),
     ],

@@ -102,10 +102,14 @@ def with_split_merge(sweep: Sweep, moves: int = 4) -> Sweep:
 
     Source: green1995reversible, jain2004split.
     """
-    if not isinstance(moves, int) or moves < 1:
-        raise ModelError(f"with_split_merge(moves=): give a whole number of at least 1; found {moves!r}.")
-
+    check_moves("with_split_merge", moves)
     return WithSplitMerge(sweep, moves)
+
+
+def check_moves(call: str, moves: int) -> None:
+    """ModelError unless it is a whole number of at least 1."""
+    if not isinstance(moves, int) or moves < 1:
+        raise ModelError(f"{call}(moves=): give a whole number of at least 1; found {moves!r}.")
 
 
 def jump(key: Key, rows: Rows, now: Outcome, columns: Array, likelihood: Likelihood, law: Law) -> Outcome:
