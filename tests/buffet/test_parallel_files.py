@@ -45,7 +45,7 @@ def test_files_hold_the_rows_of_arrays(tmp_path, ending, write):
 def test_a_file_of_another_kind_is_told_of(tmp_path):
     path = tmp_path / "part.txt"
     path.write_text("1 2 3")
-    with pytest.raises(cv.DataError, match="reads .npy, .parquet"):
+    with pytest.raises(cv.DataError, match=r"reads \.npy, \.parquet"):
         shards_of([path])
 
 

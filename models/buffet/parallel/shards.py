@@ -12,6 +12,7 @@ import numpy as np
 from ....engine.data.row_sources import rows
 from ....engine.support.user_numbers import table
 from ....factors.errors import DataError
+from ....factors.switches import double_precision
 
 
 class Shards(NamedTuple):
@@ -88,8 +89,7 @@ def _table(part: Any, number: int) -> np.ndarray:
     if isinstance(part, str | os.PathLike):
         if not os.path.exists(part):
             raise DataError(f"Shard {number} is the file '{os.fspath(part)}', which is not there.")
-        own = rows(part, stream=False)
-        part = own.read_rows(0, len(own))
+        part = np.asarray(rows(part, stream=False))
     try:
         return table(part, "row", "dimension")
     except DataError as problem:
@@ -102,5 +102,5 @@ def _gathered(local: np.ndarray) -> np.ndarray:
         return local
     from jax.experimental import multihost_utils
 
-    with jax.enable_x64(True):
+    with double_precision():
         return np.asarray(multihost_utils.process_allgather(local)).reshape((-1, local.shape[1]))
