@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jax.sharding import Mesh
 
 from ..compiler.data.bind import plate_sizes
+from ..compiler.data.labels import columns_of
 from ..compiler.data.sparse_matrices import is_rows
 from ..compiler.explain import explain_plan
 from ..compiler.language.model import Model
@@ -93,6 +94,7 @@ def infer(
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
     seed, of_sweeps = seed_of(seed), (tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
+    data = columns_of(the_model(model), data)
     program = _program(model, data, method, sizes, Options(*of_sweeps, accuracy, execution, damping, schedule, mesh))
     keeping = program.keeping_in(checkpoint, every, data, seed)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping, workers)
@@ -198,7 +200,7 @@ def _observed(model: Model, data: Mapping[str, Any]) -> list[str]:
     """The names in the data that are not inputs."""
     the_model(model)
     named(data, " Give an empty dictionary to infer the prior.")
-    return [name for name in data if name in model.randoms or name in model.lets]
+    return [name for name in columns_of(model, data) if name in model.randoms or name in model.lets]
 
 
 def _hashable(value: Hashable | Mapping[str, Hashable]) -> Hashable:

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool
 
+from ..compiler.data.labels import placed
 from ..compiler.graph import Joint
 from ..compiler.language.model import Model
 from ..compiler.language.nodes import Plate, Random
@@ -25,6 +26,7 @@ from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
 from ..factors.families import BY_NAME, FOR_DOMAIN, Family, Point
+from ..factors.switches import double_precision
 from .answers.next_prior import Beliefs
 from .answers.verdict import LEVELS, Verdict
 from .data.missing_and_sparse import Arrays, arrays_of
@@ -336,10 +338,10 @@ def program_of(asked: ProgramEntry, model: Model, **changes: Any) -> Program:
 
 def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
     program = program_of(reader.meta["program"], model)
-    binding = bind_checked(model, _data(reader), reader.meta["sizes"])
+    binding = bind_checked(model, _data(reader, model), reader.meta["sizes"])
     program.check_observed(binding)
     given = frozenset(map(_part, reader.meta["program"]["given"]))
-    with jax.enable_x64(True):
+    with double_precision():
         machine, run = program.machine_and_runner(binding, binding.inputs, given)
     arrays = {**arrays_of(binding, machine.graph), **reader.named("given")}
     outputs = _outputs(reader, where, machine, program.options, arrays)
@@ -355,7 +357,7 @@ def _posterior(reader: _Reader, model: Model, where: str) -> Posterior:
 
 
 def _integrated(reader: _Reader, model: Model, where: str, found: IntegrationEntry) -> Integrated:
-    program, data = program_of(reader.meta["program"], model), _data(reader)
+    program, data = program_of(reader.meta["program"], model), _data(reader, model)
     values = {name: reader.array(number) for name, number in found["values"].items()}
     weights = reader.array(found["weights"])
     heavy = check_weights(weights)
@@ -407,7 +409,7 @@ def _outputs(
     heavy: Bool[np.ndarray, " K"] | None = None,
 ) -> Any:
     """The outputs in the file, checked against those of the program; stacked where there are several points."""
-    with jax.enable_x64(True):
+    with double_precision():
         form = Runner(machine, options, lambda: None).form(arrays)
     places, tree = jax.tree_util.tree_flatten_with_path(form)
     found = reader.named("outputs")
@@ -426,8 +428,8 @@ def _outputs(
     return outputs
 
 
-def _data(reader: _Reader) -> dict[str, Any]:
-    """The data of the file, as a user would give them."""
+def _data(reader: _Reader, model: Model) -> dict[str, Any]:
+    """The data of the file, as a user would give them, with their names; files of before have none."""
     inputs = {**reader.named("inputs"), **reader.sparse()}
     observed, missing = reader.named("observed"), reader.named("missing")
     if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
@@ -435,7 +437,8 @@ def _data(reader: _Reader) -> dict[str, Any]:
     for name, absent in missing.items():
         spread = absent.reshape(absent.shape + (1,) * (observed[name].ndim - absent.ndim)).astype(bool)
         observed[name] = np.ma.array(observed[name], mask=np.broadcast_to(spread, observed[name].shape))
-    return {**inputs, **observed}
+    names = {plate: tuple(labels) for plate, labels in reader.meta.get("names", {}).items()}
+    return placed(model, {**inputs, **observed}, names)
 
 
 def _check_model(meta: Description, model: Model, where: str) -> None:

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -29,9 +29,10 @@ from .answers.predict import predict
 from .answers.summary import summary
 from .answers.verdict import Verdict
 from .options import seed_of
-from .support.asked_arguments import UserData, check_counts, named
+from .support.asked_arguments import UserData, check_counts, known_name, named
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from .checks.corrected_evidence import CorrectedEvidence
@@ -277,7 +278,7 @@ class AnyPosterior(Inferred):
         """
         from .sampling.covariances import covariance
 
-        return covariance(self, self._joint_draws, first, second or first)
+        return covariance(self, self._joint_draws, first, first if second is None else second)
 
     def to_frame(self, draws: int | None = None, *, seed: int = 0) -> Any:
         """The marginals as a pandas DataFrame, a row for each number: mean, sd, and quantiles of .05, .5 and .95.
@@ -288,7 +289,7 @@ class AnyPosterior(Inferred):
         """
         from .answers.frames import frame_of_draws, frame_of_marginals
 
-        return frame_of_marginals(self) if draws is None else frame_of_draws(self.sample(draws, seed))
+        return frame_of_marginals(self) if draws is None else frame_of_draws(self, self.sample(draws, seed))
 
     def to_xarray(self, draws: int = 1000, *, seed: int = 0) -> Any:
         """Joint draws as an xarray Dataset, whose dimensions are "draw" and the plates, with the names of elements.
@@ -317,13 +318,15 @@ class AnyPosterior(Inferred):
         no other file, no network and no JavaScript. Of large models the first nodes, rows and elements are shown, and
         it is told. Raises ModelError for no such number, OSError where the file cannot be written.
         """
+        from .files.paths import text_of, told
         from .html.report import Findings, report
 
+        text_of(path)
         check_counts("posterior.report", draws=draws)
         verdict = self.verdict
         compared = "" if self._trust is None else str(self._trust)
         page = report(self, Findings(verdict, compared, lambda n: self.predictive(n, seed=seed), int(draws)))
-        with open(path, "w", encoding="utf-8") as file:
+        with told(path, "written"), open(path, "w", encoding="utf-8") as file:
             file.write(page)
 
     def _repr_html_(self) -> str:
@@ -332,15 +335,21 @@ class AnyPosterior(Inferred):
 
         return html_of_posterior(self, self.verdict)
 
-    def plot(self, *names: str) -> Figure:
+    @overload
+    def plot(self, *names: str, ax: None = None) -> Figure: ...
+    @overload
+    def plot(self, *names: str, ax: Axes) -> Axes: ...
+    def plot(self, *names: str, ax: Axes | None = None) -> Figure | Axes:
         """A figure of the marginals of the variables called `names` (all latent ones by default) and of convergence.
 
-        Needs the extra `plot`. Returns a matplotlib Figure. Raises DataError for an observed variable, KeyError for an
-        unknown one, UnsupportedError where matplotlib is not installed.
+        Needs the extra `plot`. Returns a matplotlib Figure. With `ax`, axes of a figure of your own, the marginal of
+        the one variable that is named is drawn there, and `ax` is returned. Raises DataError for an observed variable,
+        KeyError for an unknown one, ModelError for several on one `ax`, UnsupportedError where matplotlib is not
+        installed.
         """
         from .plots.posterior import plot_posterior
 
-        return plot_posterior(self, names)
+        return plot_posterior(self, names, ax=ax)
 
 
 class Posterior(Outcome, AnyPosterior):
@@ -398,9 +407,10 @@ class Posterior(Outcome, AnyPosterior):
         """The natural parameters of the prior of the random variable called `name`.
 
         Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
-        UnsupportedError where the prior depends on other random variables, or is of another family than the beliefs.
+        UnsupportedError where the prior depends on other random variables, or is of another family than the beliefs,
+        KeyError for no random variable.
         """
-        return next_prior.prior_naturals(self.machine, self.arrays, name)
+        return next_prior.prior_naturals(self.machine, self.arrays, known_name(name, self.model.randoms))
 
     @property
     def carried(self) -> Beliefs:

@@ -19,6 +19,7 @@ from ..compiler.blocks.slots import SlotsBlock
 from ..compiler.data.bind import Binding, plate_sizes
 from ..compiler.data.bind_many import Bindings
 from ..compiler.data.keys import STARTS
+from ..compiler.data.labels import columns_of
 from ..compiler.data.same_element import check_apart
 from ..compiler.data.sparse_matrices import is_paged, is_rows, is_streamed
 from ..compiler.explain import explain_plan
@@ -30,6 +31,7 @@ from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..compiler.structure import digest
 from ..factors.errors import DataError, ModelError, UnsupportedError
+from ..factors.switches import double_precision
 from .answers.next_prior import Part, given_arrays, given_beliefs
 from .answers.predict_rows import Predictors
 from .answers.start_from import start_from
@@ -86,6 +88,15 @@ class Ran(NamedTuple):
     arrays: Data
     binding: Binding
     result: Result
+
+
+def the_program(program: object) -> Program:
+    """`program`, which must be one."""
+    if not isinstance(program, Program):
+        raise ModelError(
+            f"A compiled program is asked for, cv.compile(model, observed=names); found {type(program).__name__}."
+        )
+    return program
 
 
 class Program:
@@ -226,7 +237,7 @@ class Program:
         Raises UnsupportedError where the run met no sound state.
         """
         binding = self.bind(data)
-        with jax.enable_x64(True):
+        with double_precision():
             machine, _ = self.machine_and_runner(binding, binding.inputs)
         with of_flat_priors(self.model, self.observed) as proper:
             result.demand_sound(self.model.name)
@@ -243,7 +254,7 @@ class Program:
     ) -> Ran:
         """One run, and what its posterior is made of."""
         binding, own = self.bound(data) if bound is None else bound
-        with jax.enable_x64(True):
+        with double_precision():
             beliefs = given_beliefs(self.model, binding, prior)
             machine, run = self.machine_and_runner(binding, binding.inputs, frozenset(beliefs), own)
             if keeping is not None and isinstance(run, PaddedRunner):  # a file has the rows of the data
@@ -345,7 +356,7 @@ class Program:
             if any(getattr(node, "name", None) in binding.missing for node in below([expr])):
                 continue  # nothing is fixed twice where a part is missing
             observed = {key: array for key, array in binding.observed.items() if key != name}
-            with jax.enable_x64(True):
+            with double_precision():
                 placed = value(expr, Scope(binding.sizes, {**binding.inputs, **observed}, {}))
                 found = np.asarray(spread(placed, expr.plates, binding.sizes), float)
             wanted = np.asarray(binding.observed.get(name, True), float)
@@ -386,8 +397,8 @@ class Program:
             return Bound(binding)
         from .cluster.own_rows import own_rows
 
-        marked = any(is_rows(value) for value in data.values())
-        with jax.enable_x64(True):
+        marked = any(is_rows(value) for value in columns_of(self.model, data).values())
+        with double_precision():
             own = own_rows(binding, self._plan(frozenset(binding.missing), binding.sizes), mesh.size, marked)
         return Bound(binding if own is None else own.binding, own)
 

@@ -19,6 +19,7 @@ from ..language.nodes import Input, Let, Places, Plate, PlatePart, Random
 from ..language.values import UserValue, check, convert, is_finite
 from .acyclic import check_trees
 from .infinite_bounds import bounds_alone
+from .labels import Names, columns_of, resolved
 from .sparse_matrices import is_narrow, is_paged, is_sparse, is_streamed, sparse_rows, streamed_rows
 
 Named = Input | Random | Let
@@ -31,13 +32,15 @@ class Binding:
     An input of vectors may also be a matrix of scipy.sparse in compressed rows.
 
     `sizes` gives every plate's size. `missing` has an entry for each observed variable with missing values: true where
-    missing, shaped as its plates; `observed` holds an arbitrary legal value there.
+    missing, shaped as its plates; `observed` holds an arbitrary legal value there. `names` are those of the elements of
+    plates, and of the classes of variables, as far as declarations or data have some.
     """
 
     sizes: dict[str, int]
     inputs: dict[str, np.ndarray]
     observed: dict[str, np.ndarray]
     missing: dict[str, np.ndarray]
+    names: Names = dataclasses.field(default_factory=dict)
 
 
 class _Given(NamedTuple):
@@ -58,11 +61,14 @@ def bind(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] |
     `data` maps names of inputs (all of them), random variables and lets (any of them) to arrays: one axis for each
     plate in the order of the variable's plates, then the axes of one value; vectors of inputs may be the rows of a
     matrix of scipy.sparse. NaN or a mask marks missing entries of observed variables. Inputs that are nothing but
-    bounds may be infinite. `sizes` gives sizes of plates that neither the model nor the data fix. Raises DataError for
-    an unknown name, a missing input, a shape or a size that contradicts another, a plate of unknown size, and any value
-    outside its domain.
+    bounds may be infinite. `sizes` gives sizes of plates that neither the model nor the data fix. A frame gives its
+    columns. Labels in the data of indices and classes are positions among the names of their plate (see `labels.py`).
+    Raises DataError for an unknown name, a missing input, a shape or a
+    size that contradicts another, a plate of unknown size, and any value outside its domain.
     """
     known = _sizes_before_data(model, plate_sizes(sizes))
+    data, names = resolved(model, dict(_items(columns_of(model, data))))
+    _note_names(model, known, names)
     given = [_read(_declaration(model, name), value) for name, value in _items(data)]
     _check_complete(model, given)
     for item in given:
@@ -81,12 +87,26 @@ def bind(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] |
             if absent is not None:
                 missing[name] = absent
     check_trees(model.randoms.values(), inputs)
-    return Binding(all_sizes, inputs, observed, missing)
+    return Binding(all_sizes, inputs, observed, missing, names)
+
+
+def _note_names(model: Model, known: dict[str, tuple[int, str]], names: Names) -> None:
+    """The sizes of plates that have names."""
+    for name, labels in names.items():
+        if name in model.plates:
+            before, reason = known.setdefault(name, (len(labels), "the names in the data"))
+            if before != len(labels):
+                raise DataError(
+                    f"Plate '{name}' has {before} elements by {reason}, but the data have {len(labels)} names. "
+                    f"Declare the names: m.plate('{name}', names=[...])."
+                )
 
 
 def sizes_of(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
     """The sizes of plates that are known before all inputs are given; DataError where data contradict each other."""
     known = _sizes_before_data(model, plate_sizes(sizes))
+    data, names = resolved(model, dict(_items(columns_of(model, data))))
+    _note_names(model, known, names)
     given = [_read(_declaration(model, name), value) for name, value in _items(data)]
     for item in given:
         _note_shape(item, known)

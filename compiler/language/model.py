@@ -18,6 +18,7 @@ from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
+from .element_names import different_names
 from .functions import stack
 from .indexing import least_size
 from .known_order import remember
@@ -64,6 +65,7 @@ class Model:
         self.constraints: dict[str, Expr] = {}
         self.sizes: dict[str, tuple[int, str]] = {}
         self.inner_terms: dict[int, tuple[str, Term]] = {}  # whose variables were named after what they are part of
+        self.names: dict[str, tuple[Any, ...]] = {}  # of the elements of plates that were declared with some
         self.least_sizes: dict[str, tuple[int, str]] = {}  # that fixed positions need, where sizes come with data
         self.compiled: dict[str, Any] = {}  # what the engine keeps with the model, so that both are freed together
 
@@ -116,14 +118,21 @@ class Model:
         """How `packed` writes it: what else is packed beside it may share its nodes."""
         return Model.__new__, (Model,), self.__getstate__()
 
-    def plate(self, name: str, size: int | None = None) -> Plate:
+    def plate(self, name: str, size: int | None = None, *, names: Iterable[Any] | None = None) -> Plate:
         """Declares an index set: what has the plate exists once for each of its elements.
 
         `name`: a string of which the model has no other plate, variable or constraint. `size`: a positive integer;
-        without it the data or `sizes=` give it. Returns the plate, for `plates=`, `over=` and cv.index(plate).
-        ModelError when the name is taken or the size is no positive integer.
+        without it the data or `sizes=` give it. `names`: what its elements are called, text, numbers or dates, which
+        give the size too; data may hold these instead of positions, and answers have them. Returns the plate, for
+        `plates=`, `over=` and cv.index(plate). ModelError when the name is taken, the size is no positive integer, or
+        names are not all different.
         """
         self._check_name(name, "plate")
+        labels = None if names is None else different_names(name, names)
+        if labels is not None:
+            if size is not None and size != len(labels):
+                raise ModelError(f"Plate '{name}' has size={size} and {len(labels)} names. Leave the size out.")
+            size, self.names[name] = len(labels), labels
         plate = Plate(name, None if size is None else _positive_integer(name, size))
         self.plates[name] = plate
         if plate.size is not None:

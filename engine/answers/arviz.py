@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -11,6 +11,7 @@ import numpy as np
 from ...compiler.language.nodes import Input, Let, Random
 from ...factors.errors import UnsupportedError
 from ...factors.families import Point
+from ...factors.switches import double_precision
 from ..options import seed_of
 from .inferred import Inferred
 
@@ -23,7 +24,7 @@ NOTE = "independent draws from the approximate marginals of each variable"
 
 def to_arviz(posterior: Inferred, draws: int = 1000, seed: int = 0) -> ArvizData:
     """A DataTree (ArviZ 1) or an InferenceData (before) of `groups`; UnsupportedError where ArviZ is not installed."""
-    return as_arviz(*groups(posterior, draws, seed_of(seed)), NOTE)
+    return as_arviz(*groups(posterior, draws, seed_of(seed)), NOTE, posterior.binding.names)
 
 
 def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, np.ndarray]:
@@ -35,14 +36,19 @@ def independent_draws(posterior: Inferred, draws: int, seed: int) -> dict[str, n
         except UnsupportedError:  # an expression without a family, such as a probability
             continue
         if not isinstance(marginal.family, Point):
-            with jax.enable_x64(True):  # for seeds of more than 32 bits
+            with double_precision():  # for seeds of more than 32 bits
                 key = jax.random.fold_in(jax.random.key(seed), hash_of(name))
             found[name] = marginal.sample(key, (draws,))
     return found
 
 
-def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
-    """Groups of arrays, shaped (chain, draw, ...) in the posterior, as ArviZ takes them; errors as `to_arviz`."""
+def as_arviz(
+    found: Groups, dims: dict[str, list[str]], note: str, names: Mapping[str, Sequence[object]] | None = None
+) -> ArvizData:
+    """Groups of arrays, shaped (chain, draw, ...) in the posterior, as ArviZ takes them; errors as `to_arviz`.
+
+    `names` are those of the elements of plates.
+    """
     try:
         import arviz  # pyright: ignore[reportMissingImports]
     except ImportError as problem:
@@ -50,12 +56,14 @@ def as_arviz(found: Groups, dims: dict[str, list[str]], note: str) -> ArvizData:
             f"to_arviz() needs ArviZ, which is not installed here ({problem}). Install the extra: "
             "pip install 'cavity[arviz]'."
         ) from problem
+    used = {dim for own in dims.values() for dim in own}
+    coords = {plate: list(labels) for plate, labels in (names or {}).items() if plate in used}
     if int(arviz.__version__.split(".")[0]) < 1:
         kept = "warmup_posterior" in found
-        tree: ArvizData = arviz.from_dict(**found, dims=dims, save_warmup=kept)  # pyright: ignore[reportArgumentType]
+        tree: ArvizData = arviz.from_dict(**found, dims=dims, coords=coords, save_warmup=kept)  # pyright: ignore[reportArgumentType]
         tree.posterior.attrs.update(inference_library="cavity", note=note)
     else:
-        tree = arviz.from_dict(found, dims=dims)
+        tree = arviz.from_dict(found, dims=dims, coords=coords)
         tree["posterior"].attrs.update(inference_library="cavity", note=note)
     return tree
 

@@ -12,8 +12,8 @@ import numpy as np
 from ...factors.errors import UnsupportedError
 from ...factors.families import Point
 from ..distributions.partly_observed import Completed
-from .inferred import Inferred
-from .marginal import Marginal
+from .inferred import Inferred, axes_of
+from .marginal import Axis, Marginal
 
 LEVELS = (0.05, 0.5, 0.95)
 Table = Any  # a pandas DataFrame, or a data set of xarray
@@ -25,7 +25,7 @@ def frame_of_marginals(posterior: Mapping[str, Marginal]) -> Table:
     names, rows = [], []
     for name, marginal in posterior.items():
         if not isinstance(marginal.family, (Point, Completed)):
-            names += places(name, marginal.shape)
+            names += [f"{name}[{element}]" if marginal.shape else name for element in marginal.elements]
             columns = [np.asarray(marginal.mean, float), marginal.sd, *_quantiles(marginal)]
             rows.append(np.stack([np.ravel(column) for column in columns], axis=1))
     columns = ["mean", "sd", *(f"q{level:.0%}".rstrip("%") for level in LEVELS)]
@@ -33,13 +33,13 @@ def frame_of_marginals(posterior: Mapping[str, Marginal]) -> Table:
     return pandas.DataFrame(table, index=pandas.Index(names, name="name"), columns=columns)
 
 
-def frame_of_draws(draws: Mapping[str, np.ndarray]) -> Table:
+def frame_of_draws(posterior: Inferred, draws: Mapping[str, np.ndarray]) -> Table:
     """A row for each draw, a column for each number."""
     pandas = _loaded("pandas", "to_frame()")
     columns: dict[str, np.ndarray] = {}
     for name, array in draws.items():
         flat = array.reshape(len(array), -1)
-        columns |= dict(zip(places(name, array.shape[1:]), flat.T, strict=True))
+        columns |= dict(zip(_places(posterior, name, array.shape[1:]), flat.T, strict=True))
     return pandas.DataFrame(columns, index=pandas.RangeIndex(_length(draws), name="draw"))
 
 
@@ -51,12 +51,18 @@ def dataset_of_draws(posterior: Inferred, draws: Mapping[str, np.ndarray]) -> Ta
         plates = [plate.name for plate in _node(posterior, name).plates]
         axes = [f"{name}_axis_{i}" for i in range(array.ndim - 1 - len(plates))]
         variables[name] = (["draw", *plates, *axes], array)
-    return xarray.Dataset(variables, coords={"draw": np.arange(_length(draws))})
+    used = {axis for axes, _ in variables.values() for axis in axes}
+    names = {plate: list(own) for plate, own in posterior.binding.names.items() if plate in used}
+    return xarray.Dataset(variables, coords={"draw": np.arange(_length(draws)), **names})
 
 
-def places(name: str, shape: tuple[int, ...]) -> list[str]:
-    """What each number of a variable is called: "skill[3]", or its name alone where there is one."""
-    return [f"{name}[{', '.join(map(str, index))}]" if index else name for index in np.ndindex(*shape)]
+def _places(posterior: Inferred, name: str, shape: tuple[int, ...]) -> list[str]:
+    """What each number of a draw is called: "skill[York]", or its name alone where there is one."""
+    axes = [*axes_of(posterior.model, name, posterior.binding.names), *[Axis("")] * len(shape)]
+    return [
+        f"{name}[{', '.join(str(axis.label(i)) for axis, i in zip(axes, index, strict=False))}]" if index else name
+        for index in np.ndindex(*shape)
+    ]
 
 
 def _quantiles(marginal: Marginal) -> list[np.ndarray]:

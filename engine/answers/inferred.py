@@ -14,7 +14,9 @@ import numpy as np
 
 from ...compiler.data.bind import Binding
 from ...compiler.graph import Plan
+from ...compiler.language.element_names import Label
 from ...compiler.language.model import Model
+from ...compiler.language.nodes import Plate
 from ...compiler.schedules import Schedule
 from ...factors.families import ExponentialFamily
 from ..data.missing_and_sparse import Arrays
@@ -25,9 +27,20 @@ from ..run.fixed_points import Restarts
 from ..run.machine import Machine
 from ..run.progress import Timing
 from ..run.trace import Trace
-from .marginal import Marginal
+from .marginal import Axis, Marginal
 
 Belief: TypeAlias = ExponentialFamily | Shown | Completed  # what has moments; a point and a prediction need not
+
+
+def axes_of(model: Model, name: str, names: Mapping[str, tuple[Label, ...]]) -> tuple[Axis, ...]:
+    """What the axes of the mean of a variable are."""
+    node = {**model.randoms, **model.lets}[name]
+    axes = [Axis(plate.name, names.get(plate.name)) for plate in node.plates]
+    if node.domain.is_category:
+        size = node.domain.size
+        own = size.name if isinstance(size, Plate) else name
+        axes.append(Axis(own, names.get(own), is_class=True))
+    return tuple(axes)
 
 
 class Inferred(Mapping[str, Marginal]):
@@ -44,8 +57,10 @@ class Inferred(Mapping[str, Marginal]):
     # marginals --------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Marginal:
+        if not isinstance(name, str):
+            raise KeyError(f"A posterior has marginals by name, posterior['x']; found {name!r}.")
         if name not in self._marginals:
-            self._marginals[name] = self._marginal(name)
+            self._marginals[name] = self._marginal(name).along(axes_of(self.model, name, self.binding.names))
         return self._marginals[name]
 
     @abstractmethod

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from functools import cached_property
 from types import EllipsisType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from ...compiler.language.element_names import Label, label_of
 from ...factors.arrays import Key, Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
+from ...factors.switches import double_precision
 from ..distributions.cases import title
+from ..distributions.selected import selected
 from ..support import asked_families as asked
 from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 from ..support.concrete import as_numpy
@@ -23,6 +26,31 @@ if TYPE_CHECKING:
     from .of_distribution import Statement
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
+
+
+class Axis(NamedTuple):
+    """An axis of a mean: its plate, or the classes of a category, and the names of its places where it has some."""
+
+    name: str
+    labels: tuple[Label, ...] | None = None
+    is_class: bool = False
+
+    def label(self, place: int) -> Label:
+        """What an element is called."""
+        return place if self.labels is None else self.labels[place]
+
+    def place(self, label: object) -> int:
+        """Where an element is; DataError for what is no name."""
+        known = label_of(label)
+        if self.labels is None:
+            if isinstance(label, (int, np.integer)) and not isinstance(label, bool):
+                return int(label)
+            raise DataError(f"Axis {self.name!r} has no names, so {label!r} is none of them. Give a place, from 0.")
+        if known not in self.labels:
+            near = difflib.get_close_matches(str(known), map(str, self.labels), n=1)
+            told = f"Is it {near[0]!r}?" if near else f"There are {', '.join(map(repr, self.labels[:5]))}."
+            raise DataError(f"{label!r} is no name of {self.name!r}. {told}")
+        return self.labels.index(known)
 
 
 class Marginal:
@@ -37,11 +65,46 @@ class Marginal:
     def __init__(
         self, family: Family, name: str = "", note: str = "", shape: Callable[[Family], Family | None] | None = None
     ) -> None:
-        with jax.enable_x64(True):
+        with double_precision():
             self.family = as_numpy(family)
         self.name = name
         self.note = note  # what stands between this distribution and the exact marginal, for its repr
         self._shape = shape
+        self.axes: tuple[Axis, ...] = ()
+
+    def along(self, axes: tuple[Axis, ...]) -> Marginal:
+        """The same marginal, told what its axes are."""
+        self.axes = axes
+        return self
+
+    def sel(self, **labels: Label) -> Marginal:
+        """The marginal of some elements, by the names of their plates: `posterior["a"].sel(city="York")`.
+
+        `labels` has for a plate the name of an element, or its place where it has no names. Returns a marginal over the
+        other plates. Raises DataError for a plate that it does not have, and for no name of one.
+        """
+        plates = [axis.name for axis in self.axes if not axis.is_class]
+        for name in labels:
+            if name not in plates:
+                raise DataError(f"sel(): {self.name!r} has no plate {name!r}; it has {', '.join(plates) or 'none'}.")
+        places = tuple(axis.place(labels[axis.name]) if axis.name in labels else None for axis in self.axes)
+        places = places[: len(plates)]
+        rest = tuple(axis for axis in self.axes if axis.is_class or axis.name not in labels)
+        return Marginal(selected(self.distribution, places), self.name, self.note).along(rest)
+
+    @property
+    def has_names(self) -> bool:
+        """Whether its elements have names."""
+        return any(axis.labels is not None for axis in self.axes)
+
+    @property
+    def elements(self) -> list[str]:
+        """What each number of the mean is called: its names, or its places, with commas between them."""
+        axes = [*self.axes, *[Axis("")] * self.mean.ndim][: self.mean.ndim]
+        return [
+            ", ".join(str(axis.label(i)) for axis, i in zip(axes, index, strict=True))
+            for index in np.ndindex(*self.shape)
+        ]
 
     @property
     def has_shape(self) -> bool:
@@ -125,7 +188,7 @@ class Marginal:
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         """The family's own parameters by name, such as shape and rate."""
-        with jax.enable_x64(True):
+        with double_precision():
             return {name: np.asarray(value) for name, value in asked.parameters(self.distribution).items()}
 
     def quantile(self, q: ArrayLike) -> np.ndarray:
@@ -189,7 +252,7 @@ class Marginal:
 
     @staticmethod
     def _array(function: Callable[[], Numeric]) -> np.ndarray:
-        with jax.enable_x64(True):
+        with double_precision():
             return np.asarray(function())
 
     @property
@@ -204,15 +267,12 @@ class Marginal:
     def __len__(self) -> int:
         return len(self.mean)
 
-    def __getitem__(self, index: Index | tuple[Index, ...]) -> np.ndarray:
-        """An entry of the mean."""
-        return self.mean[index]
-
-    def _repr_html_(self) -> str:
-        """Its picture and its numbers, in a notebook."""
-        from ...compiler.portable import called  # what draws reads marginals
-
-        return called("engine.html.marginals", "html_of_marginal", self)
+    def __getitem__(self, index: Index | str | tuple[Index | str, ...]) -> np.ndarray:
+        """An entry of the mean, by places or by names."""
+        keys = index if isinstance(index, tuple) else (index,)
+        axes = [*self.axes, *[Axis("")] * len(keys)]
+        places = tuple(a.place(k) if isinstance(k, str) else k for a, k in zip(axes, keys, strict=False))
+        return self.mean[places if isinstance(index, tuple) else places[0]]
 
     def __repr__(self) -> str:
         shown = title(self.distribution)
@@ -225,6 +285,7 @@ class Marginal:
 
 def _mass(probability: object, call: str) -> float:
     """One probability strictly between 0 and 1; DataError for anything else."""
-    if np.ndim(probability) != 0 or not 0 < levels(probability, call) < 1:  # pyright: ignore[reportArgumentType]
+    found = levels(probability, call)
+    if found.ndim != 0 or not 0 < found < 1:
         raise DataError(f"{call} takes a probability between 0 and 1; found {probability!r}.")
-    return float(probability)  # pyright: ignore[reportArgumentType]
+    return float(found)

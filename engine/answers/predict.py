@@ -12,11 +12,14 @@ from numpy.typing import ArrayLike
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
+from ...compiler.data.labels import Names, columns_of, is_frame, names_of_rows, placed, resolved
 from ...compiler.data.sparse_matrices import is_paged
 from ...compiler.graph import Plan
+from ...compiler.language.model import Model
 from ...compiler.language.nodes import Derived, Expr, Let, Random
 from ...factors.errors import DataError
 from ...factors.families import Family
+from ...factors.switches import double_precision
 from ..blocks.gaussian_process import anchors
 from ..data.missing_and_sparse import Arrays, in_blocks
 from ..data.rules_of_arguments import bind_checked
@@ -31,7 +34,7 @@ from ..support.concrete import as_numpy
 from ..values.scope import Scope
 from ..values.sparse_rows import Pages
 from . import next_prior
-from .inferred import Inferred
+from .inferred import Inferred, axes_of
 from .marginal import Marginal
 from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
@@ -44,6 +47,8 @@ def asked_for(
 ) -> tuple[Binding, frozenset[str]]:
     """The data that a prediction is for, old and new, and the plates with new elements."""
     model, old = posterior.model, posterior.binding
+    if is_frame(data):
+        data = {name: column for name, column in columns_of(model, data).items() if name in model.inputs}
     unknown = [name for name in data if name not in model.inputs]
     if unknown:
         raise DataError(
@@ -51,6 +56,9 @@ def asked_for(
             f"{'a variable' if unknown[0] in {**model.randoms, **model.lets} else 'unknown'}. "
             f"The model's inputs are: {', '.join(model.inputs) or 'none'}."
         )
+    rows = names_of_rows(model, data)
+    stay = {name: known for name, known in old.names.items() if name not in rows or set(rows[name]) == set(known)}
+    data = resolved(model, data, stay).data
     learned = [name for name in posterior.beliefs if name not in old.observed]
     fresh = fresh_plates(model, old, learned, data, sizes, new)
     kept = {
@@ -61,7 +69,21 @@ def asked_for(
     told = {plate.name for name in data for plate in model.inputs[name].plates}
     told |= {name for name, plate in model.plates.items() if isinstance(plate, Derived)}
     before = {name: size for name, size in old.sizes.items() if name not in fresh or name not in told}
-    return bind_checked(model, {**kept, **data}, {**before, **sizes}), fresh
+    _check_moved(rows, old.names, stay, fresh)
+    names = {name: known for name, known in {**rows, **stay}.items() if name in rows or name not in fresh}
+    binding = bind_checked(model, placed(model, {**kept, **data}, names), {**before, **sizes})
+    return dataclasses.replace(binding, names={**names, **binding.names}), fresh
+
+
+def _check_moved(rows: Names, old: Names, stay: Names, fresh: frozenset[str]) -> None:
+    """DataError for rows of other names than those that something was learned of."""
+    for name in rows:
+        if name in old and name not in stay and name not in fresh:
+            odd = next(iter(set(rows[name]) - set(old[name])), next(iter(rows[name])))
+            raise DataError(
+                f"predict() is given rows of plate '{name}' with other names than those that were learned of, such as "
+                f"{odd!r}. Give rows of the same names; or, if all are other ones, say so: new=['{name}']."
+            )
 
 
 def predict(
@@ -71,9 +93,15 @@ def predict(
     binding, fresh = asked_for(posterior, data, sizes, new)
     padding = _padding(posterior, binding, fresh, {**posterior.request.sizes, **sizes})
     larger = dataclasses.replace(binding, inputs=padding.rows(binding.inputs), sizes=padding.larger_sizes)
-    with jax.enable_x64(True):
+    with double_precision():
         found = _marginals(posterior, larger, fresh, frozenset(data))
-    return {name: OfFewerRows(whole, padding) if padding.holds(name) else whole for name, whole in found.items()}
+    found = {name: OfFewerRows(whole, padding) if padding.holds(name) else whole for name, whole in found.items()}
+    return told_apart(posterior.model, binding, found)
+
+
+def told_apart(model: Model, binding: Binding, found: dict[str, Marginal]) -> dict[str, Marginal]:
+    """The marginals with what their axes are."""
+    return {name: marginal.along(axes_of(model, name, binding.names)) for name, marginal in found.items()}
 
 
 def _padding(posterior: Outcome, binding: Binding, fresh: frozenset[str], asked: Mapping[str, int]) -> PaddedRows:

@@ -23,7 +23,8 @@ def summary(marginals: Mapping[str, Marginal], log_evidence: float, *remarks: ob
         if isinstance(marginal.family, (Point, Completed)):
             continue
         mean, sd = np.ravel(marginal.mean), np.ravel(marginal.sd)
-        shown = ", ".join(f"{m:.4g} ± {s:.2g}" for m, s in zip(mean[:elements], sd[:elements], strict=True))
+        called = [f"{label}: " for label in marginal.elements[:elements]] if marginal.has_names else [""] * elements
+        shown = ", ".join(f"{c}{m:.4g} ± {s:.2g}" for c, m, s in zip(called, mean[:elements], sd, strict=False))
         more = (", ..." if mean.size > elements else "") + (f"  ({marginal.note})" if marginal.note else "")
         rows.append((name, title(marginal.distribution), "x".join(map(str, marginal.shape)) or "scalar", shown + more))
     widths = [max(len(row[i]) for row in [*rows, ("variable", "family", "shape", "")]) for i in range(3)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import jax
 import numpy as np
 
 from ...compiler.data.bind import Binding, bind
@@ -18,6 +17,7 @@ from ...compiler.language.values import check
 from ...factors.errors import DataError, ModelError
 from ...factors.factor import Chain, Term
 from ...factors.numbers import ValueProblem
+from ...factors.switches import double_precision
 from ..support.asked_arguments import UserData
 from ..values.evaluate import known, value
 from ..values.plated import Placed
@@ -107,7 +107,7 @@ def _evaluated(arg: Expr, scope: Scope) -> Laid:
         return arg.value, arg.plates
     if isinstance(arg, Apply):
         return value_of_data(arg, scope), arg.plates
-    with jax.enable_x64(True):
+    with double_precision():
         found: Placed = value(arg, scope)
     return np.asarray(found.value), found.plates
 

@@ -17,6 +17,7 @@ from jaxtyping import Float, PyTree
 
 from ...compiler.data.bind import Binding
 from ...factors.families import Family
+from ...factors.switches import double_precision
 from ..data.missing_and_sparse import Arrays
 from ..distributions.mixed_over_grid import OnGrid
 from ..posterior import Posterior
@@ -83,7 +84,7 @@ class AtPoints(Posteriors):
 
     def every(self, ask: Callable[[Posterior], Answer]) -> Answer:
         """What `ask` gives, arrays in a container, for every point: stacked on a first axis."""
-        with jax.enable_x64(True):
+        with double_precision():
             try:
                 found = [jax.tree.map(np.asarray, self._mapped(ask, part)) for part in self._parts]
                 return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(self)], *found)

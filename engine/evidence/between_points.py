@@ -15,6 +15,7 @@ import numpy as np
 from ...compiler.language.nodes import Let
 from ...factors.arrays import Array
 from ...factors.families import Family
+from ...factors.switches import double_precision
 from ..data.missing_and_sparse import Arrays
 from ..distributions.mixed_over_grid import FROM_REAL, OnGrid
 from ..distributions.tabulated import Tabulated
@@ -47,7 +48,7 @@ def table_between(
     def one(scalars: Mapping[str, Array]) -> Array:
         return spread(value(node, Scope(sizes, {**arrays, **scalars}, {})), node.plates, sizes)
 
-    with jax.enable_x64(True):
+    with double_precision():
         values = jnp.asarray(jax.vmap(one)(drawn), float).reshape((-1, size)).T
         table = np.asarray(tabled(values, jnp.asarray(np.repeat(mixture.weights, each))))
     shape = [sizes[plate.name] for plate in node.plates]
@@ -74,7 +75,7 @@ def _around(mixture: Mixture, each: int) -> dict[str, np.ndarray]:
     noise = np.random.default_rng(0).normal(size=(len(weights) * each, len(grids)))
     centres = mean + np.sqrt(1.0 - share) * (points - mean)
     coordinates = np.repeat(centres, each, axis=0) + np.sqrt(share) * noise @ root.T
-    with jax.enable_x64(True):
+    with double_precision():
         for column, (name, grid) in zip(coordinates.T, grids.items(), strict=True):
             found[name] = np.asarray(FROM_REAL[grid.kind](column))
     return found

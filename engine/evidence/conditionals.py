@@ -19,6 +19,7 @@ from jaxtyping import Float
 from ...compiler.data.bind import Binding
 from ...compiler.language.nodes import Plate, Random
 from ...factors.errors import UnsupportedError
+from ...factors.switches import double_precision
 from ..data.missing_and_sparse import arrays_of
 from ..distributions.mixed_over_grid import FROM_REAL, LOG_SLOPE, SATURATED, TO_REAL
 from ..posterior import Posterior
@@ -89,7 +90,7 @@ class Conditionals:
         self.data = {**data, **start}
         self.away: PointsApart | None = None
         self.binding = self.program.bind(self.data)
-        with jax.enable_x64(True):
+        with double_precision():
             self.machine, self.runner = self.program.machine_and_runner(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
         self.planning = self.program.planned()
@@ -133,7 +134,7 @@ class Conditionals:
 
     def _of_beliefs(self, plain: Posterior) -> Start:
         """Means and standard deviations of the beliefs of the plain inference."""
-        with jax.enable_x64(True):
+        with double_precision():
             draws = [
                 np.asarray(_to_real[kind](plain[name].sample(self.seed, (4000,))))
                 for name, kind in itertools.islice(zip(self.names, self.kinds, strict=True), self.discrete, None)
@@ -164,7 +165,7 @@ class Conditionals:
 
     def values(self, points: Points) -> dict[str, Float[np.ndarray, " K"]]:
         """The scalars at points."""
-        with jax.enable_x64(True):
+        with double_precision():
             pairs = zip(self.names, self.kinds, points.T, strict=True)
             return {name: np.asarray(_from_real[kind](column)) for name, kind, column in pairs}
 
@@ -192,7 +193,7 @@ class Conditionals:
             outputs = self._found(self.values(padded))
             self.looked_at += len(chunk)
             self.watcher.points(self.looked_at)
-            with jax.enable_x64(True):
+            with double_precision():
                 pairs = zip(self.kinds, padded.T, strict=True)
                 slopes = np.sum([np.asarray(_log_slope[kind](column)) for kind, column in pairs], axis=0)
             yield chunk, outputs, slopes
@@ -202,7 +203,7 @@ class Conditionals:
         if self.away is not None:
             with self.watcher.sweeping():
                 return self.away(values)
-        with jax.enable_x64(True):
+        with double_precision():
             return self.runner.many_values(self.arrays, values, self.seed, CALLS, self.watcher)
 
     @contextlib.contextmanager
@@ -241,7 +242,7 @@ class Conditionals:
     @cached_property
     def plain_machine(self) -> Machine:
         """The functions of the plan in which nothing is integrated: no run is needed for priors."""
-        with jax.enable_x64(True):
+        with double_precision():
             return self.whole.machine_and_runner(self.plain_binding, self.plain_binding.inputs)[0]
 
 

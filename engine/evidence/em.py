@@ -28,6 +28,7 @@ from ...factors.arrays import Array, Key
 from ...factors.errors import UnsupportedError
 from ...factors.families import ExponentialFamily
 from ...factors.families.capabilities import PairFamily
+from ...factors.switches import double_precision
 from ..blocks import mixture
 from ..blocks.mixture import Messages
 from ..blocks.mixture_data import Local, Prepared
@@ -74,7 +75,7 @@ def maximised(
     an edge of their domain in every start.
     """
     program = Program(model, list(binding.observed), "ep", binding.sizes, Options(schedule=checked_schedule(schedule)))
-    with jax.enable_x64(True):
+    with double_precision():
         machine, _ = program.machine_and_runner(binding, binding.inputs)
         _check(machine)
         own = machine.function("em", (*flat, PASSES), _run(machine, tuple(flat)))

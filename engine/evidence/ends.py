@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from ...compiler.language.nodes import Random
 from ...factors.factor import Term
+from ...factors.switches import double_precision
 from ..density.log_density import LogDensity
 from .mode import ARRIVED, End, Hessian, Slope, Vector
 
@@ -95,7 +95,7 @@ def _rises(slope: Slope, end: End, ways: Vector) -> bool:
 
 def _grows(density: LogDensity, end: End, ways: Vector) -> bool:
     """Whether the values grow without end that way, rather than come to an edge."""
-    with jax.enable_x64(True):
+    with double_precision():
         here, there = density.constrain(end.place), density.constrain(end.place + ON * ways)
     moved = [name for name in density.names if np.any(ways[density.slices[name]])]
     return any(np.max(np.abs(there[name])) > 2.0 * np.max(np.abs(here[name])) + ROUNDED for name in moved)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..answers.evidence_gradient import gradient
-from ..program import Program
+from ..program import Program, the_program
+from ..support.asked_arguments import list_of_names
 
 
 def evidence_gradient(
@@ -20,5 +21,7 @@ def evidence_gradient(
     the fixed point. `seed` decides what is random in the inference. Returns the log evidence and the gradient by name.
     Errors as in `Posterior.evidence_gradient`. Source: minka2005divergence, seeger2005expectation.
     """
+    the_program(program)
+    names = list_of_names([wrt] if isinstance(wrt, str) else wrt, "evidence_gradient(wrt=)")
     posterior = program.run(data, seed=seed)
-    return posterior.log_evidence, gradient(posterior, tuple([wrt] if isinstance(wrt, str) else wrt))
+    return posterior.log_evidence, gradient(posterior, tuple(names))

@@ -12,6 +12,7 @@ import numpy as np
 from ...compiler.explain import explain_plan
 from ...compiler.passes.given import Part
 from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
+from ...factors.switches import double_precision
 from ..answers import next_prior
 from ..answers.arviz import ArvizData, as_arviz, groups
 from ..answers.exact_counts import says_more
@@ -221,7 +222,7 @@ class Integrated(AnyPosterior):
         """
         alone = self.heaviest.predict(data, sizes, new)
         stacked = self.conditionals.every(lambda posterior: _families(posterior.predict(data, sizes, new)))
-        return {name: Marginal(self._mixed(stacked[name]), name, one.note) for name, one in alone.items()}
+        return {n: Marginal(self._mixed(stacked[n]), n, one.note).along(one.axes) for n, one in alone.items()}
 
     def trust(self, *, seed: int = 0) -> Trust:
         """How far to trust the mixture, against the model's own joint log density: see `Posterior.trust`.
@@ -264,7 +265,7 @@ class Integrated(AnyPosterior):
 
         found = joint_draws(self.mixture, self.mixture_of, self, n, seed)
         found = {name: array for name, array in found.items() if self._has_belief(name)}
-        with jax.enable_x64(True):
+        with double_precision():
             return completed(self, found, n, jax.random.key(seed))
 
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
@@ -277,7 +278,7 @@ class Integrated(AnyPosterior):
         from .joint_draws import NOTE, joint_draws
 
         drawing = partial(joint_draws, self.mixture, self.mixture_of)
-        return as_arviz(*groups(self, draws, seed_of(seed), drawing), NOTE)
+        return as_arviz(*groups(self, draws, seed_of(seed), drawing), NOTE, self.binding.names)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the posterior, with all points of the grid, to a file that `cv.load(path, model)` reads.

@@ -13,6 +13,7 @@ import numpy as np
 from ...factors.arrays import Key
 from ...factors.errors import UnsupportedError
 from ...factors.families import Point
+from ...factors.switches import double_precision
 from ..answers.arviz import hash_of
 from ..answers.inferred import Inferred
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
@@ -31,7 +32,7 @@ def joint_draws(
     `mixture` is what the integration of `posterior` found, and `mixture_of` gives the marginals at all points by name.
     The same position of all arrays belongs to the same point. `seed` decides them all.
     """
-    with jax.enable_x64(True):
+    with double_precision():
         key = jax.random.key(seed)
         chosen = np.asarray(jax.random.choice(key, len(mixture.weights), (draws,), p=mixture.weights))
         found = {**_of_scalars(mixture, chosen, key), **_of_joints(posterior, mixture, chosen, key)}

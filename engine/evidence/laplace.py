@@ -23,6 +23,7 @@ from jaxtyping import Float
 from ...compiler.language.model import Model
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.marginal import Marginal
 from ..checks.psis import Smoothed
 from ..checks.reference import DRAWS, ROUNDS, Reference, adapted, entries, student
@@ -113,7 +114,7 @@ def laplace_approximation(
             f"The constraint '{density.hard[0]}' makes the density jump to zero, and a mode at such an edge has no "
             "Gaussian about it. Give what is compared some noise, or draw with cv.sample."
         )
-    with jax.enable_x64(True):
+    with double_precision():
         own = _functions(density)
         peak = _peak(own, first_place(density, start))
         found, is_weighted = _drawn(own, peak, seed)

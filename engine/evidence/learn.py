@@ -15,7 +15,8 @@ import numpy as np
 from ...compiler.data.sparse_matrices import is_sparse
 from ...factors.errors import DataError, ModelError
 from ..posterior import Posterior
-from ..program import Program
+from ..program import Program, the_program
+from ..support.asked_arguments import MOST, list_of_names, named, number_above_zero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +63,18 @@ def learn(
     `Learned`. Raises DataError for names that are no continuous inputs, ModelError for less than one step,
     UnsupportedError where inference does not converge at the start. Source: minka2005divergence.
     """
-    names = (wrt,) if isinstance(wrt, str) else tuple(dict.fromkeys(wrt))
+    the_program(program)
+    names = tuple(dict.fromkeys(list_of_names([wrt] if isinstance(wrt, str) else wrt, "learn(wrt=)")))
+    number_above_zero("learn", tolerance=tolerance)
+    named(data)
     if not names:
         raise DataError(
             "learn() was given no name of an input to learn. Name at least one: cv.learn(program, data, ['scale'])."
         )
-    if max_steps < 1:
+    if not isinstance(max_steps, (int, np.integer)) or isinstance(max_steps, bool) or not 1 <= max_steps <= MOST:
         raise ModelError(
-            f"max_steps= must be at least 1; found {max_steps!r}. To infer without learning call the program."
+            f"max_steps= must be at least 1, a whole number; found {max_steps!r}. To infer without learning call the "
+            "program."
         )
     if sparse := [name for name in names if is_sparse(data.get(name))]:
         raise DataError(

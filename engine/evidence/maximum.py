@@ -20,6 +20,7 @@ from ...compiler.language.nodes import Random, inside, parents
 from ...compiler.schedules import Schedule, checked_schedule
 from ...factors.arrays import Array
 from ...factors.errors import ModelError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..data.rules_of_arguments import bind_checked
 from ..density.expressions_at_draws import values_of_expressions
@@ -141,7 +142,7 @@ def map(
     key = key_of(seed)
     binding = bind_checked(the_model(model), data, sizes)
     density = _density_of(model, binding, flat)
-    with jax.enable_x64(True):
+    with double_precision():
         if method == "em":
             places = _by_em(density, binding, schedule, restarts, key)
         else:
@@ -154,7 +155,7 @@ def map(
 
 
 def _check_method(method: object, schedule: object, jacobian: bool, start: object) -> None:
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ModelError(f"map(method={method!r}): it is {' or '.join(repr(name) for name in METHODS)}.")
     if method == "em" and (jacobian or start is not None):
         raise ModelError(

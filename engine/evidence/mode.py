@@ -19,6 +19,7 @@ from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
 from ..checks.reference import spread_of
 from ..density.log_density import LogDensity
+from ..support.asked_arguments import values_by_name
 
 CLIMBS, NEWTON = 2000, 60  # steps of the first climb, and of Newton's method after it
 AT_ONCE = 16  # rows of a Hessian
@@ -70,6 +71,7 @@ def slopes_of(
 def first_place(density: LogDensity, start: Mapping[str, Any] | None) -> Vector:
     """The coordinates where a climb begins: zero, but for variables that `start` gives values of."""
     z = np.zeros(density.dimension)
+    start = values_by_name(start, "start=")
     if not start:
         return z
     if unknown := [name for name in start if name not in density.names]:

@@ -25,10 +25,11 @@ from ...compiler.passes.given import Part
 from ...factors.factor import Term
 from ...factors.families import FOR_DOMAIN, DiscreteFamily, ExponentialFamily, Family
 from ...factors.roles import Process
+from ...factors.switches import double_precision
 from ..answers.marginal import Marginal
 from ..answers.new_elements import changed_variables
 from ..answers.next_prior import Beliefs, Naturals
-from ..answers.predict import asked_for
+from ..answers.predict import asked_for, told_apart
 from ..answers.predictive import marginals
 from ..answers.refused import refused
 from ..answers.verdict import Verdict
@@ -106,7 +107,7 @@ class Reweighted(AnyPosterior):
         super().__init__(plain.request, plain.machine, plain.arrays, plain.binding)
         self.plain, self._density, self._call, self._found = plain, density, call, found
         self.weights = found.weighted.weights
-        with jax.enable_x64(True):
+        with double_precision():
             self.draws = call.constrain(found.z)
             self._states = call.states(found.z) if density.summed else {}
             self._expressions = values_of_expressions(density, self.draws)
@@ -173,7 +174,7 @@ class Reweighted(AnyPosterior):
         wanted = tuple(name for name in changed if name in set(self))
         seen = {name: array for name, array in self.observed.items() if stays(nodes[name]) and name not in changed}
         found = self._mixed(wanted, binding.sizes, {**_dense(binding.inputs), **seen}, kept)
-        return {name: Marginal(family, name) for name, family in found.items()}
+        return told_apart(self.model, binding, {name: Marginal(family, name) for name, family in found.items()})
 
     @property
     def _data(self) -> dict[str, np.ndarray]:
@@ -189,7 +190,7 @@ class Reweighted(AnyPosterior):
         chosen = self._chosen
         values = {name: a[chosen] for name, a in self.draws.items() if kept is None or name in kept}
         states = {name: a[chosen] for name, a in self._states.items() if kept is None or name in kept}
-        with jax.enable_x64(True):
+        with double_precision():
             given = {name: self._discrete(name, p) for name, p in states.items()}
 
             def law(values: Any, given: Any, data: Any) -> dict[str, Family]:
@@ -347,7 +348,7 @@ class Reweighted(AnyPosterior):
         if len(drawn) > 1:  # a vector of all elements in turn, or one for each element of their plates
             lead = np.ndim(family.naturals()[0]) if part.plated else 1
             drawn = [np.concatenate([array.reshape((*array.shape[:lead], -1)) for array in drawn], axis=-1)]
-        with jax.enable_x64(True):
+        with double_precision():
             statistics = type(family).stats_of(drawn[0])
             return as_numpy(type(family).from_stats(tuple(np.tensordot(self.weights, s, axes=1) for s in statistics)))
 

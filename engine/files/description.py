@@ -154,6 +154,7 @@ class Description(TypedDict):
     constants: str
     program: ProgramEntry
     sizes: dict[str, int]
+    names: NotRequired[dict[str, list[Any]]]  # of the elements of plates
     inputs: dict[str, int]
     sparse: dict[str, SparseEntry]
     observed: dict[str, int]

@@ -185,6 +185,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "constants": digest_of_constants(model),
         "program": program_entry(posterior.request, parts),
         "sizes": binding.sizes,
+        "names": {plate: list(labels) for plate, labels in binding.names.items()},
         "inputs": writer.named({name: array for name, array in binding.inputs.items() if not is_sparse(array)}),
         "sparse": {name: writer.sparse(array) for name, array in binding.inputs.items() if is_sparse(array)},
         "observed": writer.named(binding.observed),

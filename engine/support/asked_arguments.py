@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import jax
@@ -38,7 +39,25 @@ def list_of_names(names: object, what: str) -> list[str]:
     """Several names of variables, in a list, a tuple or a set; a single name is not taken for its letters."""
     if isinstance(names, (str, bytes)) or not isinstance(names, (list, tuple, set, frozenset, Mapping)):
         raise ModelError(f"{what} takes a list of names, such as ['x']; found {names!r}.")
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise ModelError(f"{what} takes a list of names, such as ['x']; found {strange[0]!r} among them.")
     return list(names)
+
+
+def known_name(name: object, known: Iterable[str]) -> str:
+    """`name`, one of those that are `known`. KeyError, as of a dictionary, for another, and for what is no name."""
+    if not isinstance(name, str) or name not in known:
+        raise KeyError(f"There is no {name!r} here. There are: {', '.join(known)}.")
+    return name
+
+
+def values_by_name(values: object, what: str) -> Mapping[str, Any] | None:
+    """`values`, which must map names to arrays of numbers, or be None; DataError for anything else."""
+    if values is None:
+        return None
+    if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+        raise DataError(f"{what} takes values by name, such as {{'x': 1.0}}; found {values!r}.")
+    return {name: numbers(value, f"{what} {name!r}") for name, value in values.items()}
 
 
 def levels(q: object, what: str) -> np.ndarray:
@@ -76,7 +95,9 @@ def key_words(key: object) -> np.ndarray:
 
 def shape_of_draws(shape: object) -> tuple[int, ...]:
     """How many draws along each axis: a number or several."""
-    sizes = np.atleast_1d(np.asarray(shape if np.size(np.asarray(shape, object)) else np.zeros(0, int)))
+    sizes = np.zeros(())
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        sizes = np.atleast_1d(np.asarray(shape if np.size(np.asarray(shape, object)) else np.zeros(0, int)))
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ModelError(f"The shape of draws is a whole number or several; found {shape!r}.")
     return tuple(int(size) for size in sizes)
@@ -87,6 +108,13 @@ def check_counts(call: str, **counts: object) -> None:
     for name, number in counts.items():
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 1 <= number <= MOST:
             raise ModelError(f"{call}({name}={number!r}): give a whole number of at least 1, and at most {MOST:,}.")
+
+
+def number_above_zero(call: str, **given: object) -> None:
+    """ModelError for a named argument of `call` that is no positive, finite number."""
+    for name, number in given.items():
+        if isinstance(number, bool) or not isinstance(number, (int, float, np.number)) or not 0.0 < number < np.inf:
+            raise ModelError(f"{call}({name}={number!r}): give a positive number.")
 
 
 def check_seconds(call: str, max_seconds: object) -> None:

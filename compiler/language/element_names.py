@@ -1,0 +1,44 @@
+"""Names of the elements of a plate: text, numbers, and dates as ISO text."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...factors.errors import ModelError
+
+Label: TypeAlias = str | int | float | bool
+
+
+def labels_of(values: Iterable[Any]) -> tuple[Label, ...]:
+    """Labels as Python's own text and numbers; dates as ISO text."""
+    return tuple(label_of(value) for value in np.asarray(list(values), dtype=object).ravel())
+
+
+def label_of(value: Any) -> Label:
+    """One of them."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime.datetime):
+        midnight = value.time() == datetime.time() and value.tzinfo is None
+        return value.date().isoformat() if midnight else value.isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (str, int, float, bool)) else str(value)
+
+
+def different_names(plate: str, names: Any) -> tuple[Label, ...]:
+    """The names that a plate is declared with; ModelError for what is no list of different names."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise ModelError(f"Plate '{plate}': names={names!r} is a list of names, such as ['York', 'Leeds'].")
+    labels = labels_of(names)
+    if not labels or len(set(labels)) < len(labels):
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        told = f"{twice!r} is there twice" if labels else "there are none"
+        raise ModelError(f"Plate '{plate}': names are one for each element, all different; {told}.")
+    return labels

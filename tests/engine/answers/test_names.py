@@ -1,0 +1,243 @@
+"""Names of elements: from declarations and from data, in answers, tables and files."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import cavity as cv
+from cavity.compiler.data.bind import bind
+from cavity.compiler.data.labels import resolved
+
+WHERE = np.array(["York", "Leeds", "Hull", "York", "Leeds", "York"])
+Y = np.array([1.0, 2.0, 3.0, 1.5, 2.5, 0.5])
+RIGHT = {"York": 3.0 / 3.25, "Leeds": 4.5 / 2.25, "Hull": 3.0 / 1.25}
+
+
+def cities(**plate):
+    m = cv.Model("cities")
+    city, n = m.plate("city", **plate), m.plate("n")
+    where = m.input("where", cv.index(city), plates=n)
+    level = m.random("level", cv.gaussian(0.0, variance=4.0), plates=city)
+    m.random("y", cv.gaussian(level[where], variance=1.0))
+    return m
+
+
+def kinds():
+    m = cv.Model("kinds")
+    n, kind = m.plate("n"), m.plate("kind", 3)
+    x = m.input("x", cv.real, plates=n)
+    weight = m.random("weight", cv.gaussian(0.0, variance=1.0), plates=kind)
+    m.random("y", cv.categorical(cv.softmax(weight * x, over=kind)), plates=n)
+    return m
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return cv.infer(cities(), {"where": WHERE, "y": Y})
+
+
+# names of data --------------------------------------------------------------------------------------------------------
+
+
+def test_text_is_sorted_and_answers_have_its_names(posterior):
+    assert posterior.binding.names == {"city": ("Hull", "Leeds", "York")}
+    for name, right in RIGHT.items():
+        assert_allclose(posterior["level"][name], right)
+        found = posterior["level"].sel(city=name)
+        assert_allclose(found.mean, right)
+        assert found.shape == ()
+    assert "York: 0.9231" in posterior.summary()
+
+
+def test_declared_names_have_the_order_of_the_declaration():
+    posterior = cv.infer(cities(names=["York", "Bath", "Hull", "Leeds"]), {"where": WHERE, "y": Y})
+    assert_allclose(posterior["level"].mean, [RIGHT["York"], 0.0, RIGHT["Hull"], RIGHT["Leeds"]])
+
+
+def test_positions_are_still_positions_where_names_are_declared(posterior):
+    codes = np.array([2, 1, 0, 2, 1, 2])
+    found = cv.infer(cities(names=["Hull", "Leeds", "York"]), {"where": codes, "y": Y})
+    assert_array_equal(found["level"].mean, posterior["level"].mean)
+
+
+def test_numbers_that_are_no_positions_are_names():
+    years = np.array([2021, 2019, 2021])
+    posterior = cv.infer(cities(names=[2019, 2020, 2021]), {"where": years, "y": [1.0, 2.0, 1.0]})
+    assert_allclose(posterior["level"].mean, [2.0 / 1.25, 0.0, 2.0 / 2.25])
+    assert_allclose(posterior["level"].sel(city=2021).mean, 2.0 / 2.25)
+
+
+def test_dates_are_names():
+    days = np.array(["2024-03-01", "2024-02-28", "2024-03-01"], dtype="datetime64[D]")
+    posterior = cv.infer(cities(), {"where": days, "y": [1.0, 2.0, 1.0]})
+    assert posterior.binding.names["city"] == ("2024-02-28", "2024-03-01")
+    assert_allclose(posterior["level"].sel(city=days[0]).mean, 2.0 / 2.25)
+
+
+def test_two_inputs_share_the_names_of_their_plate():
+    m = cv.Model("games")
+    player, game = m.plate("player"), m.plate("game")
+    winner = m.input("winner", cv.index(player), plates=game)
+    loser = m.input("loser", cv.index(player), plates=game)
+    skill = m.random("skill", cv.gaussian(0.0, variance=1.0), plates=player)
+    m.constrain(m.random("margin", cv.gaussian(skill[winner] - skill[loser], variance=1.0)) > 0)
+    posterior = cv.infer(m, {"winner": ["Ann", "Cas"], "loser": ["Bob", "Ann"]})
+    assert posterior.binding.names["player"] == ("Ann", "Bob", "Cas")
+    assert posterior["skill"]["Cas"] > posterior["skill"]["Ann"] > posterior["skill"]["Bob"]
+    drawn = posterior.predict({"winner": ["Cas"], "loser": ["Bob"]})["margin"]
+    assert drawn.prob(lambda v: v > 0)[0] > 0.5
+
+
+def test_classes_have_names():
+    x, y = np.array([1.0, 2.0, -1.0, 1.5]), np.array(["cat", "dog", "cow", "cat"])
+    posterior = cv.infer(kinds(), {"x": x, "y": y}, method="vmp", accuracy="fast")
+    assert posterior.binding.names["kind"] == ("cat", "cow", "dog")
+    predicted = posterior.predict({"x": [2.0]})["y"]
+    assert predicted.elements == ["0, cat", "0, cow", "0, dog"]
+    assert_array_equal(predicted[0, "dog"], predicted.mean[0, 2])
+
+
+def test_missing_labels_are_inferred_of_outcomes():
+    y = np.array(["cat", None, "cow", "dog"], dtype=object)
+    data, _ = resolved(kinds(), {"x": np.ones(4), "y": y})
+    assert data["y"].mask.tolist() == [False, True, False, False]
+    assert data["y"].data[[0, 2, 3]].tolist() == [0, 1, 2]
+
+
+# frames and their kin -------------------------------------------------------------------------------------------------
+
+
+def test_frames_of_pandas(posterior):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"where": WHERE, "y": Y, "other": 1})
+    assert_array_equal(cv.infer(cities(), frame)["level"].mean, posterior["level"].mean)
+    own = pandas.CategoricalDtype(["York", "Bath", "Leeds", "Hull"])
+    found = cv.infer(cities(), frame.astype({"where": own}))
+    assert found.binding.names["city"] == ("York", "Bath", "Leeds", "Hull")
+    assert_allclose(found["level"]["Bath"], 0.0)
+    assert_allclose(found["level"]["Hull"], RIGHT["Hull"])
+    assert_allclose(found.predict(frame.iloc[:2])["y"].mean, [RIGHT["York"], RIGHT["Leeds"]])
+
+
+def test_frames_of_polars(posterior):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"where": WHERE, "y": Y, "other": 1})
+    assert_array_equal(cv.infer(cities(), frame)["level"].mean, posterior["level"].mean)
+    for kind in (polars.Categorical, polars.Enum(["York", "Hull", "Leeds"])):
+        of_kinds = cv.infer(cities(), frame.with_columns(polars.col("where").cast(kind)))
+        assert_allclose(of_kinds["level"]["Leeds"], RIGHT["Leeds"])
+    assert of_kinds.binding.names["city"] == ("York", "Hull", "Leeds")
+
+
+def test_rows_of_series_are_put_in_the_order_of_their_plate():
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    city = m.plate("city", names=["York", "Leeds", "Hull"])
+    x = m.input("x", cv.real, plates=city)
+    m.random("y", cv.gaussian(x, variance=1.0))
+    series = pandas.Series([1.0, 2.0, 3.0], index=["Hull", "York", "Leeds"])
+    assert bind(m, {"x": series, "y": np.zeros(3)}).inputs["x"].tolist() == [2.0, 3.0, 1.0]
+    with pytest.raises(cv.DataError, match="'Bath' is none"):
+        bind(m, {"x": series.rename({"Hull": "Bath"})})
+
+
+def test_indices_that_count_rows_or_name_them_twice_are_no_names():
+    pandas = pytest.importorskip("pandas")
+    for index in (range(3), [4, 4, 5]):
+        data = {"where": ["a", "b", "a"], "y": pandas.Series([1.0, 2.0, 3.0], index=index)}
+        assert "n" not in bind(cities(), data).names
+
+
+def test_arrays_of_xarray():
+    xarray = pytest.importorskip("xarray")
+    m = cv.Model()
+    rows, columns = m.plate("user"), m.plate("item")
+    m.random(
+        "y",
+        cv.gaussian(m.random("a", cv.gaussian(0.0, variance=1.0), plates=rows), variance=1.0),
+        plates=(rows, columns),
+    )
+    array = xarray.DataArray(
+        [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dims=("item", "user"), coords={"user": ["Ann", "Bob"]}
+    )
+    bound = bind(m, {"y": array})
+    assert bound.names == {"user": ("Ann", "Bob")}
+    assert bound.observed["y"].tolist() == [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]
+
+
+# answers --------------------------------------------------------------------------------------------------------------
+
+
+def test_tables_have_the_names(posterior):
+    pytest.importorskip("pandas")
+    assert list(posterior.to_frame().index) == ["level[Hull]", "level[Leeds]", "level[York]"]
+    assert list(posterior.to_frame(draws=2).columns) == ["level[Hull]", "level[Leeds]", "level[York]"]
+    pytest.importorskip("xarray")
+    assert list(posterior.to_xarray(2)["city"].values) == ["Hull", "Leeds", "York"]
+
+
+def test_arviz_has_the_names(posterior):
+    pytest.importorskip("arviz")
+    assert list(posterior.to_arviz(2)["posterior"]["city"].values) == ["Hull", "Leeds", "York"]
+
+
+def test_files_have_the_names(posterior, tmp_path):
+    posterior.save(tmp_path / "file")
+    loaded = cv.load(tmp_path / "file", cities())
+    assert loaded.binding.names == posterior.binding.names
+    assert_allclose(loaded["level"]["Hull"], RIGHT["Hull"])
+    assert_allclose(loaded.predict({"where": ["Leeds"]})["y"].mean, [RIGHT["Leeds"]])
+
+
+def test_elements_of_any_distribution():
+    m = cv.Model()
+    k = m.plate("k", names=["a", "b"])
+    m.random("t", cv.student_t(4.0, np.array([0.0, 2.0]), 1.0), plates=k)
+    m.random("v", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)), plates=k)
+    m.random("seen", cv.gaussian(0.0, variance=1.0))
+    posterior = cv.infer(m, {"seen": 0.0})
+    one, whole = posterior["t"].sel(k="b"), posterior["t"]
+    assert one.mean == 2.0
+    assert_allclose(one.quantile([0.1, 0.9]), whole.quantile([0.1, 0.9])[:, 1])
+    assert_allclose(one.log_density([1.0, 3.0]), whole.log_density([[0.0, 1.0], [0.0, 3.0]])[:, 1])
+    assert_allclose(one.prob(lambda v: v > 2.0), 0.5, atol=1e-9)
+    assert one.sample(3, (5,)).shape == (5,)
+    assert posterior["v"].sel(k="a").covariance.shape == (2, 2)
+
+
+# what is refused ------------------------------------------------------------------------------------------------------
+
+
+def test_unknown_names(posterior):
+    with pytest.raises(cv.DataError, match=r"'Leds', in place 1.*Is it 'Leeds'"):
+        posterior.predict({"where": ["York", "Leds"]})
+    with pytest.raises(cv.DataError, match="Is it 'York'"):
+        posterior["level"]["Yorck"]
+    with pytest.raises(cv.DataError, match="no plate 'town'"):
+        posterior["level"].sel(town="York")
+    with pytest.raises(cv.DataError, match="no name of plate 'city'"):
+        cv.infer(cities(names=["York"]), {"where": WHERE, "y": Y})
+
+
+def test_text_where_numbers_or_truths_are_needed():
+    with pytest.raises(cv.DataError, match="'y'"):
+        cv.infer(cities(), {"where": WHERE, "y": WHERE})
+    m = cv.Model()
+    m.random("b", cv.bernoulli(0.5), plates=m.plate("n"))
+    with pytest.raises(cv.DataError, match="which is true is not known"):
+        cv.infer(m, {"b": ["yes", "no"]})
+
+
+@pytest.mark.parametrize("names", ["York", 3, [], ["a", "a"], None])
+def test_names_of_plates(names):
+    if names is None:
+        with pytest.raises(cv.ModelError, match="2 names"):
+            cv.Model().plate("k", 3, names=["a", "b"])
+    else:
+        with pytest.raises(cv.ModelError, match="'k'"):
+            cv.Model().plate("k", names=names)
+
+
+def test_a_size_that_the_names_contradict():
+    with pytest.raises(cv.DataError, match="5 elements"):
+        cv.infer(cities(size=5), {"where": WHERE, "y": Y})
