@@ -49,12 +49,15 @@ def measured(sweep, likelihood, values, state, repeats):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="*", default=[2_000, 8_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000, 4_000])
     parser.add_argument("--repeats", type=int, default=2, help="sweeps that are timed")
     arguments = parser.parse_args()
     sizes = [500, 1_000] if arguments.quick else arguments.rows
     report = common.report("tags", arguments, rows=sizes)
-    lines, kept = [], {}
+    note = (
+        "CPU and wall seconds of a sweep, the least after compilation, and CPU seconds that 100,000 rows would take if "
+        "the cost were the same for each row. Below 2 s are asked of one machine."
+    )
     for rows in sizes:
         values, has, calls = sets.tags(rows, COLUMNS, FEATURES, arguments.seed)
         values = values.astype(float)
@@ -63,15 +66,10 @@ def main():
         centred, numbers = values - values.mean(axis=0), {"noise_precision": 20.0, "value_precision": 20.0}
         cases["accelerated, linear Gaussian"] = accelerated, LinearGaussian(), centred, state_of(numbers, has, calls)
         for name, case in cases.items():
-            cpu, wall = measured(*case, arguments.repeats)
-            for_all = cpu * ASKED / rows
-            lines.append([f"{rows} rows, {name}", *map(common.shown, (cpu, wall, for_all))])
-            kept[f"{rows}, {name}"] = float(cpu), float(wall)
-    note = (
-        "CPU and wall seconds of a sweep, the least after compilation, and CPU seconds that 100,000 rows would take if "
-        "the cost were the same for each row. Below 2 s are asked of one machine."
-    )
-    report.table("Seconds of a sweep", note, ("", "CPU s", "wall s", "for 100,000 rows"), lines, kept)
+            cpu, wall = map(float, measured(*case, arguments.repeats))
+            cells = [common.shown(each) for each in (cpu, wall, cpu * ASKED / rows)]
+            columns = ("", "CPU s", "wall s", "for 100,000 rows")
+            report.table(f"{rows} rows, {name}", note, columns, [["a sweep", *cells]], {name: (cpu, wall)})
 
 
 if __name__ == "__main__":
