@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from .checks.compare import Comparison
     from .checks.corrected_evidence import CorrectedEvidence
     from .checks.corrected_marginals import CorrectedMarginal
     from .checks.importance import Importance
@@ -279,6 +280,15 @@ class AnyPosterior(Inferred):
         from .sampling.covariances import covariance
 
         return covariance(self, self._joint_draws, first, first if second is None else second)
+
+    def compare(self, other: AnyPosterior | Sequence[AnyPosterior]) -> Comparison:
+        """This posterior beside others of the same data: `print(posterior.compare(other))`; see `cv.compare`.
+
+        `other` is one posterior, or several. Returns a `Comparison`. Raises as `cv.compare`.
+        """
+        from .checks.compare import compare
+
+        return compare([self, *(other if isinstance(other, (list, tuple)) else [other])])
 
     def to_frame(self, draws: int | None = None, *, seed: int = 0) -> Any:
         """The marginals as a pandas DataFrame, a row for each number: mean, sd, and quantiles of .05, .5 and .95.

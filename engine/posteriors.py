@@ -6,11 +6,31 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import SupportsIndex, overload
 
+import jax
+import numpy as np
+
+from ..factors.errors import UnsupportedError
+from .answers.marginal import Axis, Marginal
 from .posterior import Posterior
 
 
+def stacked(marginals: Sequence[Marginal]) -> Marginal:
+    """One marginal over all of them, whose first axis is called "data set".
+
+    Raises UnsupportedError where their families are different.
+    """
+    families = [marginal.distribution for marginal in marginals]
+    if any(jax.tree.structure(family) != jax.tree.structure(families[0]) for family in families):
+        raise UnsupportedError(
+            f"The marginals of {marginals[0].name!r} are of different kinds, and make no stack. Ask each posterior: "
+            f"[posterior[{marginals[0].name!r}].mean for posterior in batch]."
+        )
+    whole = jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *families)
+    return Marginal(whole, marginals[0].name, marginals[0].note).along((Axis("data set"), *marginals[0].axes))
+
+
 class Posteriors(Sequence[Posterior]):
-    """Posteriors by number or by slice; each is made once."""
+    """Posteriors by number or by slice, each made once; the marginals of a variable in all of them by its name."""
 
     def __init__(self) -> None:
         self._made: dict[int, Posterior] = {}
@@ -23,7 +43,11 @@ class Posteriors(Sequence[Posterior]):
     def __getitem__(self, index: SupportsIndex) -> Posterior: ...
     @overload
     def __getitem__(self, index: slice) -> list[Posterior]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> Posterior | list[Posterior]:
+    @overload
+    def __getitem__(self, index: str) -> Marginal: ...
+    def __getitem__(self, index: SupportsIndex | slice | str) -> Posterior | list[Posterior] | Marginal:
+        if isinstance(index, str):
+            return stacked([posterior[index] for posterior in self])
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
         k = range(len(self))[index]

@@ -120,6 +120,7 @@ class Saved(Mapping[str, Marginal]):
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
     sample = refused("sample()", _NO_MODEL)
     predictive = refused("predictive()", _NO_MODEL)
+    compare = refused("compare()", _NO_MODEL)
     covariance = refused("covariance()", _NO_MODEL)
     to_arviz = refused("to_arviz()", _NO_MODEL)
     to_xarray = refused("to_xarray()", _NO_MODEL)

@@ -241,3 +241,14 @@ def test_names_of_plates(names):
 def test_a_size_that_the_names_contradict():
     with pytest.raises(cv.DataError, match="5 elements"):
         cv.infer(cities(size=5), {"where": WHERE, "y": Y})
+
+
+def test_marginals_of_many_data_sets_are_stacked():
+    program = cv.compile(cities(), observed=["y"], sizes={"city": 3, "n": 6})
+    codes = np.array([2, 1, 0, 2, 1, 2])
+    batch = program.batch([{"where": codes, "y": Y}, {"where": codes, "y": Y + 1.0}])
+    found = batch["level"]
+    assert found.shape == (2, 3)
+    for k in range(2):
+        assert_array_equal(found.mean[k], batch[k]["level"].mean)
+        assert_array_equal(found.quantile(0.9)[k], batch[k]["level"].quantile(0.9))

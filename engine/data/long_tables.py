@@ -1,0 +1,61 @@
+"""Long tables: a row for each observation, which a plate of rows and one of columns make a matrix of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...compiler.data.labels import Labelled, is_frame, labelled
+from ...compiler.language.element_names import label_of
+from ...factors.errors import DataError
+
+
+def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
+    """A long table as a matrix over two plates: `cv.infer(m, {"rating": cv.long(frame, rows="user", ...)})`.
+
+    Args:
+        frame: of pandas or polars, or a dictionary of columns, with a row for each value that was observed.
+        rows: the column that names the element of the first plate of the variable.
+        columns: the column that names that of the second.
+        value: the column of numbers. Pairs that no row has are missing.
+
+    Returns:
+        Data of a variable over two plates, with the names of both, sorted; categories in their own order.
+
+    Raises:
+        DataError: no such columns, or two rows of the same pair.
+    """
+    if not is_frame(frame) and not isinstance(frame, dict):
+        raise DataError(f"long() takes a data frame or a dictionary of columns; found {type(frame).__name__}.")
+    there = list(frame.columns) if is_frame(frame) else list(frame)
+    for name in (rows, columns, value):
+        if name not in there:
+            raise DataError(f"long(): the table has no column {name!r}. It has {', '.join(map(str, there))}.")
+    (first, own_rows), (second, own_columns) = _positions(frame[rows]), _positions(frame[columns])
+    values = np.asarray(labelled(frame[value]).values, dtype=float)
+    pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
+    if counts.max(initial=0) > 1:
+        i, j = pairs[:, np.argmax(counts)]
+        raise DataError(
+            f"long(): {counts.max()} rows are of {rows} {own_rows[i]!r} and {columns} {own_columns[j]!r}. A matrix has "
+            "one value for each pair: take their mean, or model the rows with two inputs of domain cv.index(plate)."
+        )
+    matrix = np.full((len(own_rows), len(own_columns)), np.nan)
+    matrix[first, second] = values
+    return Labelled(matrix, (None, None), (own_rows, own_columns))
+
+
+def _positions(column: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The positions of labels among all of them, and these in their order."""
+    given = labelled(column)
+    flat = [label_of(item) for item in np.asarray(given.values, dtype=object).ravel()]
+    if given.categories is not None:
+        known = tuple(label for label in given.categories if label in set(flat))
+    else:
+        try:
+            known = tuple(sorted(set(flat)))  # type: ignore[type-var]
+        except TypeError:  # text beside numbers
+            known = tuple(sorted(set(flat), key=str))
+    place = {label: i for i, label in enumerate(known)}
+    return np.array([place[label] for label in flat], dtype=np.int64), known
