@@ -1,9 +1,9 @@
 """Long tables as data of two plates."""
 
+import contextlib
+
 import numpy as np
 import pytest
-
-import contextlib
 
 import cavity as cv
 
