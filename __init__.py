@@ -12,6 +12,7 @@ from .compiler.language.functions import (
     any,
     cos,
     covariance,
+    cumprod,
     dot,
     element,
     exp,
@@ -90,27 +91,30 @@ from .laplace_of import laplace  # noqa: F811  (the distribution, and the approx
 __version__ = "0.6.0"
 
 __all__ = [
-    "CavityError", "CavityWarning", "DataError", "Evidence", "Found", "LaplaceApproximation", "Learned",
-    "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program", "Samples",
-    "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta", "between",
-    "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compile", "cos", "count",
-    "covariance", "dirichlet", "dirichlet_multinomial", "discrete_uniform", "dot", "element", "evidence",
-    "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma", "gaussian", "gaussian_process",
-    "half_cauchy", "half_normal", "half_student_t", "index", "infer", "inverse_gamma", "inverse_gaussian",
-    "kernels", "laplace", "laplace_approximation", "learn", "lkj", "load", "log", "log_density", "log_normal",
-    "logistic", "logit_normal", "map", "matrix", "max", "min", "mixture", "moves", "multinomial", "ncvmp",
-    "negative_binomial", "ordered", "ordered_logistic", "ordered_probit", "pareto", "point", "poisson", "posdef",
-    "positive", "power", "probit", "real", "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal",
-    "softmax", "spike_and_slab", "sqrt", "stack", "student_t", "subvector", "sum", "switch", "table", "tanh",
-    "truncated", "truncated_gamma", "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian",
-    "von_mises", "weibull", "where", "wishart", "workers",
+    "CavityError", "CavityWarning", "Comparison", "DataError", "Evidence", "Found", "LaplaceApproximation",
+    "Learned", "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program",
+    "Samples", "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta",
+    "between", "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compare",
+    "compile", "cos", "count", "covariance", "cumprod", "dirichlet", "dirichlet_multinomial", "discrete_uniform",
+    "dot", "element", "evidence", "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma",
+    "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t", "index", "infer",
+    "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn", "lkj", "load",
+    "log", "log_density", "log_normal", "logistic", "logit_normal", "long", "map", "matrix", "max", "min",
+    "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
+    "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "resume",
+    "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
+    "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
+    "wishart", "workers",
 ]  # fmt: skip
 
 # What runs a model is loaded when it is first asked for: to declare one takes the language and the vocabulary.
 if TYPE_CHECKING:
     from .engine import moves
     from .engine.answers.marginal import Marginal
+    from .engine.checks.compare import Comparison, compare
     from .engine.cluster import workers
+    from .engine.data.long_tables import long
     from .engine.data.row_sources import rows
     from .engine.density.log_density import LogDensity, log_density
     from .engine.evidence.gradient import evidence_gradient
@@ -152,6 +156,7 @@ else:
 
 # Where the names of the engine are, made by docs/make_front_door.py: begin
 _LATER = {
+    "Comparison": ".engine.checks.compare",
     "Evidence": ".engine.tempering.found",
     "Found": ".engine.moves.search",
     "LaplaceApproximation": ".engine.evidence.laplace",
@@ -164,6 +169,7 @@ _LATER = {
     "Samples": ".engine.sampling.draws",
     "VariationalKernel": ".engine.sampling.variational",
     "cache": ".engine.support.on_disk",
+    "compare": ".engine.checks.compare",
     "compile": ".engine.infer",
     "evidence": ".engine.tempering.evidence",
     "evidence_gradient": ".engine.evidence.gradient",
@@ -173,6 +179,7 @@ _LATER = {
     "learn": ".engine.evidence.learn",
     "load": ".engine.load",
     "log_density": ".engine.density.log_density",
+    "long": ".engine.data.long_tables",
     "map": ".engine.evidence.maximum",
     "moves": ".engine",
     "resume": ".engine.resume",

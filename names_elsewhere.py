@@ -145,6 +145,7 @@ EXPRESSIONS = (
     Row("cv.logistic(x)", "", "math.invlogit, math.sigmoid", "inv_logit", "expit", "Logistic", "", "ilogit"),
     Row("cv.probit(x)", "the normal cdf", "math.invprobit", "Phi, Phi_approx", "ndtr", "", "Probit", "phi"),
     Row("cv.softmax(x, over=plate)", "", "math.softmax", "softmax", "", "Softmax", "", ""),
+    Row("cv.cumprod(p, over=plate)", "of probabilities", "math.cumprod", "", "cumprod", "", "", ""),
     Row("cv.sum(x, over=plate)", "", "math.sum", "sum", "", "Sum", "", "sum"),
     Row("cv.sum(x, by=groups)", "over the members of groups of any size", "", "", "segment_sum", "", "", ""),
     Row("cv.table(array)[z]", "constants that a variable chooses", "constant", "", "",

@@ -53,9 +53,9 @@ def ncvmp(bound: str | None = None) -> Method:
 
     `bound` is one of quadrature, tilted, jaakkola for a logistic link, and one of quadrature, tilted, log, quadratic,
     adaptive (tilted or quadratic, the better for each row), bohning, taylor for a softmax; the first is the default. A
-    multinomial probit has auxiliary. Asked for in a whole model it applies where a link has it. Returns a method for
-    `infer(..., method=...)`. Raises ModelError for a name that no link has; one that no link of the model has is an
-    error of `infer`.
+    multinomial probit has auxiliary, a product along a plate (`cumprod`) multinomial and taylor. Asked for in a whole
+    model it applies where a link has it. Returns a method for `infer(..., method=...)`. Raises ModelError for a name
+    that no link has; one that no link of the model has is an error of `infer`.
     Source: knowles2011ncvmp.
     """
     known = sorted({name for link in LINKS.values() for name in link.bounds})

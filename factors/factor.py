@@ -123,7 +123,7 @@ class Factor:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Link:
-    """A deterministic function of one real argument and how moments travel through it.
+    """A deterministic function of one argument, real or of the domain `of`, and how moments travel through it.
 
     `moments(argument, bound)` maps the argument's moments to those of the result; `bounds` are the names it accepts,
     the first is the default; `accuracy` states for each bound whether it is exact, a bound, or quadrature.
@@ -140,6 +140,7 @@ class Link:
     bounds: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"exact": "exact"})
     site: Callable[..., Site] | None = None
     chance: Callable[..., Site] | None = None
+    of: str = "real"
     source: str = ""
 
 
@@ -408,6 +409,7 @@ REGISTRY: dict[str, Factor] = {}
 LINKS: dict[str, Link] = {}
 Entry = TypeVar("Entry", Factor, Link)
 VECTOR_LINKS = ("softmax", "multinomial_probit")  # their argument is all elements of a plate
+RUNNING_LINKS = ("cumprod",)  # along a plate, which the result has too: each element is of those up to it
 
 
 def register(item: Entry) -> Entry:

@@ -37,7 +37,7 @@ class ScaledMatrix(Average):
 
 
 class Linked(Average):
-    """A link of a Gaussian number, or of all those along a plate."""
+    """A link of a number, or of all those along a plate."""
 
 
 class Logical(Average):

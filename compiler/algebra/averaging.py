@@ -58,7 +58,7 @@ def average(expr: Expr, kind: str, known: IsData, rewrite: Rewrite | None = None
     if kind == NUMBER:
         return ATOMS.get(expr.operation, _no_number)(expr, known)
     if expr.op in LINKS:
-        return rules.Linked(expr, expr.domain.kind, ((expr.args[0], "real"),))
+        return rules.Linked(expr, expr.domain.kind, ((expr.args[0], LINKS[expr.op].of),))
     if kind in ("boolean", "unit") and expr.operation.logical:
         return _logical(expr, known)
     if kind == "positive":

@@ -154,6 +154,18 @@ def softmax(value: UserValue, over: Plate) -> Expr:
     return _applied_over(op.SOFTMAX, value, over)
 
 
+def cumprod(value: UserValue, over: Plate) -> Expr:
+    """Products of probabilities along a plate, from its first element: value_1, value_1 value_2, ...
+
+    `value`: an expression of domain unit that has the plate `over`, such as sticks, independent variables of `beta`
+    terms. Returns an expression of domain unit over the same plates: the probability that a row passes all sticks up to
+    each, of which `bernoulli` makes booleans whose probabilities decrease along the plate. ModelError when `value` is
+    no probability, no expression, or has no such plate. Source: teh2007stick, doshivelez2009variational.
+    """
+    found = _applied_over(op.CUMPROD, value, over)
+    return dataclasses.replace(found, plates=found.args[0].plates)
+
+
 def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Expr:
     """The sum of an expression over one of its plates, or over the members of groups; of booleans the number true.
 
@@ -347,7 +359,7 @@ def _applied(operation: Operation, *operands: UserValue) -> Expr:
     return apply(operation, *_with_node(operation.name, *operands))
 
 
-def _applied_over(operation: Operation, value: UserValue, over: Plate | None) -> Expr:
+def _applied_over(operation: Operation, value: UserValue, over: Plate | None) -> Apply:
     name = operation.title or operation.name
     (value,) = _with_node(name, value)
     _check_over(name, value, over)

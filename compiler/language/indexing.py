@@ -258,7 +258,7 @@ def pushed(source: Expr, position: Expr, axis: Plate) -> Expr:
     """The elements of an expression at places that no random variable chooses, as the expression of the elements."""
     if axis not in set(source.plates):
         return source
-    if not isinstance(source, (Apply, Gather)):
+    if not isinstance(source, (Apply, Gather)) or (isinstance(source, Apply) and source.over is axis):
         return gathered(source, position, axis)
     where = source.plates.index(axis)
     plates = union_plates(source.plates[:where], position.plates, source.plates[where + 1 :])

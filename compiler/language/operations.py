@@ -278,6 +278,14 @@ def _probabilities(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> D
     return domains.simplex(over)
 
 
+def _products(operands: Sequence[Domain], refuse: Refuse, over: Plate) -> Domain:
+    if not operands[0].is_unit:
+        raise refuse(
+            "probabilities", "A product of a few numbers is written with `*`; only probabilities are multiplied along."
+        )
+    return domains.unit
+
+
 def _map_hint(domain: Domain) -> str:
     return "Reduce the vector to a number first, e.g. with cv.dot(weight, x)." if domain.is_vector else ""
 
@@ -339,6 +347,7 @@ SOFTMAX = Operation("softmax", _probabilities, _called("softmax"), _of_curve, Re
 MULTINOMIAL_PROBIT = Operation(
     "multinomial_probit", _probabilities, _called("probit"), _of_curve, Reach.SEVERAL, title="probit"
 )
+CUMPROD = Operation("cumprod", _products, _called("cumprod"), _of_curve, Reach.SEVERAL)
 AND = Operation("and", _logical, _infix("&"), _of_curve, logical=True)
 OR = Operation("or", _logical, _infix("|"), _of_curve, logical=True)
 XOR = Operation("xor", _logical, _infix("^"), _of_curve, logical=True)

@@ -16,7 +16,7 @@ import numpy as np
 from ...factors import LINKS
 from ...factors.domains import real
 from ...factors.errors import UnsupportedError
-from ...factors.factor import VECTOR_LINKS, Chain, Switch, Term
+from ...factors.factor import RUNNING_LINKS, VECTOR_LINKS, Chain, Switch, Term
 from ...factors.quadrature.derived import MOST_SCALARS, accuracy_over, completed
 from ...factors.roles import LinearGaussian, Process, ScalarGaussian, gaussian_arguments
 from ..algebra.composed import composition
@@ -422,6 +422,8 @@ def _energy(draft: Draft, block: EnergyBlock, method: Method, known: IsData) -> 
     why = (
         "a link of a vector: NCVMP, since EP would need an integral over all classes"
         if links & set(VECTOR_LINKS)
+        else "a product along a plate: NCVMP, since EP would need an integral over all its factors"
+        if links & set(RUNNING_LINKS)
         else f"the factor is not conjugate in {', '.join(plain)}"
         if plain and not links
         else ("asked for" if method.name in ("vmp", "ncvmp") else "a link whose neighbours do not all offer EP")

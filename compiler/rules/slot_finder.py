@@ -23,11 +23,12 @@ from ..blocks.slots import Branch, Edge, Quantity, Slot
 from ..language.atoms import MINUS_ONE, ONE, Monomial, atom_key, product
 from ..language.monomials import expand
 from ..language.nodes import Apply, Expr, Gather, IsData, Let, Random, applies, parents
-from ..language.operations import DOT, OVER_CLASSES, SUM
+from ..language.operations import CUMPROD, DOT, OVER_CLASSES, SUM
 
 COUPLING = {
     DOT: "is a product of two random vectors",
     SUM: "sums random numbers over a plate",
+    CUMPROD: "multiplies random numbers along a plate",
     **dict.fromkeys(OVER_CLASSES, "couples all classes"),
 }
 """Operations that read more numbers than quadrature takes, each in words."""

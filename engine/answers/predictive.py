@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from ...compiler.algebra.known import latent_names
 from ...compiler.blocks.base import Gate
 from ...compiler.graph import Plan
-from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, parents
+from ...compiler.language.nodes import Apply, Expr, Gather, Let, Random, applies, parents
+from ...compiler.language.operations import CUMPROD
 from ...compiler.passes.choose_operators import index_gates
 from ...compiler.rules.pairs import about_pair
 from ...factors import LINKS
@@ -40,6 +41,7 @@ from ..expressions.discrete_expressions import distribution
 from ..expressions.transformed import positive, probability
 from ..values.evaluate import gather, known, value
 from ..values.moments import moments
+from ..values.operations import along, kept
 from ..values.plated import Placed, mapped, spread, to_event
 from ..values.scope import Scope
 
@@ -226,6 +228,8 @@ def _probability(expr: Expr, scope: Scope, families: Families) -> Placed:
     if expr.op in _EXPECTED:
         argument = to_event(moments(expr.args[0], scope, "real"), expr.option("over"))
         return Placed(_EXPECTED[expr.op](argument.value.mean, argument.value.variance), argument.plates)
+    if applies(expr, CUMPROD):
+        return kept(expr, mapped(jnp.cumprod, along(expr, _probability(expr.args[0], scope, families), scope)))
     chance = LINKS[expr.op].chance if expr.op in LINKS else None
     if chance is not None:
         argument = moments(expr.args[0], scope, "real")

@@ -1,4 +1,4 @@
-"""Marginals of named probabilities and positive numbers that are functions of real ones: matched mean and variance."""
+"""Marginals of named probabilities and positive numbers that are functions of others: matched mean and variance."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import jax
 import jax.numpy as jnp
 
 from ...compiler.algebra.averages import POLYNOMIAL
-from ...compiler.language.nodes import Apply, Expr, unnamed
+from ...compiler.language.nodes import Apply, Expr, applies, unnamed
+from ...compiler.language.operations import CUMPROD
 from ...factors import LINKS
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
 from ...factors.families import FOR_DOMAIN, Family, TwoMomentFamily
 from ...factors.links import exp
-from ...factors.moments import Positive, Real
+from ...factors.moments import Positive, Real, Unit
 from ...factors.quadrature import gaussian_expectation
 from ..blocks.site.sites import SMALLEST_VARIANCE
 from ..values.moments import moments
+from ..values.operations import along, kept
 from ..values.plated import Placed, mapped
 from ..values.scope import Scope
 
 
 def probability(expr: Expr, scope: Scope) -> Placed:
-    """The member of the family of the mean and variance of a link of a Gaussian number."""
+    """The member of the family of the mean and variance of a link of a Gaussian number, or of a product of sticks."""
     expr = unnamed(expr)
+    if applies(expr, CUMPROD):
+        return _product_along(expr, scope)
     if not isinstance(expr, Apply) or expr.op not in ("logistic", "probit"):
         raise UnsupportedError(
             f"The marginal of the probability '{expr}' has no family of its own. Read the marginals of its arguments."
@@ -36,6 +40,17 @@ def probability(expr: Expr, scope: Scope) -> Placed:
         return matching("unit", mean, spread)
 
     return mapped(matched, moments(expr.args[0], scope, "real"))
+
+
+def _product_along(expr: Apply, scope: Scope) -> Placed:
+    """Of independent probabilities, whose means and whose means of squares are multiplied."""
+
+    def matched(sticks: Unit) -> Family:
+        belief = FOR_DOMAIN["unit"].from_moments(sticks)
+        mean, square = jnp.cumprod(belief.mean()), jnp.cumprod(belief.variance() + belief.mean() ** 2)
+        return matching("unit", mean, jnp.maximum(square - mean**2, SMALLEST_VARIANCE))
+
+    return kept(expr, mapped(matched, along(expr, moments(expr.args[0], scope, "unit"), scope), order=expr.plates))
 
 
 def positive(expr: Expr, scope: Scope) -> Placed:

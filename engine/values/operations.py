@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 from ...compiler.algebra import averages as rules
 from ...compiler.language.nodes import Apply
 from ...factors import LINKS
-from ...factors.factor import VECTOR_LINKS
+from ...factors.factor import RUNNING_LINKS, VECTOR_LINKS
 from ...factors.families.matrices import covariance_of, outer, regular_inverse
 from ...factors.moments import Boolean, PosDef, Positive, Real, Vector
 from ...factors.scalars import LogNormalNumber, larger, log_of, number_of, power_of
@@ -51,7 +51,7 @@ VALUES: dict[str, Callable[..., PyTree]] = {
     "not": jnp.logical_not,
     "equal": jnp.equal,
     "greater": jnp.greater,
-    **{name: link.value for name, link in LINKS.items() if name not in VECTOR_LINKS},
+    **{name: link.value for name, link in LINKS.items() if name not in (*VECTOR_LINKS, *RUNNING_LINKS)},
 }
 """Of one instance of the operands."""
 ALONG: dict[str, Callable[..., PyTree]] = {
@@ -59,7 +59,7 @@ ALONG: dict[str, Callable[..., PyTree]] = {
     "all": jnp.all,
     "any": jnp.any,
     "stack": lambda elements: elements,
-    **{name: LINKS[name].value for name in VECTOR_LINKS},
+    **{name: LINKS[name].value for name in (*VECTOR_LINKS, *RUNNING_LINKS)},
 }
 """Of all elements along the plate `over`, the first axis."""
 REPEATED: dict[str, Callable[..., PyTree]] = {
@@ -85,7 +85,13 @@ def over_plate(expr: Apply, found: Placed, scope: Scope) -> Placed:
     if over not in set(found.plates) and expr.op in REPEATED:
         times = scope.sizes[over.name]
         return mapped(lambda x: REPEATED[expr.op](x, times), found, order=expr.plates)
-    return mapped(ALONG[expr.op], along(expr, found, scope), order=expr.plates)
+    return kept(expr, mapped(ALONG[expr.op], along(expr, found, scope), order=expr.plates))
+
+
+def kept(expr: Apply, found: Placed) -> Placed:
+    """With the event axis that an operation runs along as a plate again, where its result has that plate."""
+    over = expr.option("over")
+    return Placed(found.value, (*found.plates, over)) if over in set(expr.plates) else found
 
 
 def along(expr: Apply, found: Placed, scope: Scope) -> Placed:
@@ -105,9 +111,10 @@ def _linked(rule: rules.Linked, scope: Scope, argument: Placed) -> Placed:
     assert isinstance(rule.expr, Apply)
     link = LINKS[rule.expr.op]
     bound = scope.bound if scope.bound in link.bounds else next(iter(link.bounds))
-    if rule.expr.op in VECTOR_LINKS:
-        argument = to_event(argument, rule.expr.option("over"))
-    return Placed(link.moments(argument.value, bound), argument.plates)
+    if rule.expr.over is None:
+        return Placed(link.moments(argument.value, bound), argument.plates)
+    argument = along(rule.expr, argument, scope)
+    return kept(rule.expr, Placed(link.moments(argument.value, bound), argument.plates))
 
 
 PROBABILITIES: dict[str, Callable[..., PyTree]] = {

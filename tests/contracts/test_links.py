@@ -34,13 +34,14 @@ LINK_REFERENCES = {
     "softmax": None,
     "multinomial_probit": None,
 }
-SCALAR_BOUNDS = [(name, b) for name in sorted(LINKS) if LINK_REFERENCES.get(name) for b in LINKS[name].bounds]
-ALL_BOUNDS = [(name, bound) for name in sorted(LINKS) for bound in LINKS[name].bounds]
+OF_REAL = sorted(name for name, link in LINKS.items() if link.of == "real")  # the others: tests/factors/test_cumprod.py
+SCALAR_BOUNDS = [(name, b) for name in OF_REAL if LINK_REFERENCES.get(name) for b in LINKS[name].bounds]
+ALL_BOUNDS = [(name, bound) for name in OF_REAL for bound in LINKS[name].bounds]
 M, V = (a.ravel() for a in np.meshgrid([-4.0, -1.0, 0.0, 0.5, 3.0], [0.0, 0.01, 0.5, 1.0, 4.0], indexing="ij"))
 
 
 def test_every_link_of_the_vocabulary_has_a_reference():
-    assert set(LINKS) == set(LINK_REFERENCES), "give the new link a reference"
+    assert set(LINKS) == set(LINK_REFERENCES) | {"cumprod"}, "give the new link a reference"
 
 
 @pytest.mark.parametrize(("name", "bound"), SCALAR_BOUNDS, ids=lambda text: text)

@@ -80,6 +80,7 @@ OVER = {
     "all": lambda x: bool(np.prod(x)),
     "any": lambda x: bool(np.sum(x)),
     "stack": lambda x: x,
+    "cumprod": np.cumprod,
     "softmax": softmax,
     "multinomial_probit": None,  # an integral: the laws of links
 }
@@ -249,15 +250,17 @@ def test_what_is_written_is_what_was_meant():
         "A": m.input("A", cv.matrix(2, 2)),
         "s": m.random("s", cv.gaussian(0.0, variance=1.0), plates=k),
         "d": m.random("d", cv.bernoulli(0.5), plates=k),
+        "u": m.random("u", cv.beta(1.0, 1.0), plates=k),
     }
-    x, y, p, b, c, v, s, d = (names[name] for name in "xypbcvsd")
+    x, y, p, b, c, v, s, d, u = (names[name] for name in "xypbcvsdu")
     exprs = [x + y, x - y, -x, x * y, x / y, x**3, cv.max(x, y), cv.exp(x), cv.log(p), cv.logistic(x), cv.probit(x)]
     exprs += [cv.tanh(x), cv.sin(x), cv.cos(x), cv.where(b, x, y), p**0.5]
     exprs += [cv.dot(v, v), names["A"] @ v, cv.stack(x, y), cv.stack(s, over=k), cv.sum(s, over=k)]
     exprs += [cv.softmax(s, over=k), cv.probit(s, over=k), b & c, b | c, b ^ c, ~b, b == c, x > y]
     exprs += [cv.all(d, over=k), cv.any(d, over=k), cv.covariance([p, p], x), cv.covariance([p, p * p], x) ** -1]
+    exprs += [cv.cumprod(u, over=k)]
     simple = ("tanh", "sin", "cos", "where", "max", "exp", "log", "logistic", "probit", "dot", "stack")
-    functions = {name: getattr(cv, name) for name in (*simple, "sum", "softmax", "all", "any", "covariance")}
+    functions = {name: getattr(cv, name) for name in (*simple, "sum", "softmax", "cumprod", "all", "any", "covariance")}
     functions["matvec"] = operators.matmul
     assert {expr.op for expr in exprs} == set(OPERATIONS) - {"together"}  # which only the compiler makes
     for expr in exprs:

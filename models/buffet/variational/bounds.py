@@ -15,15 +15,10 @@ from jax.scipy.special import digamma
 from jaxtyping import Float
 
 from ....factors.arrays import Array
+from ....factors.links.cumprod import Enclosed, enclosed, first_stops
+from ....factors.moments import Unit
 
 Sticks = Float[Array, " place"]
-
-
-class Enclosed(NamedTuple):
-    """Two numbers with the true one between them, for each place."""
-
-    lower: Sticks
-    upper: Sticks
 
 
 class Stops(NamedTuple):
@@ -41,11 +36,7 @@ class Stops(NamedTuple):
 def taylor(first: Sticks, second: Sticks, terms: int = 50) -> Enclosed:
     """Bounds of `E log(1 - v_1 .. v_k)` for every k from the series of the logarithm, `-sum_r E[(v_1 .. v_k)^r] / r`.
 
-    The moments `m_r` are products of ratios `(a + j) / (a + b + j)`. Those left out, r > T, are less than
-    `m_(T+1) (1 + c / (T + 1)) (1 / s + 1 / (c + T + 1))` with c the largest `first` and s the sum of `second`, for
-    `m_(r+1) / m_r <= (c + r) / (c + r + s)` and a series of such ratios telescopes; and more than
-    `m_(T+1) / ((1 - q) (T + 1) + q)` with `q = m_(T+2) / m_(T+1)`, for logarithms of moments are convex in r. The sum
-    alone is above the expectation.
+    That of the language's `cumprod`, where it is derived. The sum alone is above the expectation.
 
     Args:
         first, second: (places,) positive, the parameters of the beta beliefs about sticks.
@@ -56,16 +47,7 @@ def taylor(first: Sticks, second: Sticks, terms: int = 50) -> Enclosed:
 
     Source: doshivelez2009variational.
     """
-    r = jnp.arange(terms + 2)
-    ratio = jnp.log(first[:, None] + r) - jnp.log(first[:, None] + second[:, None] + r)
-    moment = jnp.exp(jnp.cumsum(jnp.cumsum(ratio, axis=0), axis=1))  # of orders 1 .. terms + 2
-    known = jnp.sum(moment[:, :terms] / (r[:terms] + 1.0), axis=1)
-    last, after, order = moment[:, terms], moment[:, terms + 1], terms + 1.0
-    largest, total = jax.lax.cummax(jnp.asarray(first)), jnp.cumsum(second)
-    most = last * (1.0 + largest / order) * (1.0 / total + 1.0 / (largest + order))
-    falls = jnp.where(last > 0.0, after / jnp.where(last > 0.0, last, 1.0), 0.0)
-    least = last / ((1.0 - falls) * order + falls)
-    return Enclosed(-known - most, -known - least)
+    return enclosed(jnp.asarray(first), jnp.asarray(second), terms)
 
 
 def multinomial(first: Sticks, second: Sticks) -> Stops:
@@ -89,9 +71,8 @@ def multinomial(first: Sticks, second: Sticks) -> Stops:
     Source: doshivelez2009variational.
     """
     both = digamma(first + second)
-    on, off = digamma(first) - both, digamma(second) - both
-    weight = off + jnp.cumsum(on) - on
-    return Stops(weight, jax.lax.cumlogsumexp(weight))
+    weight = first_stops(Unit(digamma(first) - both, digamma(second) - both))
+    return Stops(weight, jax.lax.cumlogsumexp(jnp.asarray(weight)))
 
 
 def stick_parameters(stops: Stops, ones: Sticks, rows: int | Array, shape: Array) -> tuple[Sticks, Sticks]:
