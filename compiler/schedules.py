@@ -44,7 +44,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name, known in (("rows", ROWS), ("loop", LOOPS)):
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 raise ModelError(
                     f"Schedule({name}=) is one of {', '.join(map(repr, known))}; found {getattr(self, name)!r}."
                 )

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from ..factors.errors import ModelError
+from ..factors.switches import double_precision
 from .cluster.parcels import Parcel
 from .cluster.workers import Job, Lasting, Workers, check_workers, gathered, pool_of
 from .data.missing_and_sparse import arrays_of
@@ -59,7 +60,7 @@ class _Starts:
     def __init__(self, program: Program, data: Mapping[str, Any], seed: int) -> None:
         key_of(seed)  # says what is wrong with it
         self.program, self.seed, self.binding = program, seed, program.bind(data)
-        with jax.enable_x64(True):
+        with double_precision():
             self.machine, _ = program.machine_and_runner(self.binding, self.binding.inputs)
             self.arrays = arrays_of(self.binding, self.machine.graph)
         self.runner = Runner(self.machine, program.options, lambda: None)
@@ -126,5 +127,5 @@ def _job(sent: Parcel, argument: Any) -> Job:
 
 def _done(sent: Parcel, argument: Any) -> Any:
     """What a worker does."""
-    with jax.enable_x64(True):
+    with double_precision():
         return sent.made()(argument)

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from ..compiler.data.bind import Binding
 from ..compiler.data.bind_many import Bindings, bind_many
 from ..factors.errors import DataError
+from ..factors.switches import double_precision
 from .checks.flat_priors import of_flat_priors
 from .data.missing_and_sparse import arrays_of
 from .options import Request
@@ -71,7 +72,7 @@ def batch_of(program: Batches, datas: Sequence[Mapping[str, Any]], seed: int) ->
             program.check(bindings.one(i))
         except DataError as problem:
             raise DataError(f"Data set {i}: {problem}") from None
-    with jax.enable_x64(True):
+    with double_precision():
         machine, run = program.runner_of_many(bindings)
         arrays = arrays_of(bindings, machine.graph)
         outputs = _outputs(run, arrays, bindings.number, request.options.mesh, seed)

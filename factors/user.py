@@ -18,6 +18,7 @@ from .errors import ModelError
 from .factor import LINKS, REGISTRY, Factor, Term, told_with_name
 from .families import FOR_DOMAIN, ExponentialFamily
 from .moments import BY_KIND, Moments
+from .switches import double_precision
 
 _DOMAINS = (
     "cv.real, cv.positive, cv.unit, cv.boolean, cv.count, cv.category(k), cv.simplex(k), cv.vector(d) or cv.posdef(d)"
@@ -54,6 +55,9 @@ def factor(
     at that point. Source: knowles2011ncvmp.
     """
     _check_name(name)
+    for what, given in (("unsupported", unsupported), ("link_densities", link_densities)):
+        if given is not None and not isinstance(given, Mapping):
+            raise ModelError(f"cv.factor('{name}'): {what}= is a dictionary by argument; found {given!r}.")
     domains = {"out": out, **edges}
     for edge, domain in domains.items():
         _check_domain(name, edge, domain)
@@ -139,7 +143,7 @@ def _at_moments(made: Factor, what: str, gives: str, moments: Mapping[str, Momen
 def _check_prediction(made: Factor, domains: Mapping[str, Domain]) -> None:
     """What is predicted is a member of the family of the outcome."""
     edges = {edge: domain for edge, domain in domains.items() if edge != "out"}
-    with jax.enable_x64(True):
+    with double_precision():
         points = _ordinary_points(edges)
         if points is None:
             return
@@ -154,7 +158,7 @@ def _check_prediction(made: Factor, domains: Mapping[str, Domain]) -> None:
 
 def _check_average(made: Factor, domains: Mapping[str, Domain]) -> None:
     """At points, which are beliefs without spread, the expected log density is the log density."""
-    with jax.enable_x64(True):
+    with double_precision():
         points = _ordinary_points(domains)
         if points is None:
             return
@@ -209,7 +213,7 @@ def _check_signature(name: str, what: str, function: Callable[..., object], want
 
 
 def _check_point(name: str, log_density: Callable[..., Array], domains: Mapping[str, Domain]) -> None:
-    with jax.enable_x64(True):
+    with double_precision():
         points = _ordinary_points(domains)
         if points is None:
             return

@@ -11,6 +11,7 @@ import numpy as np
 from ...factors import domains
 from ...factors.errors import ModelError
 from ...factors.factor import Operand
+from ...factors.numbers import ValueProblem, numeric_array
 from . import operations as op
 from .indexing import at_places, pushed
 from .nodes import Apply, Constant, Expr, Plate, Position, is_data, union_plates
@@ -288,15 +289,23 @@ def _check_single(name: str, vector: UserValue) -> None:
         )
 
 
+def _given_vector(value: UserValue) -> np.ndarray:
+    """Numbers of a list; ModelError for anything else."""
+    try:
+        return np.asarray(numeric_array(value), float)
+    except ValueProblem as problem:
+        raise ModelError(f"cv.covariance: {problem}") from None
+
+
 def _vector_of(value: UserValue) -> UserValue:
     """A vector of what may be a list of numbers, or one number."""
     if isinstance(value, (list, tuple)):
-        value = value if builtins.any(isinstance(part, Expr) for part in value) else np.asarray(value, float)
+        value = value if builtins.any(isinstance(part, Expr) for part in value) else _given_vector(value)
     if isinstance(value, Expr):
         return value if value.domain.is_vector else apply(op.STACK, value)
     if isinstance(value, (list, tuple)):
         return apply(op.STACK, *value)
-    array = np.atleast_1d(np.asarray(value, float))
+    array = np.atleast_1d(_given_vector(value))
     return Constant(array, (), domains.vector(array.shape[-1]))
 
 

@@ -19,6 +19,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input
 from ...factors.arrays import Array
 from ...factors.errors import DataError, UnsupportedError
+from ...factors.switches import double_precision
 from ..run.log_evidence import evidence_parts
 from ..run.machine import Machine
 from ..run.start import prepare
@@ -36,7 +37,7 @@ def gradient(posterior: Outcome, names: tuple[str, ...]) -> dict[str, np.ndarray
     )
     _check(posterior, names)
     arrays, outputs = posterior.arrays, posterior.result.outputs
-    with jax.enable_x64(True):
+    with double_precision():
         machine = posterior.machine
         function = machine.function("evidence gradient", (), jax.grad(_evidence(machine)))
         chosen = {name: np.asarray(arrays[name], float) for name in names}
@@ -47,6 +48,8 @@ def gradient(posterior: Outcome, names: tuple[str, ...]) -> dict[str, np.ndarray
 
 def hyperparameter(model: Model, name: str, asker: str) -> Input:
     """The input called `name`, or the DataError of what was asked for it."""
+    if not isinstance(name, str):
+        raise DataError(f"{asker}: inputs are named by text; found {name!r}.")
     if name not in model.inputs:
         kind = "a variable of the model, not an input" if name in {**model.randoms, **model.lets} else "unknown"
         raise DataError(

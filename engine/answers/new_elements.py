@@ -28,7 +28,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Derived, Expr, Input, Random, inside, parents
 from ...compiler.passes.roles import below
 from ...factors.errors import DataError
-from ..support.asked_arguments import UserData
+from ..support.asked_arguments import UserData, list_of_names
 
 
 def fresh_plates(
@@ -44,7 +44,7 @@ def fresh_plates(
     `learned` are the names of the random variables with beliefs. Raises DataError for a plate that the model lacks,
     and, with the plate's and the variables' names, where learned variables can neither be carried nor dropped.
     """
-    new = [new] if isinstance(new, str) else new
+    new = new if new is None else list_of_names([new] if isinstance(new, str) else new, "new=")
     for name in (*sizes, *(new or ())):
         if name not in model.plates:
             raise DataError(

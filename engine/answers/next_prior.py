@@ -29,6 +29,7 @@ from ...factors.arrays import Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Term
 from ...factors.families import ExponentialFamily, Family
+from ...factors.switches import double_precision
 from ..blocks.discrete import tables
 from ..blocks.energy import block_energy
 from ..data.missing_and_sparse import Arrays
@@ -91,7 +92,7 @@ class Beliefs(Mapping[str, Marginal]):
         self.families: dict[str, Family] = {}
         for part, family in self.parts.items():
             if part in self.joints:
-                with jax.enable_x64(True):
+                with double_precision():
                     joint, sizes = self.joints[part], self.sizes
                     split = compiled("members", (joint, sizes), partial(member_families, joint, sizes=sizes))(family)
                     self.families |= as_numpy(split)
@@ -214,7 +215,7 @@ def marginal_of(
     belief = family.from_naturals(as_numpy(tuple(naturals)))
     if len(kept) == len(joint.members):
         return belief
-    with jax.enable_x64(True):
+    with double_precision():
 
         def among(belief: ExponentialFamily) -> ExponentialFamily:
             moments = {joint.variable.name: belief.moments()}
@@ -240,7 +241,7 @@ def _part_naturals(machine: Machine, arrays: Arrays, part: Part, joint: Joint | 
         return prior_naturals(machine, arrays, part.members[0])
     whole = next((j for j in machine.graph.joints if j.members == joint.members), None)
     own = tuple(block for block in machine.graph.blocks if block.name in part.members)
-    with jax.enable_x64(True):
+    with double_precision():
         if whole is not None and all(block.constant and block.latent == (whole.variable.name,) for block in own):
             name = whole.variable.name
             prior = machine.function(
@@ -303,7 +304,7 @@ def prior_naturals(machine: Machine, arrays: Arrays, name: str) -> Naturals:
         gradient = jax.grad(lambda own: block_energy(block, machine.scope(arrays, {name: own})))(here)
         return tuple(family_of(variable).pull(here, gradient))
 
-    with jax.enable_x64(True):
+    with double_precision():
         naturals = machine.function("prior naturals", (name,), pulled)(arrays)
         if variable.domain.is_discrete:
             naturals = (np.clip(naturals[0], -tables.CERTAIN, tables.CERTAIN),)
@@ -385,7 +386,7 @@ def _check_variable(model: Model, binding: Binding, name: str, family: object) -
 
 
 def _check_proper(name: str, family: ExponentialFamily, where: str) -> None:
-    with jax.enable_x64(True):
+    with double_precision():
         proper = np.asarray(asked.is_proper(family))
         finite = all(np.isfinite(natural).all() for natural in family.naturals())
     if not proper.all() or not finite:

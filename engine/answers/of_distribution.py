@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -30,6 +29,7 @@ from ...factors.families import (
     VectorGaussian,
     Wishart,
 )
+from ...factors.switches import double_precision
 from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
 from ..distributions.weighted_draws import WeightedDraws
@@ -69,7 +69,7 @@ def chance(distribution: Any, statement: Statement) -> Float[np.ndarray, "*plate
         middle = np.floor(middle) if whole else middle
         same = held(statement, middle) == before
         low, high = np.where(same, middle, low), np.where(same, high, middle)
-    with jax.enable_x64(True):
+    with double_precision():
         up_to = np.asarray(_below(distribution, low)) if len(low) else np.zeros(low.shape)
     signs = np.where(turns[some], np.where(before, 1.0, -1.0), 0.0)
     return np.clip(holds[-1] + np.sum(signs * up_to, axis=0), 0.0, 1.0)
@@ -196,7 +196,7 @@ def mode(distribution: Any) -> np.ndarray:
 
 
 def _heights(distribution: Family, values: np.ndarray) -> np.ndarray:
-    with jax.enable_x64(True):
+    with double_precision():
         found = np.asarray(asked.log_density(distribution, values))
     return np.where(np.isnan(found), -np.inf, found)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from ...compiler.algebra.known import latent_names
@@ -15,6 +14,7 @@ from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
 from ...compiler.language.nodes import Let, Random
 from ...factors.families import ExponentialFamily, Family, Point
+from ...factors.switches import double_precision
 from ..data.missing_and_sparse import Arrays
 from ..distributions.cases import Projected
 from ..distributions.of_pairs import pair_members
@@ -31,6 +31,7 @@ from ..run.progress import Timing
 from ..run.result import Result
 from ..run.trace import Trace
 from ..support import asked_families as asked
+from ..support.asked_arguments import known_name
 from ..support.concrete import as_numpy
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_families
@@ -157,7 +158,7 @@ class Outcome(Inferred):
         named = {**self.model.randoms, **self.model.lets}
         if name not in named:
             raise KeyError(f"The model has no variable {name!r}. It has: {', '.join(named)}.")
-        with jax.enable_x64(True):
+        with double_precision():
             if name in self.binding.observed and name not in self.families:
                 return self._observed(named[name])
             if name in self.families:
@@ -193,7 +194,7 @@ class Outcome(Inferred):
         node = self.model.lets.get(name)
         if node is None or name in self.binding.observed or name in self.families:
             return "", None
-        with jax.enable_x64(True):
+        with double_precision():
             found = self._together(node)
             return found.note, found.shape
 
@@ -235,7 +236,7 @@ class Outcome(Inferred):
             name: family_of(graph.latent[name]).from_naturals(as_numpy(tuple(naturals)))
             for name, naturals in beliefs.items()
         }
-        with jax.enable_x64(True):
+        with double_precision():
             for joint in graph.joints:
                 plates = {plate.name for member in joint.members for plate in member.plates}
                 sizes = {name: self._machine.sizes[name] for name in sorted(plates)}
@@ -279,7 +280,7 @@ class Outcome(Inferred):
     def _absorbed(self) -> dict[str, ExponentialFamily]:
         """Marginals of variables that were integrated out inside a factor."""
         found: dict[str, ExponentialFamily] = {}
-        with jax.enable_x64(True):
+        with double_precision():
             for number, block in self._machine.ep_blocks.items():
                 if block.absorbed:
                     found |= recover(self._machine, self.result.outputs, self._arrays, number)
@@ -291,4 +292,5 @@ class Outcome(Inferred):
         Returns them in the order of the sufficient statistics of its family, each shaped plates + event axes. Raises
         KeyError for a name without a belief of its own.
         """
-        return as_numpy(tuple(self.result.outputs["beliefs"][name]))
+        beliefs = self.result.outputs["beliefs"]
+        return as_numpy(tuple(beliefs[known_name(name, beliefs)]))

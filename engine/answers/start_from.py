@@ -13,6 +13,7 @@ from ...compiler.graph import Joint, NormalPair
 from ...compiler.language.nodes import Let, Random
 from ...factors.errors import DataError
 from ...factors.families import ExponentialFamily
+from ...factors.switches import double_precision
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..run.bound_plan import Messages
 from ..run.given_start import GivenStart
@@ -102,7 +103,7 @@ def _of_joint(machine: Machine, joint: Joint, start: Mapping[str, Any], naturals
         shared = f"it shares a belief with '{lacks}', which cannot begin there"
         reasons.update({member: wrong[member] or shared for member in members})
         return
-    with jax.enable_x64(True):
+    with double_precision():
         if isinstance(start, Outcome) and (own := _same_joint(start, joint)):
             naturals[name] = start.naturals_of(own.variable.name)
             return
@@ -157,7 +158,7 @@ def _misfit(machine: Machine, variable: Random | Let, family: Any) -> str:
     found, shapes = [np.shape(n) for n in family.naturals()], [(*plates, *(event,) * n) for n in wanted.natural_ndims]
     if found != shapes:
         return f"it is given over plates of shape {family.plates}, and has {plates} here"
-    with jax.enable_x64(True):
+    with double_precision():
         proper = bool(np.all(asked.is_proper(family)))
     finite = all(np.isfinite(natural).all() for natural in family.naturals())
     return "" if proper and finite else "it is given an improper belief"

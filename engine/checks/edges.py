@@ -15,6 +15,7 @@ from ...factors.arrays import Array
 from ...factors.conditionals import conditional_of
 from ...factors.errors import UnsupportedError
 from ...factors.factor import Term
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..data.missing_and_sparse import Arrays
 from ..values.evaluate import value
@@ -89,7 +90,7 @@ def _ends(medians: np.ndarray, relative: np.ndarray) -> list[tuple[float, float]
 
 
 def _edge(posterior: Inferred, node: Random, median: float, relative: float) -> Edge:
-    with jax.enable_x64(True):
+    with double_precision():
         call = posterior.machine.function("prior at", (node.name,), partial(_prior_at, node, posterior.binding.sizes))
         below, slope = call(posterior.arrays, np.float64(median))
     return Edge(node.name, median, relative, float(below), 1.0 + median * float(slope))

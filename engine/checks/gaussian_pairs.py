@@ -20,6 +20,7 @@ from ...compiler.blocks.site import SiteBlock
 from ...compiler.blocks.whole import ProcessBlock
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.outcome import Outcome
 from ..blocks import gaussian_process
 from ..blocks.site import sites
@@ -99,7 +100,7 @@ def met(rows: Rows, here: slice) -> Met:
 def rows_of(posterior: Outcome) -> tuple[Rows, dict[str, Frame]]:
     """All rows of all blocks at the fixed point, and what the beliefs know jointly."""
     blocks = [(n, block) for n, block in posterior.machine.ep_blocks.items() if isinstance(block, SiteBlock)]
-    with jax.enable_x64(True):
+    with double_precision():
         frames = _frames(posterior)
         each = [_rows(posterior, number, block, frames) for number, block in blocks]
     counts = [len(own.derivatives) for own in each]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import jax
 import numpy as np
 
 from ...factors.errors import DataError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..density.expressions_at_draws import values_of_expressions
@@ -74,7 +74,7 @@ def importance(posterior: Inferred, draws: int = 4000, seed: int = 0) -> Importa
     if draws < FEWEST:
         raise DataError(f"draws={draws} are too few to judge their weights by; give at least {FEWEST}.")
     density = density_of(posterior)
-    with jax.enable_x64(True):
+    with double_precision():
         call = functions(density)
         drawn = belief_draws(density, call, posterior, seed_of(seed), draws, restricted=False)
         log_weights = call.log_density(drawn.z) - drawn.log_q

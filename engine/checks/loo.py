@@ -23,6 +23,7 @@ from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
 from ...compiler.methods import EP
 from ...factors.factor import Chain
 from ...factors.families import Family
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
@@ -89,7 +90,7 @@ def leave_one_out(posterior: Outcome) -> LeaveOneOut:
     """
     densities: dict[str, np.ndarray] = {}
     reasons: dict[str, str] = {}
-    with jax.enable_x64(True):
+    with double_precision():
         for name in posterior.model.randoms:
             if name not in posterior.binding.observed:
                 continue
@@ -110,7 +111,7 @@ def with_draws(found: LeaveOneOut, posterior: Inferred) -> LeaveOneOut:
     witness = trust(posterior, None).witness if found.unavailable else None
     if witness is None:
         return found
-    with jax.enable_x64(True):
+    with double_precision():
         draws = as_numpy(witness.call.constrain(witness.found.z))
     drawn = drawn_leave_one_out(witness.density, draws, witness.found.weighted.weights, posterior.binding.missing)
     more = {name: array for name, array in drawn.densities.items() if name in found.unavailable}

@@ -19,6 +19,7 @@ import numpy as np
 from ...compiler.blocks.mixture import MixtureBlock, Parent
 from ...factors.arrays import Array
 from ...factors.errors import UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.outcome import Outcome
 from ..blocks.mixture import Messages, all_rows, tilted
 from ..blocks.mixture_data import Local
@@ -44,7 +45,7 @@ def mixture_pairs(posterior: Outcome, number: str) -> tuple[float, float, str]:
         _check(local, messages)
         return _pairs(block, local, ready.naturals, messages)
 
-    with jax.enable_x64(True):
+    with double_precision():
         found = np.asarray(machine.function("pairs", (number,), read)(end_of(posterior, number), posterior.arrays))
     total, size, improper = (float(own) for own in found)
     if improper:

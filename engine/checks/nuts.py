@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...factors.errors import UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..density.log_density import density_of
@@ -161,7 +162,7 @@ def check(
     if not density.names:
         raise UnsupportedError("No continuous latent variable is left once the others are summed or integrated out.")
     mcmc, nuts = _numpyro()
-    with jax.enable_x64(True), warnings.catch_warnings():
+    with double_precision(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPyro's making
         call = functions(density)
         start = belief_draws(density, call, posterior, seed).z[:chains]

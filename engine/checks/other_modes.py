@@ -19,6 +19,7 @@ from ...compiler.language.nodes import Let, Plate, Random, parents
 from ...compiler.symmetry import Choice, choices
 from ...factors.arrays import Array
 from ...factors.moments import Boolean, Category, Simplex, Unit
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..blocks.energy import block_energy
@@ -122,7 +123,7 @@ def _exchanged(posterior: Inferred, choice: Choice) -> float | None:
         return None
     orders = [_swapped(size, i, j) for i, j in pairs]
     call = machine.function("exchanged", (choice.selector.name,), lambda *now: _energy(machine, choice, *now))
-    with jax.enable_x64(True):
+    with double_precision():
         beliefs, arrays = posterior.result.outputs["beliefs"], posterior.arrays
         now, *others = (float(call(beliefs, arrays, order)) for order in [np.arange(size), *orders])
     losses = [now - other for other in others]

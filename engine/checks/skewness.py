@@ -19,6 +19,7 @@ from ...compiler.blocks.base import Block
 from ...compiler.blocks.site import SiteBlock
 from ...compiler.rules.logic import TRUE
 from ...factors.arrays import Array
+from ...factors.switches import double_precision
 from ..answers.outcome import Outcome
 from ..blocks.site import site_data, sites
 from ..data.missing_and_sparse import Arrays
@@ -42,7 +43,7 @@ class Shape(NamedTuple):
 def tilted_shapes(posterior: Outcome) -> dict[str, Shape]:
     """Skewness and kurtosis by factor, for EP factors of one scalar with a known outcome that are not Gaussian."""
     found = {}
-    with jax.enable_x64(True):
+    with double_precision():
         for number, block in posterior.machine.ep_blocks.items():
             if isinstance(block, SiteBlock) and block.link != "identity" and not block.atoms and block.over is None:
                 found[block.name] = _block_shape(posterior, number, block)

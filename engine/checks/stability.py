@@ -22,6 +22,7 @@ from scipy.sparse.linalg import LinearOperator, eigs
 
 from ...compiler.data.keys import STARTS
 from ...factors.errors import UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..answers.start_from import start_from
@@ -96,7 +97,7 @@ def stability(posterior: Inferred, count: int = 5) -> Stability:
         )
     if posterior.machine.direct:
         return Stability(np.zeros(0, complex), ())
-    with jax.enable_x64(True):
+    with double_precision():
         own = _map(posterior)
         free = _free(own)
         values, vectors = _largest(own, free, count)

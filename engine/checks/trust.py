@@ -11,10 +11,10 @@ import dataclasses
 import time
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from ...factors.errors import CavityError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..answers.verdict import LEVELS
@@ -95,7 +95,7 @@ class Witness(NamedTuple):
 
     def more(self, seed: int, count: int, times: float) -> Reference:
         """Others, of which a round has `count`, for so many times the work."""
-        with jax.enable_x64(True):
+        with double_precision():
             return draws_of(self.density, self.call, self.start, seed, count, times * self.most, self.jumps)
 
 
@@ -193,7 +193,7 @@ def trust(
     notes = [] if posterior.converged else [posterior.diagnosis]
     try:
         density = density_of(posterior)
-        with jax.enable_x64(True):
+        with double_precision():
             call = functions(density)
             draws = None
             if density.names:

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
-import jax
 import numpy as np
 
 from ...compiler.algebra.known import Known
@@ -20,6 +19,7 @@ from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Apply, Constant, Expr, Let, Plate
 from ...factors.errors import DataError, UnsupportedError
+from ...factors.switches import double_precision
 from ..blocks.site.site_data import form_offset, product
 from ..values.evaluate import value
 from ..values.plated import Placed, spread
@@ -83,7 +83,7 @@ def _check(statement: Statement, known: Known, scope: Scope) -> None:
     if form is None or _always_depends(form):
         return
     plates = statement.number.plates
-    with jax.enable_x64(True):
+    with double_precision():
         gone = _cancelled(form, plates, scope)
         left = np.asarray(spread(form_offset(form, scope), plates, scope.sizes))
     if not statement.greater:

@@ -196,6 +196,8 @@ def rows(source: Any, columns: Columns = None, *, stream: bool | None = None) ->
     if not isinstance(source, (str, os.PathLike, list, tuple)) or is_sparse(source):
         return Own(source if is_sparse(source) else np.asarray(source))
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if strange := [one for one in given if not isinstance(one, (str, os.PathLike))]:
+        raise DataError(f"cv.rows takes a path, or a list of paths; found {strange[0]!r} among them.")
     paths = [path for one in given for path in _matching(os.fspath(one))]
     if not paths:
         raise DataError(f"cv.rows found no file for {source!r}. Correct the path, or the pattern.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 
 from ...compiler.language.nodes import Expr, Input, Let, Random, inside
 from ...factors.arrays import Array
+from ...factors.switches import double_precision
 from ..support.compiled import compiled
 from ..values.evaluate import value
 from ..values.plated import spread
@@ -23,5 +23,5 @@ def value_of_data(expr: Expr, scope: Scope) -> np.ndarray:
     def own(data: dict[str, Array]) -> Array:
         return spread(value(expr, Scope(scope.sizes, data, {})), expr.plates, scope.sizes)
 
-    with jax.enable_x64(True):
+    with double_precision():
         return np.asarray(compiled("value of data", (expr, sizes), own)(data))

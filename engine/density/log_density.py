@@ -22,10 +22,11 @@ from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Term
 from ...factors.families.bijections import Bijection, interval
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..blocks.discrete.networks import NEVER, log_sum
 from ..data.rules_of_arguments import bind_checked
-from ..support.asked_arguments import key_words, the_model
+from ..support.asked_arguments import key_words, list_of_names, the_model
 from ..support.cache import Recent
 from ..support.compiled import Call, compiled
 from ..values.evaluate import value
@@ -59,7 +60,8 @@ def log_density(
     for a model without a joint density: an observed sum or product, a random count, discrete elements whose joint table
     is too large.
     """
-    return LogDensity(the_model(model), bind_checked(model, data, sizes), integrate=integrate)
+    names = list_of_names(integrate, "integrate=")
+    return LogDensity(the_model(model), bind_checked(model, data, sizes), integrate=names)
 
 
 def density_of(posterior: Inferred) -> LogDensity:
@@ -128,7 +130,7 @@ class LogDensity:
         grouped = {name for group in self._groups for name in group.factors}
         self._single = {name: Read(name, factor.plates, {}) for name, factor in factors.items() if name not in grouped}
         self._compared = self._orders()
-        with jax.enable_x64(True):
+        with double_precision():
             self._begun = self._by_variable() if ordered else {}
             check_lengths(self._compared.values(), self._factors(), Scope(self._sizes, dict(self._data), {}), moved)
         changed = {one.variable.name for one in self._compared.values() if one.index_data & set(moved)}
@@ -406,7 +408,7 @@ class LogDensity:
 
             return jax.lax.map(one, values, batch_size=TERMS)
 
-        with jax.enable_x64(True):
+        with double_precision():
             call = self.function("terms", (name,), terms_at_draws)
             return np.asarray(call(jax.tree.map(np.asarray, dict(values)), self._data))
 
@@ -501,20 +503,20 @@ class LogDensity:
 
         `key` is a random key or an integer seed. Returns `dimension` numbers.
         """
-        with jax.enable_x64(True):
+        with double_precision():
             key = jax.random.wrap_key_data(jnp.asarray(key_words(key)))
             return np.asarray(jax.random.uniform(key, (self.dimension,), minval=-1.0, maxval=1.0))
 
     @functools.cached_property
     def dimension(self) -> int:
         """The number of unconstrained coordinates."""
-        with jax.enable_x64(True):
+        with double_precision():
             return sum(b.size for b in self._bijections(self._data).values())
 
     @functools.cached_property
     def slices(self) -> dict[str, slice]:
         """Which unconstrained coordinates belong to which variable."""
-        with jax.enable_x64(True):
+        with double_precision():
             ends = np.cumsum([0, *(b.size for b in self._bijections(self._data).values())])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.names, ends[:-1], ends[1:], strict=True)}
 
@@ -635,7 +637,7 @@ class LogDensity:
         """Traced values pass through; numbers are computed in double precision and come back as NumPy."""
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(argument)):
             return jax.jit(own)(argument, self._data)
-        with jax.enable_x64(True):
+        with double_precision():
             argument = jax.tree.map(lambda a: np.asarray(a, float), argument)
             found = jax.tree.map(np.asarray, self.function(own.__name__, (), own)(argument, self._data))
         return float(found) if isinstance(found, np.ndarray) and found.ndim == 0 else found

@@ -15,6 +15,7 @@ from ...factors.conditional import inverted
 from ...factors.conditionals.beliefs import below
 from ...factors.families import FOR_DOMAIN, DiscreteFamily, Family
 from ...factors.families.base import ExponentialFamily, Levels
+from ...factors.switches import double_precision
 from ..support.compiled import compiled
 from .shown import Belief, Shown
 
@@ -74,7 +75,7 @@ class Cases(Shown):
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         level = np.asarray(level, float)
-        with jax.enable_x64(True):
+        with double_precision():
             return np.asarray(_quantile(self, level))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:

@@ -21,6 +21,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.families.matrices import outer
 from ...factors.records import fixed
+from ...factors.switches import double_precision
 from ..support.compiled import compiled
 from .belief_points import diverges, is_scalar, rule
 from .formula import Tree, evaluated
@@ -93,7 +94,7 @@ class Compound(Shown):
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
         if self.conditional.below is None:
             raise UnsupportedError(f"{self.title} has no quantiles: use those of draws, `sample(key, shape)`.")
-        with jax.enable_x64(True):
+        with double_precision():
             found = np.asarray(_quantile(self, np.asarray(level, float)))
         return np.round(found) if self.conditional.whole else found
 

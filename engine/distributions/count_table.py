@@ -13,6 +13,7 @@ from ...factors.families import Family
 from ...factors.families.base import Levels
 from ...factors.moments import Count
 from ...factors.special import lgamma
+from ...factors.switches import double_precision
 
 
 @final
@@ -66,7 +67,7 @@ class CountTable(Family):
         return jnp.sum(jnp.where(self.values() <= jnp.asarray(x)[..., None], self._probabilities(), 0.0), axis=-1)
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
-        with jax.enable_x64(True):
+        with double_precision():
             up_to, values = (np.asarray(a) for a in (jnp.cumsum(self._probabilities(), -1), self.values()))
         level = np.asarray(level, float)
         level = level.reshape(level.shape + (1,) * (up_to.ndim - 1))

@@ -19,6 +19,7 @@ from ...factors.families.base import Levels, Naturals
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
 from ...factors.special import ndtr
+from ...factors.switches import double_precision
 from ..support.compiled import compiled
 from .cases import Projected
 from .shown import Shown
@@ -103,7 +104,7 @@ class GridMixture(Family):
 
     def projection(self) -> ExponentialFamily:
         """The member of the components' family with the mixture's expected statistics."""
-        with jax.enable_x64(True):
+        with double_precision():
             known = self.counting()
             mean = [np.tensordot(known.weights, np.asarray(s), axes=1) for s in _statistics(known.components)]
             return jax.tree.map(np.asarray, _exponential(self.components).from_stats(tuple(mean)))
@@ -158,7 +159,7 @@ class GridMixture(Family):
         """By bisection of the mixed distribution function."""
         components: PyTree = self.components
         level = np.asarray(level, float)
-        with jax.enable_x64(True):
+        with double_precision():
             if self._is_of_numbers and bool(_of_points(self)):
                 found = np.asarray(_quantile_between(self, level.ravel()))
                 return np.moveaxis(found, -1, 0).reshape(level.shape + found.shape[:-1])
@@ -268,7 +269,7 @@ class OnGrid(Family):
 
     def projection(self) -> ExponentialFamily:
         """The member of the domain's family with the expected statistics of the grid."""
-        with jax.enable_x64(True):
+        with double_precision():
             return jax.tree.map(np.asarray, _projected(self))
 
     def parameters(self) -> dict[str, Array]:
@@ -291,7 +292,7 @@ class OnGrid(Family):
         import scipy.special
 
         level = np.asarray(level, float)
-        with jax.enable_x64(True):
+        with double_precision():
             centres = np.asarray(_centres(self))
         weights, width = np.asarray(self.weights), float(self.width)
         low, high = (np.full(level.shape, end) for end in (centres.min() - 9 * width, centres.max() + 9 * width))
@@ -299,7 +300,7 @@ class OnGrid(Family):
             middle = 0.5 * (low + high)
             below = scipy.special.ndtr((middle[..., None] - centres) / width) @ weights < level
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        with jax.enable_x64(True):
+        with double_precision():
             return np.asarray(_from_coordinates(self, 0.5 * (low + high)))
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:

@@ -14,6 +14,7 @@ from ...factors.families.base import ExponentialFamily, Levels
 from ...factors.quadrature import HALF_LOG_2PI
 from ...factors.records import fixed
 from ...factors.special import ndtr
+from ...factors.switches import double_precision
 from .shown import Shown
 
 SCORES = np.linspace(-6.0, 6.0, 241)  # the levels of the table are those at which a standard normal number has these
@@ -43,7 +44,7 @@ class Tabulated(Shown):
         return self.projection.variance()
 
     def quantile(self, level: Levels) -> np.ndarray | np.floating:
-        with jax.enable_x64(True):
+        with double_precision():
             scores = jax.scipy.special.ndtri(jnp.asarray(level, float))
             return np.asarray(self._at(scores.reshape(scores.shape + (1,) * len(self.plates))))
 

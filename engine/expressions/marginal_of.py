@@ -32,6 +32,7 @@ from ...factors.errors import UnsupportedError
 from ...factors.factor import Chain
 from ...factors.families import ExponentialFamily, Family
 from ...factors.special import ndtr
+from ...factors.switches import double_precision
 from ..distributions.arguments import Arguments
 from ..distributions.partly_observed import Completed
 from ..distributions.tabulated import SCORES, Tabulated
@@ -171,7 +172,7 @@ def _stays(node: Let, run: Run | Carried) -> bool:
 def _shape(reader: Reader, parts: Parts, meetings: list[Meeting], projection: Family | None) -> Tabulated | None:
     """The distribution of an expression; none where that of a part of it is not known as such."""
     expr = reader.node.expression
-    with jax.enable_x64(True):
+    with double_precision():
         try:
             if (alone := _alone(reader, parts, meetings)) is not None:
                 values, origin = _of_alone(reader, parts, *alone), ""

@@ -11,6 +11,7 @@ from jaxtyping import Bool
 
 from ...factors.families import Family
 from ...factors.families.base import ExponentialFamily
+from ...factors.switches import double_precision
 from ..distributions.mixed_over_grid import IMPOSSIBLE, GridMixture
 from ..distributions.partly_observed import Completed
 from .description import Description
@@ -88,7 +89,7 @@ def check_values(values: Mapping[str, np.ndarray], kinds: Mapping[str, str], num
 def _check_fit(family: Family) -> None:
     """ValueError where the parts of a family have shapes that have no mean together; nothing is computed."""
     try:
-        with jax.enable_x64(True):
+        with double_precision():
             jax.eval_shape(family.mean)
     except (TypeError, ValueError, IndexError) as problem:
         raise ValueError(f"a {type(family).__name__} of it has parts that do not fit: {problem}") from None
@@ -102,7 +103,7 @@ def _check_natural(family: ExponentialFamily) -> None:
     events = {size for shape, place in zip(shapes, split, strict=True) for size in shape[place:]}
     if min(split) < 0 or len(plates) > 1 or len(events) > 1:
         raise ValueError(f"a {title} of it has parameters of shapes {', '.join(map(str, shapes))}")
-    with jax.enable_x64(True):
+    with double_precision():
         proper = np.asarray(family.is_proper())
     flat = [
         (np.asarray(natural) == 0).all(tuple(range(place, np.ndim(natural))))

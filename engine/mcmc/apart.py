@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ...factors.arrays import Key
+from ...factors.switches import double_precision
 from ..cluster.parcels import Parcel
 from ..cluster.workers import Job, Workers, gathered, pool_of
 from ..files.archive import check_folder
@@ -93,7 +94,7 @@ def jobs_apart(
 def _chain(sent: Parcel, words: np.ndarray, form: str, draws: int, asked: dict[str, Any], chain: int) -> Chains:
     """What a worker does."""
     begin, seconds = time.monotonic(), asked["max_seconds"]
-    with jax.enable_x64(True):
+    with double_precision():
         key = jax.random.wrap_key_data(jax.numpy.asarray(words), impl=form)
         os.makedirs(os.path.dirname(asked["checkpoint"]), exist_ok=True)  # another machine has none yet
         kernel_in = sent.made()

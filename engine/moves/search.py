@@ -20,6 +20,7 @@ from jaxtyping import Float
 from ...compiler.language.model import Model
 from ...factors.arrays import Array, Key
 from ...factors.errors import ModelError
+from ...factors.switches import double_precision
 from ..cluster.workers import Workers, check_workers
 from ..mcmc.apart import each_apart
 from ..mcmc.bar import progress_bar
@@ -154,7 +155,7 @@ def search(
     if not moves:
         raise ModelError("search(moves={}): there is no structure to search. Give moves, as {'z': cv.moves.splits()}.")
     call = _Call(model, data, sizes, moves, seed_of(seed), list_of_names(collapse, "collapse="), sweeps)
-    with jax.enable_x64(True):
+    with double_precision():
         ready = _prepared(call)
         clock = _Clock(max(1e-3, max_seconds - (time.monotonic() - begin)), sweeps)
         asked = {"progress": progress, "chains": starts, "checkpoint": checkpoint, "max_seconds": clock.seconds}

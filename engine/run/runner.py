@@ -18,6 +18,7 @@ from jaxtyping import Bool, Int, PyTree, UInt32
 
 from ...compiler.data.keys import ONE_START
 from ...factors.arrays import Array
+from ...factors.switches import double_precision
 from ..options import Options, key_of
 from ..support.cache import Recent
 from ..support.compiled import Function, function, types_of
@@ -170,7 +171,7 @@ class Runner:
     def best_of(self, starts: Sequence[PyTree]) -> Result:
         """The result of all starts, from what each of them left, in order."""
         every = jax.tree.map(lambda *leaves: np.concatenate(leaves), *starts)
-        with jax.enable_x64(True):
+        with double_precision():
             return self._result(self._best(every, every["key"], keep=True), None)
 
     def many(self, data: Data, seed: object) -> Outputs:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 
-import jax
 import numpy as np
 
 from ...compiler.language.nodes import Random
 from ...factors.errors import ModelError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..checks import nuts
 from ..checks.nuts import Check, Row, row_of
@@ -25,7 +25,7 @@ SAMPLERS = ("nuts", "gibbs", "auto")
 
 def checked(posterior: Inferred, against: str = "auto", **options: int) -> Check:
     """See `Posterior.check`."""
-    if against not in SAMPLERS:
+    if not isinstance(against, str) or against not in SAMPLERS:
         raise ModelError(f"check(against={against!r}): the samplers to check against are {', '.join(SAMPLERS)}.")
     asked = against if against != "auto" else "nuts" if _is_smooth(posterior) else "gibbs"
     return (check if asked == "gibbs" else nuts.check)(posterior, **options)
@@ -56,7 +56,7 @@ def check(
     joint = Joint(posterior.model, posterior.binding)
     if not joint.variables:
         raise UnsupportedError("Nothing is latent that data depend on: there is nothing to draw.")
-    with jax.enable_x64(True):
+    with double_precision():
         found = chains_of(joint, draws, chains, seed, warmup).draws
     kept = {name: array[:, warmup:] for name, array in found.items()}
     rows = tuple(_row(posterior, joint, variable, kept[name]) for name, variable in joint.variables.items())

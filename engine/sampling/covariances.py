@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 
 from ...compiler.answers import answers
 from ...compiler.graph import Joint
 from ...compiler.language.nodes import Random
 from ...factors.arrays import Array
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.outcome import Outcome
 from ..checks.verdict import is_exact
+from ..support.asked_arguments import known_name
 from ..values.first_beliefs import family_of
 from ..values.joint_beliefs import member_values
 
@@ -25,6 +26,8 @@ def covariance(
     posterior: Inferred, draws: Callable[[int, int], dict[str, np.ndarray]], first: str, second: str
 ) -> np.ndarray:
     """Of all elements of one with all elements of the other; `draws(n, seed)` are joint ones of the posterior."""
+    for name in (first, second):
+        known_name(name, [*posterior])
     if (exact := _of_a_joint_belief(posterior, first, second)) is not None:
         return exact
     found = draws(DRAWS, SEED)
@@ -50,7 +53,7 @@ def _of_a_joint_belief(posterior: Inferred, first: str, second: str) -> np.ndarr
 
 def _between(posterior: Outcome, joint: Joint, first: Random, second: Random) -> np.ndarray:
     sizes = posterior.machine.sizes
-    with jax.enable_x64(True):
+    with double_precision():
         family = family_of(joint.variable).from_naturals(posterior.naturals_of(joint.variable.name))
         whole: Array = family.covariance()  # pyright: ignore[reportAttributeAccessIssue]
         rows = member_values(second, joint, whole, sizes)  # of each entry of the joint vector with the second

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...factors.arrays import Array, Key
 from ...factors.errors import CavityError
+from ...factors.switches import double_precision
 from ..answers.arviz import independent_draws
 from ..answers.inferred import Inferred
 from ..checks.reference import Functions, functions
@@ -47,7 +48,7 @@ def resampled(
     posterior: Inferred, density: LogDensity, call: Functions, z: np.ndarray, weights: np.ndarray, n: int, seed: int
 ) -> Draws:
     """Draws by name, (n, plates, event), of all that is not wholly observed; the same position belongs together."""
-    with jax.enable_x64(True):
+    with double_precision():
         keys = jax.random.split(jax.random.key(seed))
         z = z[_chosen(weights, n, np.random.default_rng(seed))]
         found = {name: np.asarray(array) for name, array in call.constrain(z).items()}
@@ -58,7 +59,7 @@ def resampled(
 
 def completed(posterior: Inferred, draws: Draws, n: int, key: Key) -> Draws:
     """These draws of what has beliefs, with all else of the model at each: expressions, and what is only predicted."""
-    with jax.enable_x64(True):
+    with double_precision():
         joint = Joint(posterior.model, posterior.binding)
         events = tuple(event for event in joint.density._comparisons.values() if not _has_noise(event, draws))
         found = {**draws, **drawn_from_the_model(joint, draws, {*joint.data, *draws}, n, key, events)}
@@ -78,7 +79,7 @@ def _of_marginals(posterior: Inferred, n: int, seed: int, reason: str) -> Draws:
     )
     found = independent_draws(posterior, n, seed)
     found = {name: array for name, array in found.items() if name in posterior.families}
-    with jax.enable_x64(True):
+    with double_precision():
         return completed(posterior, found, n, jax.random.key(seed))
 
 

@@ -18,6 +18,7 @@ from ...compiler.language.model import Model
 from ...compiler.structure import LARGEST, digest
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
+from ...factors.switches import double_precision
 from ..cluster.workers import Workers, check_workers
 from ..data.rules_of_arguments import bind_checked
 from ..mcmc.apart import run_apart
@@ -99,7 +100,7 @@ def sample(
     begin, warmup = time.monotonic(), _warmup(draws, chains, warmup, max_seconds, workers)
     seed, names = seed_of(seed), list_of_names(collapse, "collapse=")
     call = _Call(model, data, sizes, moves or {}, seed, warmup, names, kernel, start)
-    with jax.enable_x64(True):
+    with double_precision():
         joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)
         if ready is not None:
@@ -184,7 +185,7 @@ def joint_of(model: Model, data: Mapping[str, Any], sizes: Mapping[str, int] | N
     """The joint density of a model, and of the structures that moves change."""
     check_not_forked("A sampler")
     named(data)
-    with jax.enable_x64(True):
+    with double_precision():
         structures = structures_of(the_model(model), data, sizes, moves)
         data = begun(data, structures, seed) if structures else data
     return Joint(model, bind_checked(model, data, sizes), structures=structures)

@@ -15,6 +15,7 @@ from ...compiler.data.bind import Binding, plate_sizes
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr
 from ...factors.errors import DataError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.new_elements import changed_variables
 from ..answers.predict import asked_for
@@ -38,7 +39,7 @@ def simulate(
     if model.constraints:
         chain = sample(model, inputs.inputs, draws=n * THINNING, chains=1, seed=seed, sizes=inputs.sizes)
         return {name: array[0, ::THINNING] for name, array in chain.items()}
-    with jax.enable_x64(True):
+    with double_precision():
         joint = Joint(model, inputs)
         found = drawn_from_the_model(joint, {}, {*joint.data}, n, jax.random.key(seed))
     _check_all(model, found)
@@ -92,7 +93,7 @@ def predictive(
     kept = {name: array for name, array in kept.items() if name not in wanted}
     if data is not None:
         wanted = set(changed_variables(model, nodes, fresh, frozenset(data), dict.fromkeys(kept)))
-    with jax.enable_x64(True):
+    with double_precision():
         joint, key = Joint(model, binding), jax.random.key(seed)
         found = drawn_from_the_model(joint, kept, {*joint.data, *kept}, n, key)
     missing = sorted(wanted - found.keys())

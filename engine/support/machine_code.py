@@ -14,6 +14,7 @@ from jax.extend.core import Literal, jaxpr_as_fun
 from jaxtyping import PyTree
 
 from ...factors.arrays import Array, Numeric
+from ...factors.switches import double_precision
 from .forked import check_not_forked
 from .warn import warn
 
@@ -51,13 +52,13 @@ class Kernel:
 
     def __call__(self, *arguments: PyTree) -> PyTree:
         check_not_forked()
-        with jax.enable_x64(True), jax.default_device(_processor()):
+        with double_precision(), jax.default_device(_processor()):
             return jax.tree.map(np.asarray, self._compiled(*arguments))
 
 
 def resident(arrays: Tree) -> Tree:
     """The same arrays where kernels run, so that calls that share them move nothing."""
-    with jax.enable_x64(True):
+    with double_precision():
         return jax.tree.map(lambda array: jax.device_put(array, _processor()), arrays)
 
 

@@ -16,6 +16,7 @@ from ...compiler.language.model import Model
 from ...compiler.symmetry import Choice, interchangeable
 from ...factors.arrays import Key
 from ...factors.errors import ModelError, UnsupportedError
+from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
 from ..answers.marginal import Marginal
 from ..cluster.workers import Workers, check_workers
@@ -200,7 +201,7 @@ def _ready(
     asked: Asked,
 ) -> _Ready:
     """What is to be run; UnsupportedError where nothing is latent."""
-    with jax.enable_x64(True):
+    with double_precision():
         path = path_of(model, binding, marginals, asked.wider)
         path = summed(path) if asked.sum_out else path
         if not path.variables:
@@ -223,7 +224,7 @@ def _ready(
 
 def _run(ready: _Ready, asked: Asked, progress: bool | Callable[[int, int], None] | None) -> Evidence:
     run_of = _annealing if asked.method == "annealing" else _tempering
-    with jax.enable_x64(True), progress_bar(progress, "sweep") as show:
+    with double_precision(), progress_bar(progress, "sweep") as show:
         found = run_of(ready.program, asked, _Counter(show))
     named = ready.orders.named
     return found if named is None else dataclasses.replace(found, ordered=ready.orders.components)
@@ -456,7 +457,7 @@ def _check(reference: object, method: object, swaps: object, wider: object, repl
             f"evidence(reference={reference!r}): the reference is 'prior', or a posterior of this model from cv.infer."
         )
     for name, asked, known in (("method", method, METHODS), ("swaps", swaps, SWAPS)):
-        if asked not in known:
+        if not isinstance(asked, str) or asked not in known:
             raise ModelError(f"evidence({name}={asked!r}): it is {' or '.join(map(repr, known))}.")
     if isinstance(wider, bool) or not isinstance(wider, (int, float, np.number)) or not 0.0 < wider < np.inf:
         raise ModelError(f"evidence(wider={wider!r}): it is a positive number; 2.0 doubles the variance of a Gaussian.")

@@ -10,6 +10,7 @@ from ..errors import ModelError
 from ..factor import Factor, Term, register, told_with_name
 from ..families import Gamma
 from ..moments import Positive
+from ..numbers import given_number
 from ..quadrature.derived import positive_expectation
 from ..special import lgamma
 
@@ -74,5 +75,6 @@ def gamma(
             "gamma() needs shape= and rate=, or mean= and one of variance= and sd=. Write for example "
             "cv.gamma(shape=2.0, rate=1.0)."
         )
-    square = variance if sd is None else sd * sd
+    mean = given_number("gamma", "mean", mean)
+    square = given_number("gamma", "variance", variance) if sd is None else given_number("gamma", "sd", sd) ** 2
     return Term(factor, {"shape": mean * mean / square, "rate": mean / square})

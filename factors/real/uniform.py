@@ -65,7 +65,7 @@ def uniform(low: Argument, high: Argument) -> Term:
     below `high`, and an observation between them: ModelError for numbers, DataError for data. Returns a term for
     `Model.random`. Source: minka2001ep.
     """
-    numbers = all(isinstance(bound, (int, float, np.ndarray)) for bound in (low, high))
+    numbers = all(isinstance(b, (int, float, np.ndarray)) and np.asarray(b).dtype.kind in "biuf" for b in (low, high))
     if numbers and np.all(np.asarray(low) == 0) and np.all(np.asarray(high) == 1):
         return beta(1.0, 1.0)
     return Term(factor, {"low": low, "high": high})

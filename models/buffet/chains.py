@@ -18,6 +18,7 @@ from ...engine.mcmc.run import Chains, run
 from ...engine.support.user_numbers import table
 from ...factors.arrays import Array, Key
 from ...factors.errors import DataError, ModelError, UnsupportedError
+from ...factors.switches import double_precision
 from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
 from .samplers.sampler import Sampler, Start, Sweep
@@ -215,7 +216,7 @@ def _log_joint(found: Chains, law: Law) -> np.ndarray:
     def one(owners: Array, mass: Array, concentration: Array) -> Array:
         return law.log_probability(owners, rows, State(empty, empty, empty, {}, mass, concentration))
 
-    with jax.enable_x64(True):
+    with double_precision():
         owners = (found["active"] > 0).sum(axis=2).astype(float)
         matrix = jax.vmap(jax.vmap(one))(owners, found["mass"], found["concentration"])
     return found["log_likelihood"] + np.asarray(matrix)

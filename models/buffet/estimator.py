@@ -10,6 +10,7 @@ import numpy as np
 
 from ...engine.mcmc.keys import generator
 from ...factors.errors import DataError
+from ...factors.switches import double_precision
 from ..scikit import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -205,7 +206,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         numbers: Numbers = {
             name: np.asarray(np.mean([draw.numbers[name] for draw in self._draws])) for name in self._draws[0].numbers
         }
-        with jax.enable_x64(True):
+        with double_precision():
             mean = self._model[0].mean_entry(X @ (self.components_ / self.scale_), numbers)
         return np.asarray(mean) * self.scale_ + self.mean_
 
@@ -231,7 +232,7 @@ class BinaryFeatures(Unlabelled, ClassNamePrefixFeaturesOutMixin, TransformerMix
         for number in np.unique(which):
             draw, rows = self._draws[number], np.flatnonzero(which == number)
             active = choices_of(law, draw).draw(random, len(rows))
-            with jax.enable_x64(True):
+            with double_precision():
                 total = np.asarray(active @ draw.values)
                 found[rows] = likelihood.draw_entry(jax.random.fold_in(key, number), total, draw.numbers)
         return found * self.scale_ + self.mean_

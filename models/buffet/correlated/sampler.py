@@ -18,6 +18,7 @@ from ....engine.mcmc.kernel import Kernel
 from ....engine.support import machine_code
 from ....factors.arrays import Key
 from ....factors.errors import DataError, UnsupportedError
+from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Rows, totals
 from ..samplers.sampler import SMALLEST, bucket
 from ..samplers.state import State as Features
@@ -140,7 +141,7 @@ class Correlated:
     def record(self, state: State) -> dict[str, Any]:
         """A draw without padding."""
         categories, features = state.choice.any(axis=0), state.menu.any(axis=0)
-        with jax.enable_x64(True):
+        with double_precision():
             total = np.asarray(totals(state.point))
             fit = np.asarray(self.likelihood.mean_entry(total, state.numbers))
             entries = np.asarray(self.likelihood.log_entry(self.rows.values, total, state.numbers))

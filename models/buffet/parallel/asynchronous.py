@@ -26,6 +26,7 @@ from ....compiler.portable import packed
 from ....engine.cluster.workers import RETRIES, Ended, Pool, Workers, check_workers, pool_of
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, LostError, ModelError, UnsupportedError
+from ....factors.switches import double_precision
 from ..likelihoods.linear_gaussian import LinearGaussian, Sums
 from ..samplers.law import Law
 from .clocked import Clocked, Costs
@@ -115,16 +116,14 @@ def sample_in_turns(
     Source: doshivelez2009large.
     """
     _check(likelihood, law, draws, warmup, inner, window)
-    if costs is None:
-        check_workers(workers)
-    elif workers is not None:
+    if costs is not None and workers is not None:
         raise ModelError("costs= makes workers with a simulated clock. Give it, or workers=, not both.")
+    check_workers(workers)
     sites = _sites(parts, held_out)
     if start is not None:
         sites = [_after(site, start) for site in sites]
-    gaussian = LinearGaussian() if likelihood is None else likelihood
-    total = sum(site.count for site in sites)
-    plan = Plan(gaussian, Law() if law is None else law, inner, total, len(sites))
+    gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
+    plan = Plan(gaussian, law, inner, sum(site.count for site in sites), len(sites))
     pool = pool_of(workers, len(sites)) if costs is None else Clocked(len(sites), costs)
     known = _first(plan, sites) if start is None else start.known
     office = _Office(plan, sites, known, key, pool, draws, warmup, window)
@@ -183,7 +182,7 @@ def _after(site: Site, start: TurnsOfShards) -> Site:
 def _first(plan: Plan, sites: Sequence[Site]) -> Known:
     """Precisions of the size of the data."""
     square = sum(float(np.sum(site.full**2)) for site in sites) / max(sum(int(site.seen.sum()) for site in sites), 1)
-    with jax.enable_x64(True):
+    with double_precision():
         mass, concentration = (np.asarray(each) for each in plan.law.first())
         numbers: dict[str, Array] = {
             name: np.asarray(value) for name, value in plan.gaussian.numbers_of_size(square).items()
@@ -254,7 +253,7 @@ class _Office:
         number = int(self.turns[shard]) * self.plan.every + shard
         if self.window is None:
             self.read(shard)
-        with jax.enable_x64(True):
+        with double_precision():
             words = np.asarray(jax.random.key_data(jax.random.fold_in(jax.random.fold_in(self.key, number), 0)))
         keep = self.rounds >= self.warmup
         given = self.plan, self.sites[shard], self.others[shard], self.known[shard], words, keep
@@ -323,7 +322,7 @@ class _Office:
     def draw(self, told: Told) -> None:
         """What the root knows next, and a draw of it after the warmup."""
         number = self.rounds * self.plan.every
-        with jax.enable_x64(True):
+        with double_precision():
             words = np.asarray(jax.random.key_data(jax.random.fold_in(jax.random.fold_in(self.key, number), 1)))
         known = self.known[0] = renewed(self.plan, told, self.known[0], words)
         self.rounds += 1

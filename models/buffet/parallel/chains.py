@@ -17,6 +17,7 @@ from ....engine.mcmc.kernel import Kernel
 from ....engine.mcmc.run import Chains, run
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
+from ....factors.switches import double_precision
 from ..likelihoods.contract import Numbers
 from ..likelihoods.linear_gaussian import LinearGaussian
 from ..samplers.law import Law
@@ -172,13 +173,13 @@ class _Sampler:
 
     def _dealt(self, local: np.ndarray) -> Array:
         spec = NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names[0]))
-        with jax.enable_x64(True):
+        with double_precision():
             return jax.make_array_from_process_local_data(spec, np.asarray(local))
 
     def init(self, key: Key) -> Walk:
         """No features, and precisions of the size of the data."""
         shards, places = self.shards, self.law.features or SMALLEST
-        with jax.enable_x64(True):
+        with double_precision():
             mass, concentration = (np.asarray(each) for each in self.law.first())
             first = self.gaussian.numbers_of_size(shards.square / shards.entries)
             numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
@@ -191,7 +192,7 @@ class _Sampler:
         """One iteration, repeated with more places where these did not suffice."""
         while True:
             data = jax.random.key_data(key)
-            with jax.enable_x64(True):
+            with double_precision():
                 active, shared = _compiled(
                     self.iterate, self.gaussian, self.law, self.shards.total, self.inner, self.mesh
                 )(np.asarray(data), self._dealt(walk.active), *self._data, walk.shared)

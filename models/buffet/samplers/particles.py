@@ -21,6 +21,7 @@ from ....engine.support import machine_code
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError
+from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..likelihoods.gaussian_noise import LOG_2PI
 from ..likelihoods.linear_gaussian import LinearGaussian
@@ -176,7 +177,7 @@ def _checked(
     if not np.isfinite(rows.values[rows.seen]).all():
         raise DataError("particle_filter takes finite values where they are seen; mark the others as not seen.")
     likelihood.check(rows.values, rows.seen)
-    with jax.enable_x64(True):
+    with double_precision():
         known = set(jax.eval_shape(likelihood.draw_numbers, jax.random.key(0)))
     given = {name: np.asarray(value, float) for name, value in (numbers or {}).items()}
     if not known >= set(given):

@@ -18,6 +18,7 @@ import numpy as np
 from ....engine.mcmc.kernel import Kernel
 from ....engine.support import machine_code
 from ....factors.arrays import Key
+from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
@@ -117,7 +118,7 @@ class Sampler:
             return self._drawn(key, self.start)
         keys = jax.random.split(key)
         rows = self.rows.values.shape[0]
-        with jax.enable_x64(True):
+        with double_precision():
             mass, concentration = (float(number) for number in self.law.first())
             first = self.likelihood.first_numbers(self.rows)
             numbers: Numbers = {name: np.asarray(value) for name, value in first.items()}
@@ -135,7 +136,7 @@ class Sampler:
     def _drawn(self, key: Key, start: Start) -> State:
         active, values, numbers = start.draw(key)
         used = active.any(axis=0) if self.law.features is None else np.ones(active.shape[1], bool)
-        with jax.enable_x64(True):
+        with double_precision():
             mass, concentration = (np.asarray(number) for number in self.law.first())
         empty = np.zeros((0, 0))
         state = State(active[:, used], np.asarray(values)[used], empty, numbers, mass, concentration)
@@ -169,7 +170,7 @@ class Sampler:
         used = state.active.any(axis=0)
         if self.law.features is not None:
             used = np.ones_like(used)
-        with jax.enable_x64(True):
+        with double_precision():
             total = np.asarray(totals(state.point))
             fit = np.asarray(self.likelihood.mean_entry(total, state.numbers))
             entries = np.asarray(self.likelihood.log_entry(self.truth, total, state.numbers))

@@ -23,7 +23,8 @@ from ....engine.support.user_numbers import table
 from ....engine.tempering.estimators import Estimate, estimates
 from ....engine.tempering.ladder import equalised, first_ladder, rejections
 from ....factors.arrays import Array, Key
-from ....factors.errors import DataError, ModelError, UnsupportedError
+from ....factors.errors import ModelError, UnsupportedError
+from ....factors.switches import double_precision
 from ..likelihoods.contract import Likelihood, Rows, totals
 from ..likelihoods.raised import raised
 from ..prior import BetaBernoulli, IndianBuffet
@@ -91,7 +92,7 @@ class Rungs:
     def drawn(self, key: Key) -> State:
         """From the prior, at the power one."""
         keys, rows = jax.random.split(key, 3), self.sampler.rows
-        with jax.enable_x64(True):
+        with double_precision():
             mass, concentration = (float(each) for each in self.law.draw(keys[0]))
         if self.law.features is None:
             matrix = sample_restaurant(IndianBuffet(mass, concentration), len(rows.values), keys[1])
@@ -113,7 +114,7 @@ class Rungs:
 
     def moved(self, now: Ladder, powers: np.ndarray) -> Ladder:
         """The same states, at other powers; the lowest has no use for one."""
-        with jax.enable_x64(True):
+        with double_precision():
             states = [
                 state._replace(numbers=jax.tree.map(np.asarray, self.likelihood.at_power(state.numbers, power or 1.0)))
                 for state, power in zip(now.states, powers, strict=True)
@@ -176,7 +177,7 @@ def temper(
 
     Raises:
         ModelError: a count out of range, or a ladder that is none. DataError: entries that the likelihood does not
-            give, or none. UnsupportedError: a likelihood whose powers are not known, a discount.
+            give, a row or column without any. UnsupportedError: a likelihood whose powers are not known, a discount.
 
     Source: earl2005parallel, syed2022nonreversible.
     """
@@ -184,8 +185,6 @@ def temper(
     _check(sweeps, warmup, rungs, copies, ladder)
     values = table(data, "row", "dimension")
     seen = ~np.isnan(values)
-    if not seen.any():
-        raise DataError("No entry is left to learn from: all are missing.")
     likelihood.check(values, seen)
     chains = Rungs(Rows(np.where(seen, values, 0.0), seen), likelihood, Law() if law is None else law, sweep)
     keys = jax.random.split(key, 2 + copies)

@@ -18,6 +18,7 @@ from ....engine.support import machine_code
 from ....factors import draws
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
+from ....factors.switches import double_precision
 from ..checks import whole
 from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import LinearGaussian
@@ -270,7 +271,7 @@ class Fitted:
     def draw(self, key: Key) -> tuple[np.ndarray, np.ndarray, Numbers]:
         """The matrix, values and numbers, from the beliefs."""
         keys = jax.random.split(key)
-        with jax.enable_x64(True):
+        with double_precision():
             own = jax.tree.map(jnp.asarray, self.belief.own)
             values, numbers = jax.tree.map(np.asarray, self._field(True).draw(keys[0], own))
             u = np.asarray(draws.uniform(keys[1], self.probabilities.T.shape)).T
@@ -319,7 +320,7 @@ def fit_variational(
     field = FIELDS[type(likelihood)](likelihood, bool(rows.seen.all()))
     weights = weights_of(law, places_of(law, places))
     tempered, iterations = whole("tempered iterations", tempered, 0), whole("iterations", iterations)
-    with jax.enable_x64(True):
+    with double_precision():
         numbers = likelihood.first_numbers(rows)
     belief = start(field, weights)(jax.random.split(key, whole("restarts", restarts)), rows, numbers)
     step, resident, bounds, converged = iteration(field, weights), machine_code.resident(rows), [], False
