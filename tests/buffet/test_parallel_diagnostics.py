@@ -7,9 +7,8 @@ from geweke_of_features import geweke
 
 import cavity as cv
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
-from cavity.models.buffet.parallel import SomeFeatures, effective_draws, hairiness
+from cavity.models.buffet.parallel import SomeFeatures, effective_draws, hairiness, subsampled
 from cavity.models.buffet.samplers.law import Law
-from cavity.models.buffet.samplers.uncollapsed import uncollapsed
 
 GIVEN = {
     "gaussian": LinearGaussian(noise_precision=(4.0, 2.0), value_precision=(4.0, 4.0)),
@@ -25,17 +24,15 @@ def test_sweeps_over_some_features_leave_the_law_as_it_is(name):
 
 
 @pytest.mark.slow
-def test_features_that_are_chosen_by_the_state_are_found_out():
-    """The control: a sweep that leaves out what most rows have."""
+def test_features_that_are_chosen_by_the_state_are_found_out(monkeypatch):
+    """The control: each row's sweep is over the features that it has."""
+    right = subsampled._draw
 
-    class OfRare(Law):
-        def log_odds(self, others, rows, state):
-            return jnp.where(2 * others < rows, super().log_odds(others, rows, state), -jnp.inf)
+    def of_its_own(key, row, order, number, *rest):
+        return right(key, row, jnp.argsort(~row.active, stable=True), jnp.sum(row.active), *rest)
 
-    def sweep(key, rows, state, likelihood, law):
-        return uncollapsed(key, rows, state, likelihood, OfRare(law.mass, law.concentration))
-
-    scores = geweke(sweep, GIVEN["gaussian"], BUFFET, 4, chains=500, steps=16, places=12)
+    monkeypatch.setattr(subsampled, "_draw", of_its_own)
+    scores = geweke(SomeFeatures(0.5), GIVEN["gaussian"], BUFFET, chains=500, steps=16, places=12)
     assert max(abs(score) for score in scores.values()) > 8.0, scores
 
 
