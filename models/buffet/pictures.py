@@ -127,7 +127,9 @@ def plot_traces(chains: Any, names: Sequence[str] = TRACED, *, title: str = "") 
         if drawn.ndim != 2:
             raise DataError(f"A trace is of one number in each draw; {name!r} is none. Ask for 'mass', for instance.")
         for i, line in enumerate(drawn):
-            clean(axes).plot(np.arange(1, len(line) + 1), line, color=colour(i), linewidth=1.0, label=f"chain {i + 1}")
+            clean(axes).plot(
+                np.arange(1, drawn.shape[1] + 1), line, color=colour(i), linewidth=1.0, label=f"chain {i + 1}"
+            )
         axes.set_ylabel(name.replace("_", " "), fontsize=8)
     panels[-1].set_xlabel("draw", fontsize=9)
     figure.suptitle(title, fontsize=10)

@@ -18,7 +18,7 @@ import numpy as np
 from ....engine.mcmc.run import Chains, run
 from ....engine.support.user_numbers import table
 from ....factors.arrays import Key
-from ....factors.errors import DataError, ModelError
+from ....factors.errors import ModelError
 from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..samplers.law import Law
 from ..samplers.sampler import Sampler, Start, Sweep, bucket
@@ -160,14 +160,12 @@ def sample_correlated(
 
     Raises:
         ModelError: an argument out of range, or another law.
-        DataError: entries that the likelihood does not give, or none.
+        DataError: entries that the likelihood does not give, a row or column without any.
 
     Source: doshivelez2009correlated.
     """
     values = table(data, "row", "dimension")
     seen = ~np.isnan(values)
-    if not seen.any():
-        raise DataError("No entry is left to learn from: all are missing.")
     rows = Rows(np.where(seen, values, 0.0), seen)
     model = Correlated(rows, likelihood, law, keep=BULKY)
     apart = Sampler(rows, likelihood, Law(), sweep, (), start=start)

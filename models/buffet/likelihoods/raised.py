@@ -57,12 +57,12 @@ class RaisedNoise(Raised, _Noise):
     """The same of Gaussian noise: "noise_precision" is the precision times the power."""
 
     def log_whole(self, value: Array, total: Array, numbers: Numbers) -> Array:
-        own = numbers | {"noise_precision": numbers["noise_precision"] / numbers["power"]}
+        own: Numbers = {**numbers, "noise_precision": numbers["noise_precision"] / numbers["power"]}
         return super().log_whole(value, total, own)
 
     def at_power(self, numbers: Numbers, power: float) -> Numbers:
         times = power / numbers["power"]
-        return super().at_power(numbers, power) | {"noise_precision": numbers["noise_precision"] * times}
+        return {**super().at_power(numbers, power), "noise_precision": numbers["noise_precision"] * times}
 
     def noise_given(self, key: Key, rows: Rows, point: Point) -> Numbers:
         """Precision, times the power, and power; each entry counts so many times."""

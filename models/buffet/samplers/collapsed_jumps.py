@@ -152,10 +152,9 @@ def deal(
         logits = jax.nn.log_softmax(logits)
         option = jnp.where(drawn, draws.state_at(u[n, 1], logits), given[n])
         e = jnp.where(whole[n], options[option], 0.0)
-        return (
-            precision + noise * jnp.outer(e, e), shift + noise * jnp.outer(e, rest[n]), chosen.at[n].set(option),
-            log_choice + jnp.where(whole[n], logits[option], 0.0),
-        )  # fmt: skip
+        chosen = jnp.asarray(chosen).at[n].set(option)
+        log_choice = log_choice + jnp.where(whole[n], logits[option], 0.0)
+        return precision + noise * jnp.outer(e, e), shift + noise * jnp.outer(e, rest[n]), chosen, log_choice
 
     start = own * jnp.eye(2), jnp.zeros((2, dimensions)), given, jnp.zeros(())
     _, _, chosen, log_choice = jax.lax.fori_loop(0, len(full), one, start)
