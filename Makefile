@@ -3,19 +3,21 @@ PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 BIN := $(VENV)/bin
+PART := tests/engine/run/test_program.py tests/compiler/test_balanced.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
 # BLAS threads of several processes on few cores slow each other down by orders of magnitude.
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lowest vocabulary docs bench experiments clean
+.PHONY: help demo test check lowest matrix vocabulary docs bench experiments clean
 
 help:
 	@echo "make demo   run the demonstration (pictures go to demo/)"
 	@echo "make test   lint, types, import direction and tests"
 	@echo "make check  the same without the tests"
 	@echo "make lowest a part of the tests beside the lowest versions that pyproject.toml allows (in $(VENV)-lowest)"
+	@echo "make matrix the same, and beside the highest versions with each Python from 3.11 to 3.14 that this machine has"
 	@echo "make vocabulary  after a new factor: cv.<name>, and the tables in docs/ that name every factor"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
 	@echo "make bench  the benchmarks (minutes; json in benchmarks/results, tables in docs/benchmarks)"
@@ -48,7 +50,17 @@ lowest:
 	$(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
 		| sed 's/>=/==/' > $(VENV)-lowest/versions.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest --requirement $(VENV)-lowest/versions.txt
-	$(VENV)-lowest/bin/python -m pytest -q tests/engine/run/test_program.py tests/compiler/test_balanced.py
+	$(VENV)-lowest/bin/python -m pytest -q $(PART)
+
+# A Python that is not here, or has none of what is needed yet, is told and left out; one whose tests fail stops it.
+matrix: lowest
+	@for version in 3.11 3.12 3.13 3.14; do \
+		python$$version -c "" 2> /dev/null || { echo "== Python $$version is not here"; continue; }; \
+		echo "== Python $$version"; python$$version -m venv --clear $(VENV)-$$version; \
+		$(VENV)-$$version/bin/python -m pip install --quiet --disable-pip-version-check --no-input --editable . pytest hypothesis \
+			|| { echo "== what is needed is not there for Python $$version"; continue; }; \
+		$(VENV)-$$version/bin/python -m pytest -q $(PART) || exit 1; \
+	done
 
 vocabulary: $(VENV)/.installed-test
 	$(BIN)/python docs/make_front_door.py
