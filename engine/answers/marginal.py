@@ -274,6 +274,12 @@ class Marginal:
         places = tuple(a.place(k) if isinstance(k, str) else k for a, k in zip(axes, keys, strict=False))
         return self.mean[places if isinstance(index, tuple) else places[0]]
 
+    def _repr_html_(self) -> str:
+        """Its picture and its numbers, in a notebook."""
+        from ...compiler.portable import called  # what draws reads marginals
+
+        return called("engine.html.marginals", "html_of_marginal", self)
+
     def __repr__(self) -> str:
         shown = title(self.distribution)
         note = f" ({self.note})" if self.note else ""

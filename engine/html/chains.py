@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import numpy as np
 
-from ..plots.shapes import labels
 from . import charts
 from .escape import Markup, joined, tag
 from .styles import part
@@ -58,8 +58,8 @@ def _numbers(draws: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]
     """Each number by name and place, as (chains, draws)."""
     for name, array in draws.items():
         flat = np.asarray(array, float).reshape(*array.shape[:2], -1)
-        places = labels(array.shape[2:], ROWS + 1)
-        yield from ((f"{name}[{place}]" if place else name, flat[:, :, i]) for i, place in enumerate(places))
+        for i, place in enumerate(islice(np.ndindex(*array.shape[2:]), ROWS + 1)):
+            yield f"{name}[{', '.join(map(str, place))}]" if place else name, flat[:, :, i]
 
 
 def _rows(

@@ -54,6 +54,18 @@ def forest(
     return picture(left + WIDTH - 10.0, bottom + 36.0, told, *shapes, *axis_below(across, bottom, label))
 
 
+def ribbon(places: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray, told: str, label: str) -> Markup:
+    """A line over the places of elements, in the band between `low` and `high`."""
+    ends = np.concatenate([low, high])
+    up, across = Scale.of(ends, 150.0, 24.0), Scale.of(places.astype(float), 52.0, 2.0 * WIDTH - 20.0)
+    keep = np.isfinite(middle) & np.isfinite(low) & np.isfinite(high)
+    x = across(places[keep])
+    around = [*_points(x, up(low[keep])), *_points(x, up(high[keep]))[::-1]]
+    shapes = [*axis_below(across, 150.0, "element"), *axis_beside(up, 52.0, label)]
+    shapes.append(shape("polygon", "f0", points=" ".join(around), opacity="0.3"))
+    return picture(2.0 * WIDTH - 10.0, 188.0, told, *shapes, polyline(x, up(middle[keep]), "l1", 1.2))
+
+
 def shares(table: np.ndarray, values: Sequence[str], names: Sequence[str], told: str) -> Markup:
     """A bar for each element, divided by the probabilities of the values, the first value at the left."""
     left = _room(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Input, Let
@@ -17,23 +17,38 @@ if TYPE_CHECKING:
 _SHADE = "#d5dae1"
 
 
-def plot_graph(model_or_posterior: Model | Inferred) -> Figure:
+@overload
+def plot_graph(model_or_posterior: Model | Inferred, *, ax: None = None) -> Figure: ...
+@overload
+def plot_graph(model_or_posterior: Model | Inferred, *, ax: Axes) -> Axes: ...
+def plot_graph(model_or_posterior: Model | Inferred, *, ax: Axes | None = None) -> Figure | Axes:
     """The factor graph of a model, or of a posterior's model with its observed variables.
 
     Circles are variables: shaded when observed (inputs always are), with a double line when deterministic. Squares
     are factors, with arrows to the variable that they generate; a constraint generates none. Rounded rectangles are
     plates. A dashed box is a gate, with a dashed line from the variable that selects; a dotted line is index data.
-    Returns a matplotlib Figure. UnsupportedError when matplotlib is absent.
+    Returns a matplotlib Figure. With `ax` it is drawn there, as large as that is, and `ax` is returned.
+    UnsupportedError when matplotlib is absent.
     """
     model, observed, sizes = _what_is_known(model_or_posterior)
     factors = factor_nodes(model)
     layout = lay_out(model, factors)
+    if ax is not None:
+        ax.set_title(model.name, fontsize=11)
+        _draw(ax, model, factors, layout, observed, sizes)
+        return ax
     figure = new_figure(layout.size[0], layout.size[1] + 0.35, constrained=False)
     height = layout.size[1] / (layout.size[1] + 0.35)
-    axes = figure.add_axes((0.0, 0.0, 1.0, height))
+    figure.text(0.5, (1.0 + height) / 2, model.name, ha="center", va="center", fontsize=11)
+    _draw(figure.add_axes((0.0, 0.0, 1.0, height)), model, factors, layout, observed, sizes)
+    return figure
+
+
+def _draw(axes: Axes, model: Model, factors: list[FactorNode], layout: Layout, observed: frozenset[str],
+          sizes: dict[str, int]) -> None:  # fmt: skip
+    """Everything of a layout, on axes that are as large."""
     axes.set(xlim=(0, layout.size[0]), ylim=(0, layout.size[1]), aspect="equal")
     axes.set_axis_off()
-    figure.text(0.5, (1.0 + height) / 2, model.name, ha="center", va="center", fontsize=11)
     for name, boxes in layout.plates.items():
         _draw_plate(axes, name, sizes.get(name), boxes)
     for factor in factors:
@@ -41,7 +56,6 @@ def plot_graph(model_or_posterior: Model | Inferred) -> Figure:
     for name, node in variables(model).items():
         shaded = isinstance(node, Input) or name in observed
         _draw_variable(axes, name, layout.positions[name], shaded, double=isinstance(node, Let))
-    return figure
 
 
 def _what_is_known(source: Model | Inferred) -> tuple[Model, frozenset[str], dict[str, int]]:

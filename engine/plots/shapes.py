@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import scipy.special
 
 from ...factors.errors import UnsupportedError
-from ..answers.marginal import Marginal
+from ..answers.marginal import Axis, Marginal
 
 CURVES = 6  # up to so many elements have their densities drawn, more are intervals
-SHOWN = 40  # elements of one variable that are drawn
+ROWS = 40  # up to so many have a line or a bar and a name of their own, more are a band over their places
+MOST = 1000  # elements of one variable that are drawn
 
 
 def has_quantiles(marginal: Marginal) -> bool:
@@ -41,14 +44,27 @@ def intervals(marginal: Marginal, interval: float) -> tuple[np.ndarray, np.ndarr
     return np.ravel(marginal.mean) - half, np.ravel(marginal.mean) + half
 
 
-def labels(shape: tuple[int, ...], limit: int = SHOWN) -> list[str]:
-    """The places of the first elements: "2" or "0, 1"."""
-    indices = [np.unravel_index(i, shape) for i in range(min(int(np.prod(shape)), limit))]
-    return [", ".join(map(str, index)) for index in indices]
-
-
-def class_probabilities(mean: np.ndarray, boolean: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+def class_probabilities(marginal: Marginal, boolean: bool) -> tuple[np.ndarray, tuple[str, ...]]:
     """A row of probabilities for each element of a discrete variable, and the names of its values."""
+    mean = np.asarray(marginal.mean)
     table = np.stack([1.0 - mean, mean], axis=-1) if boolean else mean
-    values = ("false", "true") if boolean else tuple(map(str, range(table.shape[-1])))
+    axis = marginal.axes[-1] if not boolean and marginal.axes else Axis("")
+    values = ("false", "true") if boolean else tuple(str(axis.label(k)) for k in range(table.shape[-1]))
     return table.reshape(-1, table.shape[-1]), values
+
+
+def chosen(total: int, most: int = MOST) -> np.ndarray:
+    """The places of the elements that are drawn: all, or so many at even distances."""
+    return np.unique(np.linspace(0, total - 1, min(total, most)).astype(int))
+
+
+def told(shown: int, total: int) -> str:
+    """What to say where not all are drawn."""
+    return "" if shown == total else f"{shown:,} of {total:,}, evenly spaced"
+
+
+def element_names(marginal: Marginal, shape: tuple[int, ...], places: Iterable[int]) -> list[str]:
+    """What the elements at these places of an array of this shape are called: their names, or "2" or "0, 1"."""
+    axes = [*marginal.axes, *[Axis("")] * len(shape)][: len(shape)]
+    indices = [np.unravel_index(int(place), shape) for place in places]
+    return [", ".join(str(a.label(int(i))) for a, i in zip(axes, index, strict=True)) for index in indices]

@@ -9,6 +9,7 @@ from small_models import clutter
 
 import cavity as cv
 from cavity.engine.plots import plot_convergence, plot_graph, plot_posterior
+from cavity.engine.plots.figure import new_figure
 from cavity.engine.plots.graph_layout import factor_nodes, lay_out
 from cavity.models import mixture, skills, softmax_regression
 
@@ -152,12 +153,12 @@ def test_scalars_are_densities_of_area_one(gaussian):
         assert density[100] == pytest.approx(np.exp(gaussian[name].log_density(x[100])), rel=1e-3)
 
 
-def test_discrete_marginals_are_bars_and_long_ones_are_cut(mixed):
+def test_discrete_marginals_are_bars_of_all_elements(mixed):
     figure = mixed.plot("z", "weights", "precision")
     bars, densities, forest, convergence, evidence = figure.axes
-    assert bars.get_title() == "z (first 40 of 60)"
-    assert len(bars.patches) == 3 * 40
-    assert sum(bar.get_height() for bar in bars.patches) == pytest.approx(40.0)
+    assert bars.get_title() == "z"
+    assert len(bars.patches) == 3 * 60
+    assert sum(bar.get_height() for bar in bars.patches) == pytest.approx(60.0)
     assert len(densities.lines) == 3
     assert forest.get_ylabel() == "component, row, column"
     assert forest.lines[0].get_xdata() == pytest.approx(mixed["precision"].mean.ravel())
@@ -170,6 +171,48 @@ def test_forest_shows_the_intervals(mixed):
     segments = points.collections[0].get_segments()
     half = 0.6744897501960817 * mixed["precision"].sd.ravel()
     assert [s[1][0] - s[0][0] for s in segments] == pytest.approx(2 * half)
+
+
+def many(size):
+    m = cv.Model("many")
+    m.random("z", cv.gaussian(m.input("mean", cv.real, plates=m.plate("n")), variance=4.0))
+    return cv.infer(m, {"mean": np.arange(float(size))})
+
+
+def test_many_elements_are_a_band_over_their_places():
+    axes = many(50).plot("z").axes[0]
+    assert axes.lines[0].get_xdata() == pytest.approx(np.arange(50.0))
+    assert axes.lines[0].get_ydata() == pytest.approx(np.arange(50.0))
+    edge = axes.collections[0].get_paths()[0].vertices
+    inside = edge[edge[:, 0] == 25.0][:, 1]
+    assert np.unique(np.round(inside, 6)) == pytest.approx([25.0 - 1.6448536 * 2.0, 25.0 + 1.6448536 * 2.0])
+    assert axes.get_title() == "z"
+
+
+def test_of_very_many_elements_some_are_drawn_and_it_is_said():
+    axes = many(2500).plot("z").axes[0]
+    assert axes.get_title() == "z (1,000 of 2,500, evenly spaced)"
+    x = axes.lines[0].get_xdata()
+    assert (len(x), x[0], x[-1]) == (1000, 0, 2499)
+
+
+def test_plots_on_axes_of_the_user_return_them(gaussian):
+    figure = new_figure(9.0, 3.0)
+    graph, marginal, convergence = figure.subplots(1, 3)
+    assert plot_graph(gaussian, ax=graph) is graph
+    assert gaussian.plot("mean", ax=marginal) is marginal
+    assert plot_convergence(gaussian, ax=convergence) is convergence
+    assert len(figure.axes) == 4  # the evidence has an axis of its own
+    assert graph.get_title() == "gaussian"
+    assert {"variable mean", "variable x"} <= {patch.get_gid() for patch in graph.patches}
+    assert marginal.lines[0].get_xdata() == pytest.approx(gaussian.plot("mean").axes[0].lines[0].get_xdata())
+    assert convergence.get_yscale() == "log"
+
+
+def test_one_marginal_fits_on_given_axes(gaussian):
+    for names in ((), ("mean", "precision")):
+        with pytest.raises(cv.ModelError, match="One marginal fits on ax="):
+            gaussian.plot(*names, ax=new_figure(3.0, 3.0).add_subplot())
 
 
 def test_a_boolean_is_two_bars():
@@ -199,7 +242,7 @@ def test_convergence_without_recorded_evidence():
 def test_observed_and_unknown_names_are_refused(gaussian):
     with pytest.raises(cv.DataError, match="'x' is observed"):
         gaussian.plot("x")
-    with pytest.raises(KeyError, match="no variable 'y'"):
+    with pytest.raises(KeyError, match="no 'y' here"):
         gaussian.plot("y")
 
 
