@@ -1,0 +1,287 @@
+"""Forty things that people do every day, each in five lines at most, right and without a traceback.
+
+What stands before a task is its data; the task itself is the function's body up to the first assertion.
+"""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import cavity as cv
+
+X = np.linspace(-2.0, 2.0, 12)
+Y = 0.5 + 1.5 * X + np.array([0.3, -0.2, 0.1, -0.4, 0.2, 0.0, -0.1, 0.4, -0.3, 0.1, 0.2, -0.3])
+CITY = ["York", "Leeds", "Hull", "York", "Leeds", "York", "Hull", "Leeds", "York", "York", "Hull", "Leeds"]
+DATA = {"x": X, "y": Y}
+
+
+def line(noise=0.1):
+    m = cv.Model("line")
+    n = m.plate("n")
+    x = m.input("x", cv.real, plates=n)
+    a = m.random("a", cv.gaussian(0.0, variance=10.0))
+    b = m.random("b", cv.gaussian(0.0, variance=10.0))
+    height = m.let("height", a + b * x)
+    m.random("y", cv.gaussian(height, variance=noise))
+    return m
+
+
+def by_city():
+    m = cv.Model("cities")
+    city, n = m.plate("city"), m.plate("n")
+    where = m.input("where", cv.index(city), plates=n)
+    level = m.random("level", cv.gaussian(0.0, variance=10.0), plates=city)
+    m.random("y", cv.gaussian(level[where], variance=1.0))
+    return m
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    return cv.infer(line(), DATA)
+
+
+@pytest.fixture(scope="module")
+def cities():
+    return cv.infer(by_city(), {"where": CITY, "y": Y})
+
+
+def right_level(name):
+    own = Y[np.array(CITY) == name]
+    return own.sum() / (len(own) + 0.1)
+
+
+# data in --------------------------------------------------------------------------------------------------------------
+
+
+def test_01_categories_as_text(cities):
+    assert_allclose(cities["level"]["York"], right_level("York"))
+
+
+def test_02_a_frame():
+    pandas = pytest.importorskip("pandas")
+    posterior = cv.infer(by_city(), pandas.DataFrame({"where": CITY, "y": Y, "note": "n"}))
+    assert_allclose(posterior["level"]["Hull"], right_level("Hull"))
+
+
+def test_03_a_categorical_in_its_own_order():
+    pandas = pytest.importorskip("pandas")
+    posterior = cv.infer(by_city(), {"where": pandas.Categorical(CITY, ["York", "Leeds", "Hull"]), "y": Y})
+    assert_allclose(posterior["level"].mean[0], right_level("York"))
+
+
+def test_04_a_frame_of_polars():
+    polars = pytest.importorskip("polars")
+    posterior = cv.infer(by_city(), polars.DataFrame({"where": CITY, "y": Y}))
+    assert_allclose(posterior["level"]["Leeds"], right_level("Leeds"))
+
+
+def test_05_dates_as_names():
+    days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")[[0, 1, 0]]
+    posterior = cv.infer(by_city(), {"where": days, "y": [1.0, 2.0, 3.0]})
+    assert_allclose(posterior["level"].sel(city="2024-01-01").mean, 4.0 / 2.1)
+
+
+def test_06_a_plate_with_declared_names():
+    m = cv.Model()
+    city = m.plate("city", names=["York", "Leeds"])
+    level = m.random("level", cv.gaussian(0.0, variance=1.0), plates=city)
+    m.random("y", cv.gaussian(level, variance=1.0))
+    assert_allclose(cv.infer(m, {"y": [1.0, 3.0]})["level"]["Leeds"], 1.5)
+
+
+def test_07_a_long_table():
+    m = cv.Model()
+    user, item = m.plate("user"), m.plate("item")
+    taste = m.random("taste", cv.gaussian(0.0, variance=1.0), plates=user)
+    m.random("stars", cv.gaussian(taste, variance=1.0), plates=(user, item))
+    table = {"u": ["a", "b", "a"], "i": ["x", "x", "y"], "s": [1.0, 2.0, 2.0]}
+    posterior = cv.infer(m, {"stars": cv.long(table, rows="u", columns="i", value="s")})
+    assert_allclose(posterior["taste"]["a"], 1.0)
+
+
+def test_08_missing_outcomes():
+    y = np.where(np.arange(12) == 3, np.nan, Y)
+    posterior = cv.infer(line(), {"x": X, "y": y})
+    assert abs(posterior["y"].mean[3] - (0.5 + 1.5 * X[3])) < 0.3
+
+
+def test_09_missing_labels():
+    m = cv.Model()
+    p = m.random("p", cv.dirichlet([1.0, 1.0]))
+    m.random("kind", cv.categorical(p), plates=m.plate("n"))
+    posterior = cv.infer(m, {"kind": np.array(["a", None, "b", "a"], dtype=object)})
+    assert_allclose(posterior["p"].mean, [3.0 / 5.0, 2.0 / 5.0])
+
+
+def test_10_an_array_of_xarray():
+    xarray = pytest.importorskip("xarray")
+    posterior = cv.infer(line(), {"x": xarray.DataArray(X, dims="n"), "y": xarray.DataArray(Y, dims="n")})
+    assert abs(posterior["b"].mean - 1.5) < 0.2
+
+
+# answers --------------------------------------------------------------------------------------------------------------
+
+
+def test_11_mean_and_spread(posterior):
+    b = posterior["b"]
+    assert_allclose([b.std, b.var], [b.sd, b.variance])
+
+
+def test_12_median_mode_and_intervals(posterior):
+    b = posterior["b"]
+    assert_allclose([b.median, b.mode], b.mean)
+    assert_allclose(b.hdi(0.8), b.interval(0.8), atol=1e-3)
+
+
+def test_13_the_probability_of_a_statement(posterior):
+    assert posterior["b"].prob(lambda v: v > 0) > 0.999
+
+
+def test_14_joint_draws(posterior):
+    draws = posterior.sample(500)
+    assert_allclose(draws["height"], draws["a"][:, None] + draws["b"][:, None] * X)
+
+
+def test_15_the_covariance_of_two_variables(posterior):
+    assert_allclose(posterior.covariance("a", "b"), 0.0, atol=1e-6)  # the inputs are centred
+
+
+def test_16_a_function_of_several_variables(posterior):
+    ratio = np.quantile(posterior.sample(2000, seed=1)["b"] / 2.0, 0.5)
+    assert abs(ratio - posterior["b"].mean / 2.0) < 0.02
+
+
+def test_17_a_table_of_the_answer(posterior):
+    pytest.importorskip("pandas")
+    assert_allclose(posterior.to_frame().loc["b", "mean"], posterior["b"].mean)
+
+
+def test_18_a_data_set_of_draws(cities):
+    pytest.importorskip("xarray")
+    assert list(cities.to_xarray(10)["city"].values) == ["Hull", "Leeds", "York"]
+
+
+def test_19_arviz(posterior):
+    pytest.importorskip("arviz")
+    assert posterior.to_arviz(10)["posterior"]["b"].shape == (1, 10)
+
+
+def test_20_one_element_by_name(cities):
+    york = cities["level"].sel(city="York")
+    assert_allclose(york.mean, cities["level"]["York"])
+
+
+def test_21_prior_predictive_draws():
+    drawn = line().simulate(2000, DATA)
+    assert_allclose(drawn["a"].std(), np.sqrt(10.0), rtol=0.1)
+
+
+def test_22_posterior_predictive_draws(posterior):
+    again = posterior.predictive(500)["y"]
+    assert 0.01 < np.mean(again.max(axis=1) > Y.max()) < 0.99
+
+
+def test_23_predictions_for_new_rows(posterior):
+    new = posterior.predict({"x": [10.0]})["y"]
+    assert abs(new.mean[0] - 15.5) < 2.0
+
+
+def test_24_predictive_draws_for_new_rows(posterior):
+    drawn = posterior.predictive(2000, {"x": [10.0]})["y"]
+    assert_allclose(drawn.std(), posterior.predict({"x": [10.0]})["y"].sd[0], rtol=0.1)
+
+
+def test_25_predictions_by_name(cities):
+    assert_allclose(cities.predict({"where": ["Hull"]})["y"].mean, [right_level("Hull")])
+
+
+def test_26_a_saved_answer(posterior, tmp_path):
+    posterior.save(tmp_path / "answer")
+    assert cv.load(tmp_path / "answer", line())["b"].mean == posterior["b"].mean
+
+
+def test_27_a_pickled_answer(posterior):
+    assert pickle.loads(pickle.dumps(posterior))["b"].mean == posterior["b"].mean
+
+
+def test_28_a_copied_model():
+    assert_array_equal(cv.infer(copy.deepcopy(line()), DATA)["b"].mean, cv.infer(line(), DATA)["b"].mean)
+
+
+# models ---------------------------------------------------------------------------------------------------------------
+
+
+def test_29_two_models_compared(posterior):
+    found = posterior.compare(cv.infer(line(noise=5.0), DATA))
+    assert found.log_evidence[0] > found.log_evidence[1]
+
+
+def test_30_a_thousand_data_sets():
+    program = cv.compile(line(), observed=["y"], sizes={"n": 12})
+    found = program.batch([{"x": X, "y": Y + k} for k in range(1000)])["a"]
+    assert_allclose(np.diff(found.mean), 120.0 / 120.1, rtol=1e-6)
+
+
+def test_31_the_next_batch_of_data(posterior):
+    first = cv.infer(line(), {"x": X[:6], "y": Y[:6]})
+    both = cv.infer(line(), {"x": X[6:], "y": Y[6:]}, prior=first)
+    assert_allclose(both["b"].mean, posterior["b"].mean, rtol=0.05)
+
+
+def test_32_a_verdict(posterior):
+    assert posterior.verdict.level == "good"
+
+
+def test_33_what_the_compiler_chose():
+    assert "gaussian" in str(cv.explain(line(), DATA)).lower()
+
+
+def test_34_leave_one_out(posterior):
+    assert posterior.loo()["y"].shape == (12,)
+
+
+def test_35_the_log_evidence(posterior):
+    design = np.stack([np.ones(12), X], axis=1)
+    covariance = 0.1 * np.eye(12) + 10.0 * design @ design.T
+    right = -0.5 * (Y @ np.linalg.solve(covariance, Y) + np.linalg.slogdet(2.0 * np.pi * covariance)[1])
+    assert_allclose(posterior.log_evidence, right, rtol=1e-6)
+
+
+def test_36_functions_of_numpy_on_expressions():
+    m = cv.Model()
+    log_rate = m.random("log_rate", cv.gaussian(0.0, variance=1.0))
+    m.random("count", cv.poisson(np.exp(log_rate)))
+    assert cv.infer(m, {"count": 3})["log_rate"].mean > 0.3
+
+
+def test_37_differences_of_neighbours():
+    m = cv.Model()
+    x = m.random("x", cv.gaussian(0.0, variance=1.0), plates=m.plate("t", 3))
+    step = m.let("step", x[1:] - x[:-1])
+    m.random("seen", cv.gaussian(step, variance=1.0))
+    assert cv.infer(m, {"seen": [1.0, 1.0]})["step"].mean[0] > 0.3
+
+
+def test_38_a_random_walk_along_days():
+    m = cv.Model()
+    t = m.plate("t")
+    state = m.chain("state", over=t, first=cv.gaussian(0.0, variance=9.0), then=lambda s: cv.gaussian(s, variance=0.1))
+    m.random("y", cv.gaussian(state, variance=1.0))
+    assert cv.infer(m, {"y": Y})["state"].shape == (12,)
+
+
+def test_39_groups_of_a_mixture():
+    m = cv.Model()
+    k, n = m.plate("k", 2), m.plate("n")
+    mean = m.random("mean", cv.gaussian(0.0, variance=25.0), plates=k)
+    m.random("y", cv.gaussian(mean[m.random("z", cv.categorical([0.5, 0.5]), plates=n)], variance=1.0))
+    posterior = cv.infer(m, {"y": [-4.0, -5.0, 4.0, 5.0, 6.0]}, restarts=4)
+    assert_allclose(np.sort(posterior["mean"].mean), [-4.41, 4.93], atol=0.05)
+
+
+def test_40_text_where_a_name_is_misspelt_is_answered(cities):
+    with pytest.raises(cv.DataError, match="Is it 'Leeds'"):
+        cities.predict({"where": ["Leds"]})
