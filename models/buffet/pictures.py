@@ -121,7 +121,7 @@ def plot_traces(chains: Any, names: Sequence[str] = TRACED, *, title: str = "") 
     panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
     for axes, name in zip(panels, names, strict=True):
         try:
-            drawn = np.asarray(chains[name], float)
+            drawn: Any = np.asarray(chains[name], float)
         except KeyError:
             drawn = np.zeros(0)
         if drawn.ndim != 2:
