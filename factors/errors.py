@@ -2,7 +2,7 @@
 
 
 class CavityError(Exception):
-    """Base of every error that the library raises on purpose."""
+    """Base of every error that the library raises on purpose: docs/errors.md has a section on each class."""
 
 
 class ModelError(CavityError, ValueError):
