@@ -102,7 +102,6 @@ def evidence(
         UnsupportedError: a model without a joint density, with a flat prior, or a part that no move reaches.
     """
     begin = time.monotonic()
-    check_not_forked("A path of densities")
     _check(reference, method, swaps, wider, replicas)
     _check_numbers(method, max_seconds, workers, sweeps=sweeps, replicas=replicas, copies=copies)
     rungs = _rungs(ladder, method, replicas)
@@ -450,6 +449,7 @@ def _rungs(ladder: Sequence[float] | None, method: str, replicas: int | None) ->
 
 
 def _check(reference: object, method: object, swaps: object, wider: object, replicas: object) -> None:
+    check_not_forked("A path of densities")
     if replicas == 1:
         raise ModelError("evidence(replicas=1): the path has two ends; give 2 temperatures or more, or 2 particles.")
     if not isinstance(reference, Inferred) and not (isinstance(reference, str) and reference == "prior"):
