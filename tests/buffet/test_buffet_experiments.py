@@ -14,7 +14,18 @@ from scipy.stats import multivariate_normal, norm
 from cavity.models.buffet.likelihoods.linear_gaussian import log_marginal
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks" / "buffet"
-OURS = ("common", "sets", "by_hand", "peers", "serial", "six_sets", "harness", "experiments", "reference_runs")
+OURS = (
+    "common",
+    "sets",
+    "by_hand",
+    "peers",
+    "serial",
+    "six_sets",
+    "correlated",
+    "harness",
+    "experiments",
+    "reference_runs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +37,10 @@ def experiments():
         mock.patch.dict(sys.modules, others, clear=True),
         mock.patch.object(sys, "path", [str(HERE), str(HERE.parent), *sys.path]),
     ):
-        yield {name: importlib.import_module(name) for name in ("common", "sets", "by_hand", "peers", "six_sets")}
+        yield {
+            name: importlib.import_module(name)
+            for name in ("common", "sets", "by_hand", "peers", "serial", "six_sets", "correlated")
+        }
 
 
 def drawn(rows=7, features=3, columns=4):
@@ -141,3 +155,90 @@ def test_burn_in_ends_where_the_last_quarter_is_reached(experiments):
     trace = np.concatenate([np.linspace(-100.0, -1.0, 10), np.tile([0.0, 1.0], 15)])
     assert experiments["six_sets"].burn_in(trace) == 11
     assert experiments["six_sets"].burn_in(np.zeros(8)) == 1
+
+
+class Kept:
+    """What a report is told."""
+
+    def __init__(self):
+        self.tables = {}
+
+    def table(self, title, note, columns, lines, measured):
+        assert all(len(line) == len(columns) for line in lines)
+        assert all(isinstance(cell, str) for line in lines for cell in line)
+        self.tables[title] = lines
+
+
+def test_slopes_are_those_of_the_cost(experiments, monkeypatch):
+    serial, kept = experiments["serial"], Kept()
+
+    def cost(values, state):
+        return float(len(values)) ** 3 * values.shape[1] * state.active.any(axis=0).sum() ** 2
+
+    monkeypatch.setattr(serial, "published", lambda values, state, entries: cost(values, state))
+    monkeypatch.setattr(serial, "timed", lambda name, values, state: cost(values, state))
+    serial.slopes(kept, mock.Mock(seed=0))
+    (lines,) = kept.tables.values()
+    assert [line[3] for line in lines] == ["3.00", "2.00", "1.00"] * 4
+
+
+def test_pictures_have_what_was_measured(experiments):
+    serial, six = experiments["serial"], experiments["six_sets"]
+    mixed = {f"{count}, {name}": [count, 0.5, 0.4] for count in (50, 100) for name in ("as published", *serial.SWEEPS)}
+    lines = serial.picture(mixed, [50, 100]).axes[0].lines
+    assert [list(line.get_ydata()) for line in lines] == [[50, 100]] * 3
+    traces = {f"{name}, {kind}": ([1.0, 2.0], [3.0, 4.0]) for name in ("a", "b", "c") for kind in six.SWEEPS}
+    shown = [axis for axis in six.by_time(traces).axes if axis.lines]
+    assert [axis.get_title() for axis in shown] == ["a", "b", "c"]
+    draw = mock.Mock(active=np.array([[True, False], [True, True]]), values=np.arange(12.0).reshape(2, 6))
+    assert [axis.get_title() for axis in six.in_parts(draw, (2, 3)).axes] == ["2", "1"]
+
+
+def test_made_data_are_a_draw_of_the_model(experiments):
+    counts = [experiments["serial"].synthetic(20, seed=seed)[1].shape[1] for seed in range(300)]
+    expected = 2.0 * np.sum(1.0 / np.arange(1, 21))
+    assert abs(np.mean(counts) - expected) < 4.0 * np.sqrt(expected / 300)
+    values, has = experiments["serial"].synthetic(400, seed=1)
+    left = values - has @ np.linalg.lstsq(has.astype(float), values, rcond=None)[0]
+    assert np.sqrt(np.sum(left**2) / ((400 - has.shape[1]) * 10)) == pytest.approx(0.2, abs=0.01)
+
+
+def test_predictions_of_draws_are_averaged(experiments):
+    correlated = experiments["correlated"]
+    values, gaps = np.array([[1.0, 0.0]]), np.array([[True, False]])
+    likelihood = correlated.Detection()
+    draws = [(np.array([[1.0]]), np.array([[float(bit), 0.0]]), {"miss": 0.1, "false": 0.2}) for bit in (0, 1)]
+    log, error = correlated.predicted(draws, values, gaps, likelihood)
+    assert log == pytest.approx(np.log(0.55))
+    assert error == pytest.approx(0.45**2)
+
+
+def test_models_start_one_from_another(experiments, monkeypatch):
+    """All but the sweeps: chains of two draws that stay where they start."""
+    correlated, kept, begun = experiments["correlated"], Kept(), []
+
+    def stay(kernel, key, draws, chains, warmup):
+        state = kernel.init(key)
+        recorded = kernel.record(state)
+        begun.append(state)
+        found = mock.MagicMock(states=[state])
+        found.__getitem__.side_effect = lambda name: np.stack([[recorded[name]] * draws])
+        return found
+
+    def features(values, seed, sweeps, last, likelihood, law, sweep, chains, held_out, start):
+        active, own, numbers = start.draw(None)
+        assert active.any(axis=0).all()
+        assert own.shape == (active.shape[1], values.shape[1])
+        assert "miss" in numbers
+        return mock.MagicMock(score=-1.0, error=0.5, cpu=2.0, found={"number_of_features": np.full((1, 2), 3)})
+
+    monkeypatch.setattr(correlated, "run", stay)
+    monkeypatch.setattr(experiments["common"], "sample", features)
+    monkeypatch.setattr(
+        correlated, "tables", lambda _: {"robot": (experiments["sets"].robot_tags(40), correlated.Detection())}
+    )
+    correlated.compared(kept, mock.Mock(seed=0, sets=["robot"]), 4)
+    (lines,) = kept.tables.values()
+    assert [line[0] for line in lines] == list(correlated.ORDER)
+    first, *others = begun
+    assert all(np.array_equal(first.active.any(axis=1), state.active.any(axis=1)) for state in others)
