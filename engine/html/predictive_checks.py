@@ -58,10 +58,11 @@ def _check(posterior: Inferred, name: str, draws: np.ndarray) -> Markup:
         return tag("p", f"All of {name} is missing.")
     others = np.stack([present(one, missing) for one in np.asarray(draws)])
     node = {**posterior.model.randoms, **posterior.model.lets}[name]
-    chart = _shares if node.domain.kind in ("boolean", "category") else _histogram
-    return joined(
-        tag("h3", name), tag("div", chart(name, observed, others), _statistics(name, observed, others), class_="row")
-    )
+    if node.domain.is_boolean or node.domain.is_category:
+        drawn = _shares(name, observed, others, node.domain.is_boolean)
+    else:
+        drawn = _histogram(name, observed, others)
+    return joined(tag("h3", name), tag("div", drawn, _statistics(name, observed, others), class_="row"))
 
 
 def _histogram(name: str, observed: np.ndarray, others: np.ndarray) -> Markup:
@@ -78,13 +79,14 @@ def _histogram(name: str, observed: np.ndarray, others: np.ndarray) -> Markup:
     return figure(chart, "Line: observed. Band: 90 % of the drawn data sets.")
 
 
-def _shares(name: str, observed: np.ndarray, others: np.ndarray) -> Markup:
+def _shares(name: str, observed: np.ndarray, others: np.ndarray, boolean: bool) -> Markup:
     """The share of each value."""
     values = np.unique(np.concatenate([observed, np.unique(others)]))[:VALUES]
     share = np.array([np.mean(observed == value) for value in values])
     ends = np.quantile(np.stack([np.mean(others == value, axis=1) for value in values], axis=1), BAND, axis=0)
     told = f"Share of each value of {name}, over the interval of {len(others)} drawn data sets: {_outside(share, ends)}"
-    chart = charts.counts(share, ends[0], ends[1], [f"{value:g}" for value in values], told)
+    names = [str(bool(value)).lower() if boolean else f"{value:g}" for value in values]
+    chart = charts.counts(share, ends[0], ends[1], names, told)
     return figure(chart, "Dot: observed. Bar: 90 % of the drawn data sets.")
 
 

@@ -50,6 +50,7 @@ _RULES = """
 .cavity details{margin:.5em 0} .cavity summary{cursor:pointer}
 .cavity figure{margin:.6em 0} .cavity figcaption{font-size:.93em;max-width:46em}
 .cavity .row{display:flex;flex-wrap:wrap;gap:.4em 1.6em;align-items:flex-start}
+.cavity .row>*{min-width:0;max-width:100%}
 .cavity svg{display:block;max-width:none} .cavity svg text{font:12px system-ui,sans-serif;fill:var(--ink)}
 .cavity svg .small{font-size:10.5px} .cavity svg .quiet{fill:var(--quiet)}
 .cavity svg .stroke{fill:none;stroke:var(--ink)} .cavity svg .frame{fill:none;stroke:var(--line)}

@@ -50,9 +50,9 @@ def picture(width: float, height: float, told: str, *shapes: object) -> Markup:
 
 
 def figure(drawn: Markup, caption: object = "") -> Markup:
-    """A picture with what is below it; where it is wider than the page it is moved inside its own frame."""
+    """A picture with what is below it; where it is wider than the page it is moved inside its frame, by keys too."""
     below = tag("figcaption", caption) if caption else ""
-    return tag("figure", tag("div", drawn, class_="wide"), below)
+    return tag("figure", tag("div", drawn, class_="wide", tabindex="0", role="group", aria_label="Picture"), below)
 
 
 @dataclasses.dataclass(frozen=True)
