@@ -133,7 +133,7 @@ def main():
     parser = common.options(__doc__.splitlines()[0])
     parser.add_argument("--sweeps", type=int, default=60, help="of each chain; the thesis has 1000")
     parser.add_argument("--share", type=int, default=5, help="one row of so many of the larger data sets; 1 for all")
-    parser.add_argument("--sets", nargs="*", default=["jokes", "robot"], choices=sorted(THESIS))
+    parser.add_argument("--sets", nargs="*", default=["robot"], choices=sorted(THESIS))
     arguments = parser.parse_args()
     sweeps = 6 if arguments.quick else arguments.sweeps
     report = common.report("correlated", arguments, sweeps=sweeps, share=arguments.share)

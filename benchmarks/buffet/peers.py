@@ -193,8 +193,8 @@ def beside_pyibp(report, arguments):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--sweeps", type=int, default=60, help="of each of two chains of BinaryFeatures")
-    parser.add_argument("--rows", type=int, default=500, help="of each data set at most")
+    parser.add_argument("--sweeps", type=int, default=40, help="of each of two chains of BinaryFeatures")
+    parser.add_argument("--rows", type=int, default=300, help="of each data set at most")
     parser.add_argument("--sets", nargs="*", help="names of data sets, all by default; PyIBP is beside block images")
     arguments = parser.parse_args()
     sweeps = 20 if arguments.quick else arguments.sweeps

@@ -195,7 +195,7 @@ def picture(mixed, rows):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--sweeps", type=int, default=200, help="of the chains of table 4.2; the thesis has 1000")
+    parser.add_argument("--sweeps", type=int, default=60, help="of the chains of table 4.2; the thesis has 1000")
     arguments = parser.parse_args()
     sweeps, rows = (20, [50]) if arguments.quick else (arguments.sweeps, [50, 100, 250, 500])
     report = common.report("serial", arguments, sweeps=sweeps)

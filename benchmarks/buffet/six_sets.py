@@ -124,9 +124,9 @@ def in_parts(draw, shape, most=8):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--sweeps", type=int, default=30, help="of each chain; the thesis has 500, or 150 hours")
+    parser.add_argument("--sweeps", type=int, default=12, help="of each chain; the thesis has 500, or 150 hours")
     parser.add_argument("--seconds", type=float, default=600.0, help="of wall clock for each chain at most")
-    parser.add_argument("--share", type=int, default=8, help="one row of so many of each stand-in; 1 for all")
+    parser.add_argument("--share", type=int, default=16, help="one row of so many of each stand-in; 1 for all")
     arguments = parser.parse_args()
     sweeps = 5 if arguments.quick else arguments.sweeps
     report = common.report("six_sets", arguments, sweeps=sweeps, share=arguments.share)

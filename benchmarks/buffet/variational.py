@@ -187,9 +187,9 @@ def speech(report, arguments, sweeps):
 
 def main():
     parser = common.options(__doc__.splitlines()[0])
-    parser.add_argument("--sweeps", type=int, default=60, help="of each chain")
+    parser.add_argument("--sweeps", type=int, default=30, help="of each chain")
     parser.add_argument("--rows", type=int, default=100, help="of made data; the thesis has 500")
-    parser.add_argument("--columns", type=int, default=100, help="of made data; the thesis has 500")
+    parser.add_argument("--columns", type=int, default=50, help="of made data; the thesis has 500")
     arguments = parser.parse_args()
     sweeps, sizes = (6, (5,)) if arguments.quick else (arguments.sweeps, (5, 25))
     report = common.report("variational", arguments, sweeps=sweeps, rows=arguments.rows, columns=arguments.columns)
