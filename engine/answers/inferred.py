@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ...compiler.data.bind import Binding
+from ...compiler.element_names import Label
 from ...compiler.graph import Plan
-from ...compiler.language.element_names import Label
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Plate
 from ...compiler.schedules import Schedule
@@ -58,7 +58,7 @@ class Inferred(Mapping[str, Marginal]):
 
     def __getitem__(self, name: str) -> Marginal:
         if not isinstance(name, str):
-            raise KeyError(f"A posterior has marginals by name, posterior['x']; found {name!r}.")
+            raise KeyError(f"A posterior has no variable {name!r}: it has marginals by name, as posterior['x'].")
         if name not in self._marginals:
             self._marginals[name] = self._marginal(name).along(axes_of(self.model, name, self.binding.names))
         return self._marginals[name]

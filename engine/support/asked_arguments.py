@@ -15,7 +15,7 @@ from ...compiler.language.model import Model
 from ...factors.errors import DataError, ModelError
 from ...factors.numbers import ValueProblem, numeric_array
 
-MOST = 10**8  # draws, sweeps and what else is counted: more are a slip, and the memory would end first
+MOST = 10**9  # draws, sweeps and what else is counted: more are a slip, and the memory would end first
 UserData: TypeAlias = Mapping[str, Any]  # as users give them: numbers, lists, arrays, tables, sparse matrices
 
 

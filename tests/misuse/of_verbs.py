@@ -122,6 +122,11 @@ def of_models():
         "iteration": lambda m, n, a, b: list(a),
         "length": lambda m, n, a, b: len(a),
         "in": lambda m, n, a, b: a in [b, a],
+        "a model as a context": lambda m, n, a, b: _entered(m),
+        "a variable of a model": lambda m, n, a, b: m["a"],
+        "shifted": lambda m, n, a, b: a << 1,
+        "assigned": lambda m, n, a, b: a.__setitem__(0, 1.0),
+        "written as a number": lambda m, n, a, b: f"{a:.3f}",
         "boolean as number": lambda m, n, a, b: a + b,
         "real as boolean": lambda m, n, a, b: a & b,
         "log of real": lambda m, n, a, b: cv.log(a),
@@ -154,6 +159,11 @@ def of_models():
     }  # fmt: skip
     for what, use in uses.items():
         yield Case(f"model: {what}", model(use))
+
+
+def _entered(m):
+    with m:
+        pass
 
 
 def _vector(m):
@@ -224,7 +234,8 @@ def of_inference():
         "seed negative": {"seed": -1}, "seed true": {"seed": True}, "seed huge": {"seed": 2**64},
         "tolerance zero": {"tolerance": 0.0}, "tolerance negative": {"tolerance": -1.0},
         "tolerance infinite": {"tolerance": np.inf}, "tolerance true": {"tolerance": True},
-        "iterations zero": {"max_iterations": 0}, "iterations true": {"max_iterations": True},
+        "iterations zero": {"max_iterations": 0}, "iterations huge": {"max_iterations": 10**15},
+        "restarts huge": {"restarts": 10**15}, "iterations true": {"max_iterations": True},
         "restarts zero": {"restarts": 0}, "acceleration negative": {"acceleration": -1},
         "an unknown option": {"iterations": 3}, "method of nobody": {"method": {"nobody": "ep"}},
         "method unknown": {"method": "gibbs"}, "method capital": {"method": "EP"},
@@ -301,6 +312,12 @@ def of_posteriors():
         "interval 0": lambda: posterior()["a"].interval(0.0),
         "interval -1": lambda: posterior()["a"].interval(-0.5),
         "nobody": lambda: posterior()["nobody"],
+        "draws huge": lambda: cv.sample(coin(), DATA, draws=10**15, progress=False),
+        "sampler's progress": lambda: cv.sample(coin(), DATA, draws=2, warmup=1, chains=1, progress="x"),
+        "no program": lambda: cv.learn("program", DATA, ["x"]),
+        "a name too long": lambda: posterior().save("a" * 300),
+        "no folder": lambda: posterior().save("/nowhere/at/all"),
+        "a zero in a path": lambda: cv.load("\0"),
         "near": lambda: posterior()["A"],
         "an attribute": lambda: posterior()["a"].covariance_of,
         "predict unknown": lambda: posterior().predict({"w": [1.0]}),

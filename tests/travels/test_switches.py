@@ -30,12 +30,15 @@ def answers():
     return np.stack([*(one.mean for one in found), found[0].sample(3)])
 
 
-@pytest.fixture(autouse=True)
-def nothing_from_disk(monkeypatch):
-    monkeypatch.setattr(on_disk, "_chosen", [None])
+@pytest.fixture(scope="module", autouse=True)
+def nothing_from_disk():
+    before = list(on_disk._chosen)
+    cv.cache(None)
+    yield
+    on_disk._chosen[:] = before
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def wanted():
     return answers()
 
