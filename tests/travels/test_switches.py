@@ -93,7 +93,7 @@ def test_a_platform_that_is_not_there_is_told():
 def test_importing_changes_no_filter_of_warnings_and_starts_nothing():
     code = """
 import logging, signal, sys, threading, warnings
-import jax, numpy, scipy
+import jax, networkx, numpy, scipy.optimize, scipy.sparse, scipy.special
 before = list(warnings.filters), threading.active_count(), signal.getsignal(signal.SIGINT), numpy.geterr()
 import cavity as cv, cavity.engine.sampling.sample, cavity.engine.tempering.evidence, cavity.engine.moves.search
 after = list(warnings.filters), threading.active_count(), signal.getsignal(signal.SIGINT), numpy.geterr()
