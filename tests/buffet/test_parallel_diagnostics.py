@@ -19,7 +19,7 @@ BUFFET = Law((8.0, 8.0), 1.0)
 
 @pytest.mark.parametrize("name", ["gaussian", pytest.param("noisy-or", marks=pytest.mark.slow)])
 def test_sweeps_over_some_features_leave_the_law_as_it_is(name):
-    scores = geweke(SomeFeatures(0.5), GIVEN[name], BUFFET, chains=500, steps=16, places=12, missing=[(0, 1)])
+    scores = geweke(SomeFeatures(0.5), GIVEN[name], BUFFET, chains=400, steps=12, places=18, missing=[(0, 1)])
     assert max(abs(score) for score in scores.values()) < 4.0, scores
 
 
