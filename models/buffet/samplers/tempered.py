@@ -190,20 +190,28 @@ def temper(
     keys = jax.random.split(key, 2 + copies)
     powers = np.asarray(ladder, float) if ladder is not None else _first(chains, keys[0], rungs)
     now = [chains.start(own, powers) for own in keys[2:]]
+    with progress_bar(progress, "sweep") as show:
+        return _run(chains, keys[1], now, (warmup, sweeps), ladder is None, show)
+
+
+def _run(
+    chains: Rungs, key: Key, now: list[Ladder], numbers: tuple[int, int], adapts: bool, show: Callable[[int, int], Any]
+) -> Tempered:
+    """So many sweeps of warmup and so many that count; `adapts`: half-way through the warmup powers are set anew."""
+    powers, total = now[0].powers, sum(numbers)
     states: list[State] = []
     logs: list[list[np.ndarray]] = []
-    with progress_bar(progress, "sweep") as show:
-        for i in range(warmup + sweeps):
-            own = jax.random.split(jax.random.fold_in(keys[1], i), copies)
-            now = [chains.step(each, copy, i) for each, copy in zip(own, now, strict=True)]
-            logs.append([copy.log_likelihood for copy in now])
-            if ladder is None and i + 1 == warmup // 2:
-                powers = equalised(powers, rejections(np.array(logs[i // 2 :]), powers), rungs)
-                now = [chains.moved(copy, powers) for copy in now]
-            if i >= warmup:
-                states += [copy.states[-1] for copy in now]
-            show(i + 1, warmup + sweeps)
-    found = np.array(logs[warmup:])
+    for i in range(total):
+        own = jax.random.split(jax.random.fold_in(key, i), len(now))
+        now = [chains.step(each, copy, i) for each, copy in zip(own, now, strict=True)]
+        logs.append([copy.log_likelihood for copy in now])
+        if adapts and i + 1 == numbers[0] // 2:
+            powers = equalised(powers, rejections(np.array(logs[i // 2 :]), powers), len(powers))
+            now = [chains.moved(copy, powers) for copy in now]
+        if i >= numbers[0]:
+            states += [copy.states[-1] for copy in now]
+        show(i + 1, total)
+    found = np.array(logs[numbers[0] :])
     return Tempered(states, powers, found, rejections(found, powers))
 
 
