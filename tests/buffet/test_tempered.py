@@ -17,7 +17,6 @@ from cavity.models.buffet.likelihoods import (
     NoisyOr,
     PoissonGamma,
 )
-from cavity.models.buffet.likelihoods import raised as module
 from cavity.models.buffet.likelihoods.contract import totals
 from cavity.models.buffet.likelihoods.raised import raised
 from cavity.models.buffet.samplers.accelerated import accelerated_in_jax
@@ -87,20 +86,6 @@ def learned_noise():
 def test_a_learned_precision_counts_each_entry_by_the_power():
     likelihood, law, exact = learned_noise()
     agrees(temper(REAL, KEY, 600, likelihood, law, sweep=accelerated_in_jax, **QUICK), exact)
-
-
-@pytest.mark.slow
-def test_a_precision_that_forgets_the_power_is_found_out(monkeypatch):
-    likelihood, law, exact = learned_noise()
-
-    def wrong(self, key, rows, point):
-        found = LinearGaussian.numbers_given(self, key, key, rows, point)
-        return {"noise_precision": found["noise_precision"], "power": point.numbers["power"]}
-
-    monkeypatch.setattr(module.RaisedGaussian, "noise_given", wrong)
-    found = temper(REAL, KEY, 600, likelihood, law, sweep=lambda *given: accelerated_in_jax(*given), **QUICK)
-    value, error = found.estimates["thermodynamic integration"]
-    assert abs(value - exact) > 6.0 * error
 
 
 @pytest.mark.parametrize(
