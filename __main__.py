@@ -1,22 +1,22 @@
-"""python -m cavity launch -n 2 script.py: a script as several processes of this machine, which share its rows."""
+"""python -m cavity: the command line, and what it has its own processes do."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from .engine.cluster.launch import join, launch
-
 
 def main() -> int:
     """Reads the command line, and does what it says."""
-    parser = argparse.ArgumentParser(prog="python -m cavity", description=__doc__)
+    if sys.argv[1:2] not in (["join"], ["worker"]):
+        from .command_line import main as command
+
+        return command()
+    parser = argparse.ArgumentParser(prog="python -m cavity")
     commands = parser.add_subparsers(dest="command", required=True)
-    start = commands.add_parser("launch", help="run a script as several processes of this machine")
-    start.add_argument("-n", "--processes", type=int, default=2, help="how many (2)")
-    for command in (start, commands.add_parser("join", help="what launch has each process do")):
-        command.add_argument("script", help="a Python file")
-        command.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    joined = commands.add_parser("join", help="what launch has each process do")
+    joined.add_argument("script", help="a Python file")
+    joined.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
     worker = commands.add_parser("worker", help="what a pool of processes has each of them do")
     worker.add_argument("place", type=int)
     worker.add_argument("workers", type=int)
@@ -25,13 +25,11 @@ def main() -> int:
         from .engine.cluster.workers import work
 
         work(asked.place, asked.workers)
-        return 0
-    if asked.command == "join":
+    else:
+        from .engine.cluster.launch import join
+
         join(asked.script, asked.arguments)
-        return 0
-    if asked.processes < 1:
-        parser.error(f"-n is a number of processes, at least 1; found {asked.processes}.")
-    return launch(asked.script, asked.arguments, asked.processes)
+    return 0
 
 
 if __name__ == "__main__":

@@ -271,6 +271,7 @@ def explain(
     scalars and why. Prints the text and returns it.
     """
     options, effort = Options(accuracy=accuracy), checked_effort(effort)
+    data = columns_of(the_model(model), data)
     if data:
         program = _program(model, data, method, sizes, options)
         text = explained(program, program.bind(data), effort if _integrates(accuracy, method) else 0.0)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...factors.errors import DataError
-from ..language.element_names import Label, label_of, labels_of
+from ..element_names import Label, label_of, labels_of
 from ..language.model import Model
 from ..language.nodes import Input, Let, Plate, Random
 

@@ -14,11 +14,11 @@ from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Mixture, Switch, Term
 from ...factors.vectors.ordered import Ordered
+from ..element_names import different_names
 from .arguments import Owner, admit
 from .balanced_sums import balanced, not_too_deep
 from .cancelled import check_cancelled
 from .chain import declare
-from .element_names import different_names
 from .functions import stack
 from .indexing import least_size
 from .known_order import remember

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ...compiler.language.element_names import Label, label_of
+from ...compiler.element_names import Label, label_of
 from ...factors.arrays import Key, Numeric
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ...factors.switches import double_precision
 from ..distributions.cases import title
-from ..distributions.selected import selected
 from ..support import asked_families as asked
 from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 from ..support.concrete import as_numpy
@@ -83,6 +82,8 @@ class Marginal:
         `labels` has for a plate the name of an element, or its place where it has no names. Returns a marginal over the
         other plates. Raises DataError for a plate that it does not have, and for no name of one.
         """
+        from ..distributions.selected import selected  # few ask
+
         plates = [axis.name for axis in self.axes if not axis.is_class]
         for name in labels:
             if name not in plates:

@@ -104,7 +104,7 @@ def _error(gaps: np.ndarray) -> float:
     return float(np.sqrt(len(known)) * np.std(known, ddof=1)) if len(known) > 1 else np.nan
 
 
-def _named(posteriors: Any) -> dict[str, Inferred]:
+def _named(posteriors: Any) -> dict[str, Any]:
     if isinstance(posteriors, Inferred) or not isinstance(posteriors, (Mapping, Sequence)) or len(posteriors) < 2:
         raise ModelError("compare() takes two posteriors or more: cv.compare([first, second]), or a dictionary.")
     values = list(posteriors.values() if isinstance(posteriors, Mapping) else posteriors)
@@ -113,7 +113,7 @@ def _named(posteriors: Any) -> dict[str, Inferred]:
             raise ModelError(f"compare() takes posteriors, of cv.infer(model, data); found {type(one).__name__}.")
     if isinstance(posteriors, Mapping):
         return dict(zip(map(str, posteriors), values, strict=True))
-    found: dict[str, Inferred] = {}
+    found: dict[str, Any] = {}
     for one in values:
         name, number = one.model.name, 2
         while name in found:

@@ -90,15 +90,23 @@ def one_class(name: str) -> str:
 
 def _components(posterior: Inferred, choice: Choice) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Means and standard deviations of the components, these along the first axis."""
-    plates = {name: posterior.model.randoms[name].plates for name in choice.components}
+    joints = {joint.variable.name: [member.name for member in joint.members] for joint in posterior.graph.joints}
+    names = [own for name in choice.components for own in joints.get(name, _of_pair(posterior, name))]
+    plates = {name: posterior.model.randoms[name].plates for name in names}
     if choice.axis is None:
-        cases = [(np.asarray(posterior[name].mean), np.asarray(posterior[name].sd)) for name in choice.components]
+        cases = [(np.asarray(posterior[name].mean), np.asarray(posterior[name].sd)) for name in names]
         if len({mean.shape for mean, _ in cases}) == 1:
             yield np.stack([mean for mean, _ in cases]), np.stack([sd for _, sd in cases])
         return
     for name, own in plates.items():
         at = own.index(choice.axis)
         yield np.moveaxis(posterior[name].mean, at, 0), np.moveaxis(posterior[name].sd, at, 0)
+
+
+def _of_pair(posterior: Inferred, name: str) -> list[str]:
+    """The mean and the precision that share a belief of this name; any other name as it is."""
+    pair = next((pair for pair in posterior.graph.pairs if pair.variable.name == name), None)
+    return [name] if pair is None else [pair.mean.name, pair.precision.name]
 
 
 def _same_components(posterior: Inferred, choice: Choice) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.data.labels import Labelled, is_frame, labelled
-from ...compiler.language.element_names import label_of
+from ...compiler.element_names import label_of
 from ...factors.errors import DataError
 
 
@@ -28,7 +28,7 @@ def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
     """
     if not is_frame(frame) and not isinstance(frame, dict):
         raise DataError(f"long() takes a data frame or a dictionary of columns; found {type(frame).__name__}.")
-    there = list(frame.columns) if is_frame(frame) else list(frame)
+    there = list(frame if isinstance(frame, dict) else frame.columns)
     for name in (rows, columns, value):
         if name not in there:
             raise DataError(f"long(): the table has no column {name!r}. It has {', '.join(map(str, there))}.")

@@ -122,6 +122,22 @@ def write(name: str, things: Callable[[], Any]) -> None:
             _trim(path.parent)
 
 
+def kept() -> tuple[pathlib.Path | None, int, int]:
+    """The folder, how many programs are in it, and their bytes; no folder where nothing is kept."""
+    folder = _folder()
+    sizes = [] if folder is None else [path.stat().st_size for path in folder.glob(f"*{SUFFIX}")]
+    return folder, len(sizes), sum(sizes)
+
+
+def clear() -> int:
+    """Removes the programs of the folder; returns how many there were."""
+    folder = _folder()
+    paths = [] if folder is None else list(folder.glob(f"*{SUFFIX}"))
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
+
+
 def _path(name: str) -> pathlib.Path | None:
     if jax.default_backend() != "cpu" or jax.config.jax_compilation_cache_dir:  # type: ignore[attr-defined]
         return None

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...factors.errors import ModelError
+from ..factors.errors import ModelError
 
 Label: TypeAlias = str | int | float | bool
 
