@@ -1,0 +1,276 @@
+"""The command line: `cavity fit softmax data.csv --target species`, `cavity run model.py:make --data data.csv`.
+
+Tables come in as CSV or Parquet files, answers go out as text, CSV, Parquet or HTML. It ends with 0 where all went
+well, 1 with a sentence where data or model do not fit, 2 where there is no such command, 3 where a run did not
+converge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .factors.errors import CavityError, DataError, ModelError
+
+FAILED, LEFT = 1, 3  # exit codes: refused, and ended before convergence
+ESTIMATORS = {  # by the word on the command line: the name of the estimator, and whether it has a target
+    "softmax": ("estimators.SoftmaxRegression", True),
+    "logistic": ("estimators.LogisticRegression", True),
+    "probit": ("estimators.ProbitRegression", True),
+    "ordinal": ("estimators.OrdinalRegression", True),
+    "poisson": ("estimators.PoissonRegression", True),
+    "variance": ("estimators.HeteroskedasticRegression", True),
+    "mixture": ("GaussianMixture", False),
+    "nsfa": ("NSFA", False),
+    "tree": ("DiffusionTree", False),
+    "features": ("BinaryFeatures", False),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Does what the command says; returns the exit code."""
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    try:
+        return asked.does(asked)
+    except CavityError as problem:
+        print(f"cavity {asked.command}: {problem}", file=sys.stderr)
+    except (OSError, ImportError) as problem:
+        print(f"cavity {asked.command}: {type(problem).__name__}: {problem}", file=sys.stderr)
+    return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cavity", description="Bayesian models as factor graphs.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    fit = commands.add_parser("fit", help="fit a shipped model to a table", description="Fits a shipped model.")
+    fit.add_argument("kind", choices=sorted(ESTIMATORS))
+    fit.add_argument("data", help="a CSV or Parquet file")
+    fit.add_argument("--target", help="the column to be predicted")
+    fit.add_argument("--features", help="columns to be used, with commas between them; all others by default")
+    fit.add_argument("--predict", metavar="FILE", help="a table of new rows, whose predictions are written")
+    fit.add_argument("--out", metavar="FILE", help="where predictions go, CSV or Parquet; of the same rows by default")
+    fit.set_defaults(does=_fit)
+
+    for name, does, told in (
+        ("run", _run, "infer a model of your own"),
+        ("explain", _explain, "what the compiler chooses for it, and why"),
+    ):
+        own = commands.add_parser(name, help=told, description=f"{told.capitalize()}: model.py:make.")
+        _add_model(own)
+        own.add_argument("--data", help="a CSV or Parquet file whose columns are the data")
+        if name == "run":
+            own.add_argument("--seed", type=int, default=0)
+            own.add_argument("--out", metavar="FILE", help="a table of the marginals, CSV or Parquet")
+            own.add_argument("--report", metavar="FILE", help="one page of HTML")
+            own.add_argument("--save", metavar="FILE", help="the posterior, for `predict` and `report`")
+        own.set_defaults(does=does)
+
+    report = commands.add_parser("report", help="a page of HTML of a saved posterior")
+    predict = commands.add_parser("predict", help="predictions of a saved posterior for new inputs")
+    for own, does in ((report, _report), (predict, _predict)):
+        own.add_argument("posterior", help="a file of `run --save`")
+        _add_model(own)
+        own.add_argument("--out", metavar="FILE", required=own is report, help="where it goes")
+        own.set_defaults(does=does)
+    predict.add_argument("--data", required=True, help="a CSV or Parquet file of new inputs")
+
+    cache = commands.add_parser("cache", help="where compiled programs are kept, and how much they are")
+    cache.add_argument("--clear", action="store_true", help="remove them")
+    cache.set_defaults(does=_cache)
+
+    launch = commands.add_parser("launch", help="run a script as several processes of this machine")
+    launch.add_argument("-n", "--processes", type=int, default=2, help="how many (2)")
+    launch.add_argument("script", help="a Python file")
+    launch.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script is given")
+    launch.set_defaults(does=_launch)
+    return parser
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="FILE.py:NAME, a model or a function that makes one")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=NUMBER", help="an argument of the function")
+
+
+# What the commands do -------------------------------------------------------------------------------------------------
+
+
+def _fit(asked: argparse.Namespace) -> int:
+    from . import models
+
+    place, with_target = ESTIMATORS[asked.kind]
+    if with_target and not asked.target:
+        raise ModelError(f"fit {asked.kind} predicts a column: name it, --target COLUMN.")
+    found: Any = importlib.import_module(f"{models.__name__}.estimators") if "." in place else models
+    estimator = getattr(found, place.rsplit(".", 1)[-1])()
+    frame = _table(asked.data)
+    features = _features(frame, asked)
+    given = (frame[features], frame[asked.target]) if with_target else (frame[features],)
+    estimator.fit(*given)
+    print(estimator)
+    if (posterior := getattr(estimator, "posterior_", None)) is not None and hasattr(posterior, "summary"):
+        print(posterior.summary())
+    if with_target:
+        print(f"score on these rows: {estimator.score(*given):.4g}")
+    if asked.out or asked.predict:
+        new = _table(asked.predict)[features] if asked.predict else frame[features]
+        _write(_predictions(estimator, new, asked.target or "value"), asked.out)
+    return 0
+
+
+def _features(frame: Any, asked: argparse.Namespace) -> list[str]:
+    """The columns to be used: those that were named, else all that hold numbers but the target."""
+    named = asked.features.split(",") if asked.features else None
+    for name in [*(named or []), *([asked.target] if asked.target else [])]:
+        if name not in frame.columns:
+            raise DataError(f"{asked.data} has no column {name!r}. It has {', '.join(map(str, frame.columns))}.")
+    return named or [name for name in frame.select_dtypes("number").columns if name != asked.target]
+
+
+def _predictions(estimator: Any, rows: Any, target: str) -> Any:
+    import pandas  # pyright: ignore[reportMissingImports]
+
+    if hasattr(estimator, "predict_proba") and hasattr(estimator, "classes_"):
+        found = pandas.DataFrame(estimator.predict_proba(rows), columns=[f"P({c})" for c in estimator.classes_])
+        found.insert(0, target, estimator.predict(rows))
+        return found
+    if hasattr(estimator, "predict"):
+        return pandas.DataFrame({target: estimator.predict(rows)})
+    return pandas.DataFrame(estimator.transform(rows))
+
+
+def _run(asked: argparse.Namespace) -> int:
+    from .engine.infer import infer
+
+    model = _model(asked)
+    posterior = infer(model, _table(asked.data) if asked.data else {}, seed=asked.seed)
+    print(posterior.summary())
+    if asked.out:
+        _write(posterior.to_frame().reset_index(), asked.out)
+    if asked.report:
+        posterior.report(asked.report)
+    if asked.save:
+        posterior.save(asked.save)
+    return 0 if posterior.converged else LEFT
+
+
+def _explain(asked: argparse.Namespace) -> int:
+    from .engine.infer import explain
+
+    explain(_model(asked), _table(asked.data) if asked.data else {})  # it prints
+    return 0
+
+
+def _report(asked: argparse.Namespace) -> int:
+    _loaded(asked).report(asked.out)
+    return 0
+
+
+def _predict(asked: argparse.Namespace) -> int:
+    import pandas  # pyright: ignore[reportMissingImports]
+
+    found = _loaded(asked).predict(_table(asked.data))
+    columns = {}
+    for name, marginal in found.items():
+        if marginal.mean.ndim == 1:
+            columns |= {name: marginal.mean, f"{name} sd": marginal.sd}
+        else:
+            columns |= {f"{name}[{i}]": column for i, column in enumerate(marginal.mean.reshape(len(marginal), -1).T)}
+    _write(pandas.DataFrame(columns), asked.out)
+    return 0
+
+
+def _cache(asked: argparse.Namespace) -> int:
+    from .engine.support.on_disk import clear, kept
+
+    folder, number, size = kept()
+    if folder is None:
+        print("No programs are kept (CAVITY_CACHE is off, or the folder cannot be used).")
+    elif asked.clear:
+        print(f"Removed {clear()} programs from {folder}.")
+    else:
+        print(f"{number} programs, {size / 2**20:.1f} MiB, in {folder}.")
+    return 0
+
+
+def _launch(asked: argparse.Namespace) -> int:
+    from .engine.cluster.launch import launch
+
+    if asked.processes < 1:
+        raise ModelError(f"launch -n is a number of processes, at least 1; found {asked.processes}.")
+    return launch(asked.script, asked.arguments, asked.processes)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def _loaded(asked: argparse.Namespace) -> Any:
+    from .engine.load import load
+
+    return load(asked.posterior, _model(asked))
+
+
+def _model(asked: argparse.Namespace) -> Any:
+    """The model of a file of the user's own."""
+    place, _, name = asked.model.rpartition(":")
+    if not place:
+        raise ModelError(f"A model is given as FILE.py:NAME, such as model.py:make; found {asked.model!r}.")
+    path = Path(place)
+    if not path.is_file():
+        raise ModelError(f"There is no file {place!r}. A model is given as FILE.py:NAME, such as model.py:make.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    if not hasattr(module, name):
+        there = ", ".join(own for own in vars(module) if not own.startswith("_"))
+        raise ModelError(f"{place} has no {name!r}. It has {there}.")
+    found = getattr(module, name)
+    if not callable(found):
+        return found
+    given = dict(_setting(item) for item in asked.set)
+    if unknown := set(given) - set(inspect.signature(found).parameters):
+        raise ModelError(f"{name} has no argument {sorted(unknown)[0]!r}: {name}{inspect.signature(found)}.")
+    return found(**given)
+
+
+def _setting(item: str) -> tuple[str, int | float]:
+    name, _, number = item.partition("=")
+    try:
+        return name, int(number) if number.lstrip("-").isdigit() else float(number)
+    except ValueError:
+        raise ModelError(f"--set takes NAME=NUMBER; found {item!r}.") from None
+
+
+def _table(path: str) -> Any:
+    """A frame of pandas from a CSV or Parquet file."""
+    pandas = _pandas()
+    if not Path(path).is_file():
+        raise DataError(f"There is no file {path!r}.")
+    return pandas.read_parquet(path) if path.endswith((".parquet", ".pq")) else pandas.read_csv(path)
+
+
+def _write(frame: Any, path: str | None) -> None:
+    if path is None:
+        print(frame.to_csv(index=False), end="")
+    elif path.endswith((".parquet", ".pq")):
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # pyright: ignore[reportMissingImports]
+    except ImportError as problem:
+        raise ModelError(f"Tables need pandas ({problem}). Install the extra: pip install 'cavity[frames]'.") from None
+    return pandas

@@ -1,0 +1,122 @@
+"""The command line, called as a shell would, in this process."""
+
+import numpy as np
+import pytest
+
+pandas = pytest.importorskip("pandas")
+
+from cavity.command_line import main  # noqa: E402
+
+MODEL = """
+import cavity as cv
+
+def make(variance=1.0):
+    m = cv.Model("cities")
+    city, n = m.plate("city"), m.plate("n")
+    where = m.input("where", cv.index(city), plates=n)
+    level = m.random("level", cv.gaussian(0.0, variance=10.0), plates=city)
+    m.random("y", cv.gaussian(level[where], variance=variance))
+    return m
+
+model = make()
+"""
+WHERE, Y = ["York", "Leeds", "York"], [1.0, 2.0, 3.0]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_model.py").write_text(MODEL)
+    pandas.DataFrame({"where": WHERE, "y": Y}).to_csv("data.csv", index=False)
+    pandas.DataFrame({"where": ["Leeds"]}).to_csv("new.csv", index=False)
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 2))
+    kind = np.where(x[:, 0] + 0.3 * random.normal(size=40) > 0, "wet", "dry")
+    pandas.DataFrame({"a": x[:, 0], "b": x[:, 1], "kind": kind, "note": "n"}).to_csv("table.csv", index=False)
+    return tmp_path
+
+
+def test_a_model_of_ones_own(place, capsys):
+    asked = [
+        "run",
+        "own_model.py:make",
+        "--data",
+        "data.csv",
+        "--out",
+        "found.csv",
+        "--save",
+        "kept",
+        "--report",
+        "page.html",
+    ]
+    assert main(asked) == 0
+    assert "York: 1.905" in capsys.readouterr().out
+    found = pandas.read_csv("found.csv").set_index("name")
+    np.testing.assert_allclose(found.loc["level[York]", "mean"], 4.0 / 2.1)
+    assert "<html" in (place / "page.html").read_text()
+    assert main(["predict", "kept", "own_model.py:make", "--data", "new.csv", "--out", "next.csv"]) == 0
+    np.testing.assert_allclose(pandas.read_csv("next.csv")["y"], [2.0 / 1.1])
+    assert main(["report", "kept", "own_model.py:model", "--out", "again.html"]) == 0
+
+
+def test_arguments_of_the_function_that_makes_a_model(place, capsys):
+    assert main(["run", "own_model.py:make", "--data", "data.csv", "--set", "variance=10"]) == 0
+    assert "York: 1.333" in capsys.readouterr().out
+
+
+def test_what_the_compiler_chose(place, capsys):
+    assert main(["explain", "own_model.py:model", "--data", "data.csv"]) == 0
+    assert "level" in capsys.readouterr().out
+
+
+def test_a_classifier(place, capsys):
+    pytest.importorskip("sklearn")
+    assert main(["fit", "logistic", "table.csv", "--target", "kind", "--out", "found.csv"]) == 0
+    assert "score on these rows: 0.9" in capsys.readouterr().out
+    found = pandas.read_csv("found.csv")
+    np.testing.assert_allclose(found["P(dry)"] + found["P(wet)"], 1.0)
+    assert set(found["kind"]) == {"dry", "wet"}
+
+
+def test_a_mixture(place, capsys):
+    pytest.importorskip("sklearn")
+    assert main(["fit", "mixture", "table.csv", "--features", "a,b"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["run", "own_model.py:make", "--data", "none.csv"], "no file 'none.csv'"),
+        (["run", "none.py:make"], "no file 'none.py'"),
+        (["run", "own_model.py:other"], "has no 'other'"),
+        (["run", "own_model.py"], "FILE.py:NAME"),
+        (["run", "own_model.py:make", "--set", "variance=big"], "NAME=NUMBER"),
+        (["run", "own_model.py:make", "--set", "size=3"], "no argument 'size'"),
+        (["run", "own_model.py:make"], "'where'"),
+        (["fit", "logistic", "table.csv"], "--target"),
+        (["fit", "logistic", "table.csv", "--target", "sort"], "no column 'sort'"),
+        (["predict", "data.csv", "own_model.py:make", "--data", "new.csv"], "data.csv"),
+        (["launch", "-n", "0", "own_model.py"], "at least 1"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(place, capsys, asked, told):
+    assert main(asked) == 1
+    problem = capsys.readouterr().err
+    assert told in problem
+    assert "Traceback" not in problem
+
+
+def test_what_is_no_command():
+    with pytest.raises(SystemExit) as ended:
+        main(["fit", "everything", "table.csv"])
+    assert ended.value.code == 2
+
+
+def test_the_folder_of_programs(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("CAVITY_CACHE", str(tmp_path / "programs"))
+    assert main(["cache"]) == 0
+    assert "0 programs" in capsys.readouterr().out
+    (tmp_path / "programs" / "one.program").write_bytes(b"x")
+    assert main(["cache", "--clear"]) == 0
+    assert "Removed 1" in capsys.readouterr().out
+    assert not list((tmp_path / "programs").iterdir())
