@@ -196,7 +196,7 @@ def pass_from(
         anew = beliefs_of(course.beliefs.sums, numbers)
         fresh = jax.tree.map(lambda new, old: jnp.where(course.drifted, new, old), anew, course.beliefs)
         course = course._replace(beliefs=fresh, renewed=course.drifted, drifted=jnp.bool_(False))
-        return _until_drift(course, full, numbers, tables, chances, last)
+        return _until_drift(course, active, full, numbers, tables, chances, last)
 
     blank = Pass(active, jnp.bool_(True), jnp.zeros((rows, places)), jnp.zeros((rows, MOST + 1)), jnp.zeros(()))
     start = Course(jnp.zeros((), int), jnp.bool_(False), jnp.bool_(False), beliefs, blank)
@@ -206,13 +206,13 @@ def pass_from(
 
 @machine_code.native
 def _until_drift(
-    course: Course, full: Array, numbers: Numbers, tables: Tables, chances: Chances, last: Array
+    course: Course, active: Active, full: Array, numbers: Numbers, tables: Tables, chances: Chances, last: Array
 ) -> Course:
     """Rows up to the last, or to one where the covariance is off."""
 
     def visit(course: Course) -> Course:
         n, beliefs, found = course.next, course.beliefs, course.found
-        has, value = row(found.active, n), row(full, n)
+        has, value = row(active, n), row(full, n)  # as they were: of what is written nothing is read, lest it be copied
         others = jnp.diagonal(beliefs.sums.gram) - has
         alone = has & (others == 0)
         rest, error = without_row(beliefs, has, alone, value, numbers)
@@ -227,9 +227,9 @@ def _until_drift(
             one, fits, births = draw_births(one, value, alone, others, numbers, tables.births, gumbel)
         after = with_row(rest, one, value)
         beliefs = jax.tree.map(lambda new, old: jnp.where(drifted, old, new), after, beliefs)
-        active = put(found.active, n, jnp.where(drifted, has, one.has))
+        now = put(found.active, n, jnp.where(drifted, has, one.has))
         fits, drift = found.fits & (fits | drifted), jnp.maximum(found.drift, error)
-        found = Pass(active, fits, put(found.odds, n, odds), put(found.births, n, births), drift)
+        found = Pass(now, fits, put(found.odds, n, odds), put(found.births, n, births), drift)
         return Course(n + jnp.where(drifted, 0, 1), drifted, jnp.bool_(False), beliefs, found)
 
     return jax.lax.while_loop(lambda course: (course.next < last) & ~course.drifted, visit, course)
