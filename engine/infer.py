@@ -65,30 +65,30 @@ def infer(
 ) -> Posterior:
     """The posterior of `model` given `data`.
 
-    `data` maps names to arrays: all inputs, and any random variable or let that is observed (NaN: missing). `method` is
-    "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of these by variable name.
-    `sizes` gives plate sizes that nothing else tells. `prior` is what earlier data taught: a posterior of the same
-    model, whose beliefs about variables on plates without data (`posterior.carried`) stand for its priors; or a
-    dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point, in posterior sds, at
-    which a run has converged; `max_iterations` the most sweeps. `restarts` starts from several random beliefs and keeps
-    the best evidence: by default from one, and up to five where classes or factors are alike by their priors and
-    neither a method nor "fast" was asked for; `seed` decides all random choices. `acceleration` is the depth of
-    Anderson acceleration (0 is none; at most 256 MiB). `trace_evidence=False` saves the evidence of every sweep where
-    only EP runs. `progress` shows a line for runs over a second. `accuracy` says what may be spent on what a factorised
-    belief gets wrong. "fast" is one inference. "default" integrates up to twelve scalars given which the rest is exact
-    or nearer to it, over a grid or, from four on, a design (the posterior is then a mixture), where that is expected to
-    take at most `effort` seconds (counted, never timed) and no method was asked for. "best" does so at any price, with
-    more points, whatever method was asked for, and treats jointly linear-Gaussian parts and small discrete parts.
-    Beliefs still off are replaced by weighted draws where these are usable. `integrate` names such scalars, at most
-    twelve continuous; "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps:
-    "interpret" is NumPy; "compile" makes machine code; "auto" has NumPy run what takes it less time than compiling,
-    until all calls together have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the
-    old that every step keeps, from 0 to below 1: fewer runs oscillate, fixed points stay. `schedule` is the order of
-    the updates: "batches", "sequential", "in order", "residual", "double loop" (which converges where EP oscillates),
-    or a `cv.Schedule`. `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by
-    name; no prior changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt
-    (docs/scale.md). `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds,
-    from which `cv.resume` goes on. `workers` (see `program.map`) do random starts and points of a grid.
+    `data` maps names to arrays, or is a frame: all inputs, and any random variable or let that is observed (NaN:
+    missing). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of
+    these by variable name. `sizes` gives plate sizes that nothing else tells. `prior` is what earlier data taught: a
+    posterior of the same model, whose beliefs about variables on plates without data (`posterior.carried`) stand for
+    its priors; or a dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point, in
+    posterior sds, at which a run has converged; `max_iterations` the most sweeps. `restarts` starts from several random
+    beliefs and keeps the best evidence: by default from one, and up to five where classes or factors are alike by their
+    priors and neither a method nor "fast" was asked for; `seed` decides all random choices. `acceleration` is the depth
+    of Anderson acceleration (0 is none; at most 256 MiB). `trace_evidence=False` saves the evidence of every sweep
+    where only EP runs. `progress` shows a line for runs over a second. `accuracy` says what is spent on what factorised
+    beliefs get wrong. "fast" is one inference. "default" integrates up to twelve scalars given which the rest is exact
+    or nearer to it, over a grid or, from four on, a design (the posterior is then a mixture), where that takes at most
+    `effort` seconds (counted, not timed) and no method was asked for. "best" does so at any price, with more points,
+    whatever method was asked for, and treats jointly linear-Gaussian parts and small discrete parts. Beliefs still off
+    are replaced by weighted draws where these are usable. `integrate` names such scalars, at most twelve continuous;
+    "auto" takes the fewest that leave the rest exact. `execution` says who runs the sweeps: "interpret" is NumPy;
+    "compile" makes machine code; "auto" has NumPy run what takes it less time than compiling, until all calls together
+    have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the old that every step keeps,
+    from 0 to below 1: fewer runs oscillate, fixed points stay. `schedule` is the order of the updates: "batches",
+    "sequential", "in order", "residual", "double loop" (which converges where EP oscillates), or a `cv.Schedule`.
+    `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by name; no prior
+    changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt (docs/scale.md).
+    `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds, from which
+    `cv.resume` goes on. `workers` (see `program.map`) do random starts and points of a grid.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.

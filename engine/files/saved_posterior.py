@@ -103,7 +103,10 @@ class Saved(Mapping[str, Marginal]):
         return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
     def to_frame(self, draws: int | None = None, *, seed: int = 0) -> Any:
-        """The marginals as a pandas DataFrame: see `Posterior.to_frame`. Draws need the model: UnsupportedError."""
+        """The marginals as a pandas DataFrame: see `Posterior.to_frame`.
+
+        `draws` and `seed` need the model: UnsupportedError.
+        """
         from ..answers.frames import frame_of_marginals
 
         return frame_of_marginals(self) if draws is None else self.sample(draws, seed)
