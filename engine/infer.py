@@ -67,7 +67,7 @@ def infer(
 
     `data` maps names to arrays, or is a frame: all inputs, and any random variable or let that is observed (NaN:
     missing). `method` is "auto", "ep", "vmp", "ncvmp", `cv.power(alpha)`, `cv.ncvmp(bound=...)`, or a dictionary of
-    these by variable name. `sizes` gives plate sizes that nothing else tells. `prior` is what earlier data taught: a
+    these by variable. `sizes` gives plate sizes that nothing else tells. `prior` is what earlier data taught: a
     posterior of the same model, whose beliefs about variables on plates without data (`posterior.carried`) stand for
     its priors; or a dictionary of marginals by name. `tolerance` is the estimated distance from the fixed point, in
     posterior sds, at which a run has converged; `max_iterations` the most sweeps. `restarts` starts from several random
@@ -85,10 +85,10 @@ def infer(
     have taken as long. What was compiled is kept (`cv.cache`). `damping` is the share of the old that every step keeps,
     from 0 to below 1: fewer runs oscillate, fixed points stay. `schedule` is the order of the updates: "batches",
     "sequential", "in order", "residual", "double loop" (which converges where EP oscillates), or a `cv.Schedule`.
-    `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by name; no prior
-    changes by it. `mesh` is a `jax.sharding.Mesh`, to whose devices the rows of the data are dealt (docs/scale.md).
-    `checkpoint` is a file that the run, then one inference, is written to `every` so many seconds, from which
-    `cv.resume` goes on. `workers` (see `program.map`) do random starts and points of a grid.
+    `start` is where the run begins: a posterior of the same model, or a dictionary of marginals by name. `mesh` is a
+    `jax.sharding.Mesh`, to whose devices the rows of the data are dealt. `checkpoint` is a file that the run, then one
+    inference, is written to `every` so many seconds, from which `cv.resume` goes on. `workers` (see `program.map`) do
+    random starts and points of a grid.
 
     Raises DataError for data that do not fit, ModelError for a model without meaning, and UnsupportedError for a factor
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
