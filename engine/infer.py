@@ -94,7 +94,6 @@ def infer(
     that the method cannot serve or a run that met no sound state. Warns of a run that did not converge.
     """
     seed, of_sweeps = seed_of(seed), (tolerance, max_iterations, restarts, acceleration, trace_evidence, progress)
-    data = columns_of(the_model(model), data)
     program = _program(model, data, method, sizes, Options(*of_sweeps, accuracy, execution, damping, schedule, mesh))
     keeping = program.keeping_in(checkpoint, every, data, seed)
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping, workers)
@@ -112,6 +111,7 @@ def _inferred(
     workers: Workers,
 ) -> Posterior:
     """The posterior by a program: over scalars where they are named or that is right by default, else a single run."""
+    data = columns_of(program.request.model, data)
     options, method = program.request.options, program.request.method
     with of_flat_priors(program.request.model, program.observed, prior) as proper:
         bound = program.bound(data) if options.mesh is not None or any(map(is_rows, data.values())) else None
