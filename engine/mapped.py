@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..compiler.data.labels import columns_of
 from ..compiler.language.model import Model
 from ..compiler.portable import packed
 from .cluster.workers import RETRIES, Workers, gathered, pool_of
@@ -72,6 +73,7 @@ def over_datasets(
 ) -> Mapped:
     """See `Program.map`; `run(recipe, data, seed, checkpoint, every)` is what a worker does."""
     recipe, seed = recipe_of(program.request), seed_of(seed)
+    datas = [columns_of(recipe.model, data) for data in datas]
     sent = packed(recipe, f"The model {recipe.model.name!r}")
     for number, data in enumerate(datas):
         try:

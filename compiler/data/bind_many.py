@@ -13,6 +13,7 @@ from ..language.nodes import Places
 from ..language.values import UserValue
 from .acyclic import check_trees
 from .bind import Binding, bind, places_of, stacked_values
+from .labels import Names, columns_of, placed, resolved
 from .sparse_matrices import is_paged, is_streamed
 
 
@@ -31,7 +32,7 @@ class Bindings:
         parts = (
             {name: array[i] for name, array in group.items()} for group in (self.inputs, self.observed, self.missing)
         )
-        return Binding(self.first.sizes, *parts)
+        return Binding(self.first.sizes, *parts, self.first.names)
 
 
 def bind_many(
@@ -46,8 +47,9 @@ def bind_many(
         raise DataError(f"Data sets are given as a list of dictionaries; found {type(datas).__name__}.")
     if not datas:
         raise DataError("No data sets were given. Give a list with at least one.")
+    datas, names = _in_positions(model, datas)
     sizes = {**(sizes or {}), **_places(model, datas)}
-    first = bind(model, datas[0], sizes)
+    first = bind(model, placed(model, datas[0], names), sizes)
     if paged := [name for name, array in first.inputs.items() if is_paged(array)]:
         what = "rows of files" if is_streamed(first.inputs[paged[0]]) else "a sparse matrix"
         raise DataError(
@@ -55,17 +57,17 @@ def bind_many(
             "dense array. Call the program for each data set, or give dense arrays."
         )
     if first.missing:
-        return _one_by_one(model, datas, sizes)
+        return _one_by_one(model, datas, sizes, names)
     stacks: dict[str, np.ndarray] = {}
     for name in datas[0]:
         try:
             stacks[name] = np.stack([data[name] for data in datas])
         except (KeyError, ValueError):
-            return _one_by_one(model, datas, sizes)
+            return _one_by_one(model, datas, sizes, names)
     if any(len(data) != len(stacks) for data in datas) or any(
         array.dtype.kind == "f" and np.isnan(array).any() for array in stacks.values()
     ):
-        return _one_by_one(model, datas, sizes)
+        return _one_by_one(model, datas, sizes, names)
     checked = {name: stacked_values(model, name, array, first.sizes) for name, array in stacks.items()}
     inputs = {name: checked[name] for name in first.inputs}
     for i in range(len(datas)):
@@ -80,12 +82,30 @@ def _places(model: Model, datas: Sequence[Mapping[str, UserValue]]) -> dict[str,
     return {name: max(map(places_of, arrays)) for name, arrays in given.items() if arrays}
 
 
-def _one_by_one(model: Model, datas: Sequence[Mapping[str, UserValue]], sizes: Mapping[str, int] | None) -> Bindings:
+def _in_positions(model: Model, datas: Sequence[Mapping[str, UserValue]]) -> tuple[list[dict[str, UserValue]], Names]:
+    """The data sets with positions in the place of labels, and the names, which are those of data set 0."""
+    found, names = [], {}
+    for i, data in enumerate(datas):
+        columns = columns_of(model, data)
+        if not isinstance(columns, Mapping):
+            raise DataError(f"Data set {i} is no dictionary of arrays by name; found {type(data).__name__}.")
+        try:
+            plain, own = resolved(model, columns, names or None)
+        except DataError as error:
+            raise DataError(f"Data set {i}: {error}") from None
+        names = names or own
+        found.append(plain)
+    return found, names
+
+
+def _one_by_one(
+    model: Model, datas: Sequence[Mapping[str, UserValue]], sizes: Mapping[str, int] | None, names: Names
+) -> Bindings:
     """The slow way, which knows which data set is at fault."""
     bindings = []
     for i, data in enumerate(datas):
         try:
-            bindings.append(bind(model, data, sizes))
+            bindings.append(bind(model, placed(model, data, names), sizes))
         except DataError as error:
             raise DataError(f"Data set {i}: {error}") from None
     first = bindings[0]

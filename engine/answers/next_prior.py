@@ -318,6 +318,7 @@ def given_beliefs(model: Model, binding: Binding, prior: object) -> dict[Part, E
     """The families that `prior=` gives, checked against the model and the data; DataError where they do not fit."""
     if prior is None:
         return {}
+    names = names_of(prior)
     prior = getattr(prior, "carried", prior)
     if not isinstance(prior, Mapping):
         raise DataError(
@@ -332,10 +333,35 @@ def given_beliefs(model: Model, binding: Binding, prior: object) -> dict[Part, E
     families = {name: _stand_in(getattr(belief, "family", belief)) for name, belief in prior.items()}
     for name, family in families.items():
         _check_variable(model, binding, name, family)
+        check_same_names("prior=", model.randoms[name], names, binding)
         _check_parents(model, binding, name, families)
     if isinstance(prior, Beliefs):
         return prior.parts
     return {Part((name,)): family for name, family in families.items()}
+
+
+def names_of(given: object) -> dict[str, tuple[Any, ...]]:
+    """The names of the elements of plates that a posterior has, or marginals by name."""
+    binding = getattr(given, "binding", None)
+    if binding is not None:
+        return dict(binding.names)
+    marginals = given.values() if isinstance(given, Mapping) else ()
+    axes = (axis for marginal in marginals for axis in getattr(marginal, "axes", ()))
+    return {axis.name: axis.labels for axis in axes if axis.labels is not None}
+
+
+def check_same_names(what: str, node: Random, names: Mapping[str, tuple[Any, ...]], binding: Binding) -> None:
+    """DataError where beliefs about elements of some names would be taken for those of others."""
+    for plate in node.plates:
+        theirs, ours = names.get(plate.name), binding.names.get(plate.name)
+        if theirs is not None and ours is not None and theirs != ours:
+            odd = next((label for label in ours if label not in set(theirs)), ours[0])
+            raise DataError(
+                f"{what} has beliefs of '{node.name}' about {', '.join(map(repr, theirs[:4]))}"
+                f"{', ...' if len(theirs) > 4 else ''} of plate '{plate.name}', and the data name others, or in "
+                f"another order, such as {odd!r}. Declare them all, m.plate('{plate.name}', names=[...]), so that all "
+                "batches have them."
+            )
 
 
 def given_arrays(model: Model, families: Mapping[Part, ExponentialFamily]) -> dict[str, np.ndarray]:

@@ -35,7 +35,7 @@ def simulate(
 ) -> Draws:
     """Draws from the model before anything is observed: see `Model.simulate`."""
     check_counts("simulate", n=n)
-    seed, inputs = seed_of(seed), _without_observations(the_model(model), named(data or {}), sizes)
+    seed, inputs = seed_of(seed), _without_observations(the_model(model), named({} if data is None else data), sizes)
     if model.constraints:
         chain = sample(model, inputs.inputs, draws=n * THINNING, chains=1, seed=seed, sizes=inputs.sizes)
         return {name: array[0, ::THINNING] for name, array in chain.items()}

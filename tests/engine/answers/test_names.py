@@ -252,3 +252,43 @@ def test_marginals_of_many_data_sets_are_stacked():
     for k in range(2):
         assert_array_equal(found.mean[k], batch[k]["level"].mean)
         assert_array_equal(found.quantile(0.9)[k], batch[k]["level"].quantile(0.9))
+
+
+def test_data_sets_of_a_batch_have_the_names_of_the_first():
+    program = cv.compile(cities(), observed=["y"], sizes={"n": 6})
+    batch = program.batch([{"where": WHERE, "y": Y}, {"where": WHERE[::-1], "y": Y[::-1]}])
+    assert batch[1].binding.names == {"city": ("Hull", "Leeds", "York")}
+    assert_allclose(batch["level"][1, "York"], RIGHT["York"])
+    with pytest.raises(cv.DataError, match=r"Data set 1.*'Bath'"):
+        program.batch([{"where": WHERE, "y": Y}, {"where": np.where(WHERE == "York", "Bath", WHERE), "y": Y}])
+
+
+def test_beliefs_are_not_carried_to_elements_of_other_names(posterior):
+    other = np.where(WHERE == "York", "Bath", WHERE)
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        cv.infer(cities(), {"where": other, "y": Y}, prior=posterior)
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        cv.infer(cities(), {"where": other, "y": Y}, prior={"level": posterior["level"]})
+    again = cv.infer(cities(), {"where": WHERE[::-1], "y": Y[::-1]}, prior=posterior)
+    assert_allclose(again["level"]["York"], 6.0 / 6.25)
+
+
+VERBS = {
+    "checkpoint": lambda m, d, place: cv.infer(m, d, checkpoint=place / str(id(d)))["level"].mean,
+    "sample": lambda m, d, place: cv.sample(m, d, draws=20, chains=1)["level"],
+    "map": lambda m, d, place: cv.map(m, d)["level"],
+    "log_density": lambda m, d, place: cv.log_density(m, d)({"level": np.zeros(3)}),
+    "explain": lambda m, d, place: np.array(cv.explain(m, d).splitlines()[1:8]),
+    "simulate": lambda m, d, place: m.simulate(2, d)["y"],
+    "best": lambda m, d, place: cv.infer(m, d, accuracy="best")["level"].mean,
+    "map of a program": lambda m, d, place: cv.compile(m, ["y"]).map([d])[0]["level"].mean,
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_takes_labels_and_frames(verb, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    data = {"where": WHERE, "y": Y}
+    right = VERBS[verb](cities(size=3), {"where": np.array([2, 1, 0, 2, 1, 2]), "y": Y}, tmp_path)
+    assert_array_equal(VERBS[verb](cities(), data, tmp_path), right)
+    assert_array_equal(VERBS[verb](cities(), pandas.DataFrame({**data, "other": 1}), tmp_path), right)
