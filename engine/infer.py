@@ -99,6 +99,11 @@ def infer(
     return _inferred(program, data, seed, prior, start, integrate, checked_effort(effort), keeping, workers)
 
 
+def infer_with(model: Model, data: Mapping[str, Any], arguments: Mapping[str, Any]) -> Posterior:
+    """`infer` for what stands below it and knows it by name."""
+    return infer(model, data, **arguments)
+
+
 def _inferred(
     program: Program,
     data: Mapping[str, Any],

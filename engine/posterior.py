@@ -233,6 +233,34 @@ class AnyPosterior(Inferred):
     def __sub__(self, other: Contribution) -> Beliefs:
         return self.carried - other
 
+    def predict(
+        self,
+        data: UserData,
+        sizes: Mapping[str, int] | None = None,
+        new: Collection[str] | None = None,
+        unseen: str = "error",
+    ) -> dict[str, Marginal]:
+        """Predictive marginals for new inputs: of every variable that is not learned and that they change.
+
+        `data` gives all inputs on the plates that change (new rows, new games); `sizes` the sizes of changed plates
+        without inputs. All that was learned is carried over, but for variables on plates whose elements are new, which
+        have their prior: `new` names these plates, and where it is left out the data tell (see
+        `engine.answers.new_elements`). `unseen`: what names of elements are that nothing was learned of, "error", or
+        "prior": the model is then inferred once more with these elements. Returns marginals by name; as an array each
+        is its mean, for a category the class probabilities. Raises DataError for inputs that do not fit, and where
+        learned variables can neither be carried nor dropped, ModelError for another `unseen`, UnsupportedError for
+        unseen names of a plate that was declared with names.
+        """
+        from .answers.unseen import with_unseen  # few names are unseen
+
+        return with_unseen(self, data, unseen)._predicted(data, sizes, new)
+
+    @abstractmethod
+    def _predicted(
+        self, data: UserData, sizes: Mapping[str, int] | None, new: Collection[str] | None
+    ) -> dict[str, Marginal]:
+        """The marginals of `predict`, all of whose names are known."""
+
     def sample(self, n: int = 1000, seed: int | Key = 0) -> dict[str, np.ndarray]:
         """Joint draws of the posterior, by name: of all variables that are not wholly observed, and named expressions.
 
@@ -370,21 +398,9 @@ class Posterior(Outcome, AnyPosterior):
     how the run went.
     """
 
-    def predict(
-        self,
-        data: UserData,
-        sizes: Mapping[str, int] | None = None,
-        new: Collection[str] | None = None,
+    def _predicted(
+        self, data: UserData, sizes: Mapping[str, int] | None, new: Collection[str] | None
     ) -> dict[str, Marginal]:
-        """Predictive marginals for new inputs: of every variable that is not learned and that they change.
-
-        `data` gives all inputs on the plates that change (new rows, new games); `sizes` the sizes of changed plates
-        without inputs. All that was learned is carried over, but for variables on plates whose elements are new, which
-        have their prior: `new` names these plates, and where it is left out the data tell (see
-        `engine.answers.new_elements`). Returns marginals by name; as an array each is its mean, for a category the
-        class probabilities. Raises DataError for inputs that do not fit, and where learned variables can neither be
-        carried nor dropped.
-        """
         return predict(self, named(data), plate_sizes(sizes), new)
 
     def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:

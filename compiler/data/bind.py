@@ -42,6 +42,14 @@ class Binding:
     missing: dict[str, np.ndarray]
     names: Names = dataclasses.field(default_factory=dict)
 
+    def masked(self) -> dict[str, np.ndarray]:
+        """What was observed as a user would give it: missing entries masked."""
+        found = dict(self.observed)
+        for name, absent in self.missing.items():
+            spread = absent.reshape(absent.shape + (1,) * (found[name].ndim - absent.ndim))
+            found[name] = np.ma.array(found[name], mask=np.broadcast_to(spread, found[name].shape))
+        return found
+
 
 class _Given(NamedTuple):
     """One array as given: its declaration, its values, and the mask of a masked array."""

@@ -81,6 +81,19 @@ def names_of_rows(model: Model, data: Mapping[str, Any]) -> Names:
     return names
 
 
+def unknown_labels(model: Model, data: Mapping[str, Any], names: Names) -> dict[str, list[Label]]:
+    """By plate the labels of indices that are none of its names, in the order of the data."""
+    nodes: dict[str, Named] = {**model.randoms, **model.lets, **model.inputs}
+    found: dict[str, list[Label]] = {}
+    for name, value in data.items():
+        key = _key(nodes[name]) if name in nodes else None
+        one = labelled(value)
+        if key in names and not one.placed and (one.categories or _is_text(one.values) or _are_numbers(names[key])):
+            fresh = [label for label in _flat_labels(one.values) if label is not None and label not in names[key]]
+            found[key] = list(dict.fromkeys([*found.get(key, ()), *fresh]))
+    return {key: labels for key, labels in found.items() if labels}
+
+
 def columns_of(model: Model, data: Any) -> Any:
     """Of a frame the columns that the model declares, by name; anything else as it is."""
     if isinstance(data, Mapping) or not is_frame(data):

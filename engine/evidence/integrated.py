@@ -209,19 +209,12 @@ class Integrated(AnyPosterior):
 
     # questions --------------------------------------------------------------------------------------------------------
 
-    def predict(
-        self,
-        data: Mapping[str, Any],
-        sizes: Mapping[str, int] | None = None,
-        new: Collection[str] | None = None,
+    def _predicted(
+        self, data: Mapping[str, Any], sizes: Mapping[str, int] | None, new: Collection[str] | None
     ) -> dict[str, Marginal]:
-        """Predictive marginals for new inputs, mixed over the grid: `data`, `sizes` and `new` as in
-        `Posterior.predict`.
-
-        Returns marginals by name. Errors as there.
-        """
-        alone = self.heaviest.predict(data, sizes, new)
-        stacked = self.conditionals.every(lambda posterior: _families(posterior.predict(data, sizes, new)))
+        """Mixed over the grid."""
+        alone = self.heaviest._predicted(data, sizes, new)
+        stacked = self.conditionals.every(lambda posterior: _families(posterior._predicted(data, sizes, new)))
         return {n: Marginal(self._mixed(stacked[n]), n, one.note).along(one.axes) for n, one in alone.items()}
 
     def trust(self, *, seed: int = 0) -> Trust:

@@ -154,14 +154,10 @@ class Reweighted(AnyPosterior):
 
     # predictions ------------------------------------------------------------------------------------------------------
 
-    def predict(
-        self, data: Mapping[str, Any], sizes: Mapping[str, int] | None = None, new: Collection[str] | None = None
+    def _predicted(
+        self, data: Mapping[str, Any], sizes: Mapping[str, int] | None, new: Collection[str] | None
     ) -> dict[str, Marginal]:
-        """Predictive marginals for new inputs, mixed over the draws: `data`, `sizes` and `new` as in
-        `Posterior.predict`.
-
-        Returns marginals by name. Errors as there.
-        """
+        """Mixed over the draws."""
         data = named(data)
         binding, fresh = asked_for(self, data, plate_sizes(sizes), new)
         nodes = {**self.model.randoms, **self.model.lets}

@@ -292,3 +292,34 @@ def test_every_verb_takes_labels_and_frames(verb, tmp_path):
     right = VERBS[verb](cities(size=3), {"where": np.array([2, 1, 0, 2, 1, 2]), "y": Y}, tmp_path)
     assert_array_equal(VERBS[verb](cities(), data, tmp_path), right)
     assert_array_equal(VERBS[verb](cities(), pandas.DataFrame({**data, "other": 1}), tmp_path), right)
+
+
+def test_unseen_names_have_their_prior_where_that_is_asked_for(posterior):
+    new = {"where": ["Bath", "York"]}
+    with pytest.raises(cv.DataError, match="'Bath'"):
+        posterior.predict(new)
+    found = posterior.predict(new, unseen="prior")["y"]
+    assert_allclose(found.mean, [0.0, RIGHT["York"]], atol=1e-12)
+    assert_allclose(found.variance, [4.0 + 1.0, 1.0 / 3.25 + 1.0])
+    assert posterior.predict({"where": ["Hull"]}, unseen="prior")["y"].mean[0] == posterior["level"]["Hull"]
+    with pytest.raises(cv.ModelError, match="unseen"):
+        posterior.predict(new, unseen="guess")
+
+
+def test_unseen_names_of_a_hierarchy_are_near_its_mean():
+    m = cv.Model("hierarchy")
+    city, n = m.plate("city"), m.plate("n")
+    where = m.input("where", cv.index(city), plates=n)
+    middle = m.random("middle", cv.gaussian(0.0, variance=100.0))
+    level = m.random("level", cv.gaussian(middle, variance=0.25), plates=city)
+    m.random("y", cv.gaussian(level[where], precision=m.random("noise", cv.gamma(2.0, 2.0))))
+    posterior = cv.infer(m, {"where": WHERE, "y": Y + 5.0})
+    found = posterior.predict({"where": ["Bath", "Hull"]}, unseen="prior")["y"]
+    assert_allclose(found.mean[0], posterior["middle"].mean, atol=0.02)
+    assert_allclose(found.mean[1], posterior["level"]["Hull"], atol=0.02)
+
+
+def test_unseen_names_of_a_declared_plate_are_to_be_declared():
+    posterior = cv.infer(cities(names=["York", "Leeds", "Hull"]), {"where": WHERE, "y": Y})
+    with pytest.raises(cv.UnsupportedError, match="declared"):
+        posterior.predict({"where": ["Bath"]}, unseen="prior")
