@@ -29,10 +29,10 @@ class Bindings:
 
     def one(self, i: int) -> Binding:
         """The binding of data set i."""
-        parts = (
+        inputs, observed, missing = (
             {name: array[i] for name, array in group.items()} for group in (self.inputs, self.observed, self.missing)
         )
-        return Binding(self.first.sizes, *parts, self.first.names)
+        return Binding(self.first.sizes, inputs, observed, missing, self.first.names)
 
 
 def bind_many(
