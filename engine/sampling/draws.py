@@ -30,6 +30,7 @@ class Samples(Mapping[str, np.ndarray]):
         asked: draws of each chain; `max_seconds` may have ended them before.
         log_weights: of draws that are weighted instead of accepted, (chains, draws), see `VariationalKernel`; None of
             others.
+        names: of the elements of plates, as far as declarations or data have some.
     """
 
     draws: dict[str, np.ndarray]
@@ -40,6 +41,7 @@ class Samples(Mapping[str, np.ndarray]):
     acceptance: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
     asked: int | None = None
     log_weights: np.ndarray | None = None
+    names: dict[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if not isinstance(name, str) or name not in self.draws:
@@ -102,7 +104,7 @@ class Samples(Mapping[str, np.ndarray]):
         R-hat, bulk and tail effective sizes, summaries and plots are ArviZ's. Raises UnsupportedError without ArviZ.
         """
         groups = {"posterior": self.draws, "warmup_posterior": self.warmup}
-        return as_arviz(groups, self.dims, "Markov chain Monte Carlo")
+        return as_arviz(groups, self.dims, "Markov chain Monte Carlo", self.names)
 
     def summary(self) -> Any:
         """ArviZ's table: means, sds, intervals, R-hat, effective sizes. Raises UnsupportedError without ArviZ."""
@@ -113,7 +115,7 @@ class Samples(Mapping[str, np.ndarray]):
                 f"summary() is ArviZ's table, which is not installed here ({problem}). Install the extra: "
                 "pip install 'cavity[arviz]'."
             ) from problem
-        return arviz.summary(as_arviz({"posterior": self.draws}, self.dims, "Markov chain Monte Carlo"))
+        return arviz.summary(as_arviz({"posterior": self.draws}, self.dims, "Markov chain Monte Carlo", self.names))
 
     @property
     def rhat(self) -> dict[str, Float[np.ndarray, "..."]]:

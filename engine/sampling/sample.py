@@ -167,7 +167,8 @@ def _samples(joint: Joint, found: _Found, asked: tuple[int, int], seed: int, war
     before = {name: array[:, :warmup] for name, array in flat.items()}
     told = {name: array[:, warmup:] for name, array in found.told.items()}
     taken = acceptance(joint, told) | shares_taken(found.moves, told)
-    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken, draws, told.get(LOG_WEIGHT))
+    names = joint.density.binding.names
+    return Samples(kept, before, found.moves, found.seconds, joint.dims(), taken, draws, told.get(LOG_WEIGHT), names)
 
 
 def _check_warm(found: _Found, warmup: int, max_seconds: float | None, checkpoint: object) -> None:

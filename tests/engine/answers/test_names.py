@@ -181,6 +181,13 @@ def test_arviz_has_the_names(posterior):
     assert list(posterior.to_arviz(2)["posterior"]["city"].values) == ["Hull", "Leeds", "York"]
 
 
+def test_draws_of_chains_have_the_names():
+    pytest.importorskip("arviz")
+    draws = cv.sample(cities(), {"where": WHERE, "y": Y}, draws=10, chains=1)
+    assert list(draws.to_arviz()["posterior"]["city"].values) == ["Hull", "Leeds", "York"]
+    assert "level[York]" in draws.summary().index
+
+
 def test_files_have_the_names(posterior, tmp_path):
     posterior.save(tmp_path / "file")
     loaded = cv.load(tmp_path / "file", cities())
