@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .factors.errors import CavityError, DataError, ModelError
 
 FAILED, LEFT = 1, 3  # exit codes: refused, and ended before convergence
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return asked.does(asked)
     except CavityError as problem:
         print(f"cavity {asked.command}: {problem}", file=sys.stderr)
-    except (OSError, ImportError) as problem:
+    except Exception as problem:  # a shell wants a sentence; Python has the whole traceback
         print(f"cavity {asked.command}: {type(problem).__name__}: {problem}", file=sys.stderr)
     return FAILED
 
@@ -119,7 +121,10 @@ def _fit(asked: argparse.Namespace) -> int:
     if with_target:
         print(f"score on these rows: {estimator.score(*given):.4g}")
     if asked.out or asked.predict:
-        new = _table(asked.predict)[features] if asked.predict else frame[features]
+        new = _table(asked.predict) if asked.predict else frame
+        if missing := [name for name in features if name not in new.columns]:
+            raise DataError(f"{asked.predict} has no column {missing[0]!r}, by which the model was fitted.")
+        new = new[features]
         _write(_predictions(estimator, new, asked.target or "value"), asked.out)
     return 0
 
@@ -178,11 +183,11 @@ def _predict(asked: argparse.Namespace) -> int:
     found = _loaded(asked).predict(_table(asked.data))
     columns = {}
     for name, marginal in found.items():
-        if marginal.mean.ndim == 1:
-            columns |= {name: marginal.mean, f"{name} sd": marginal.sd}
+        if marginal.mean.ndim < 2:
+            columns |= {name: np.ravel(marginal.mean), f"{name} sd": np.ravel(marginal.sd)}
         else:
             columns |= {f"{name}[{i}]": column for i, column in enumerate(marginal.mean.reshape(len(marginal), -1).T)}
-    _write(pandas.DataFrame(columns), asked.out)
+    _write(pandas.DataFrame({name: pandas.Series(column) for name, column in columns.items()}), asked.out)
     return 0
 
 
@@ -225,8 +230,8 @@ def _model(asked: argparse.Namespace) -> Any:
     if not path.is_file():
         raise ModelError(f"There is no file {place!r}. A model is given as FILE.py:NAME, such as model.py:make.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise ModelError(f"{place!r} is no file of Python. A model is given as FILE.py:NAME, such as model.py:make.")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules.setdefault(path.stem, module)
@@ -240,6 +245,13 @@ def _model(asked: argparse.Namespace) -> Any:
     given = dict(_setting(item) for item in asked.set)
     if unknown := set(given) - set(inspect.signature(found).parameters):
         raise ModelError(f"{name} has no argument {sorted(unknown)[0]!r}: {name}{inspect.signature(found)}.")
+    lacking = [
+        own
+        for own, parameter in inspect.signature(found).parameters.items()
+        if parameter.default is parameter.empty and own not in given
+    ]
+    if lacking:
+        raise ModelError(f"{name}{inspect.signature(found)} needs {lacking[0]!r}: --set {lacking[0]}=NUMBER.")
     return found(**given)
 
 

@@ -15,7 +15,7 @@ Label: TypeAlias = str | int | float | bool
 
 def labels_of(values: Iterable[Any]) -> tuple[Label, ...]:
     """Labels as Python's own text and numbers; dates as ISO text."""
-    return tuple(label_of(value) for value in np.asarray(list(values), dtype=object).ravel())
+    return tuple(map(label_of, values))
 
 
 def label_of(value: Any) -> Label:

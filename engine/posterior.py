@@ -406,9 +406,12 @@ class Posterior(Outcome, AnyPosterior):
     def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """Of weighted draws of the joint density, where these are usable."""
         from .checks.verdict import compared
-        from .sampling.from_weights import of_beliefs
+        from .sampling.from_weights import of_beliefs, of_marginals
 
-        return of_beliefs(self, lambda: self._trust or compared(self, SECONDS), n, seed)
+        def drawn() -> Trust:
+            return self._trust or compared(self, SECONDS)
+
+        return of_beliefs(self, drawn, lambda: of_marginals(self, n, seed), n, seed)
 
     def all_modes(self) -> tuple[Posterior, ...]:
         """The posteriors of all distinct fixed points that several starts met, best first, as `restarts` lists them.

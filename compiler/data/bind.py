@@ -100,7 +100,14 @@ def bind(model: Model, data: Mapping[str, UserValue], sizes: Mapping[str, int] |
 
 def _note_names(model: Model, known: dict[str, tuple[int, str]], names: Names) -> None:
     """The sizes of plates that have names."""
+    nodes = {**model.randoms, **model.lets, **model.inputs}
     for name, labels in names.items():
+        size = nodes[name].domain.size if name in nodes and nodes[name].domain.is_category else None
+        if isinstance(size, int) and size != len(labels):
+            raise DataError(
+                f"'{name}' has {size} classes, and the data name {len(labels)}: {', '.join(map(repr, labels[:5]))}. "
+                "Give a categorical, whose categories are all of them in their order, or numbers from 0."
+            )
         if name in model.plates:
             before, reason = known.setdefault(name, (len(labels), "the names in the data"))
             if before != len(labels):

@@ -13,7 +13,7 @@ from ..language.nodes import Places
 from ..language.values import UserValue
 from .acyclic import check_trees
 from .bind import Binding, bind, places_of, stacked_values
-from .labels import Names, columns_of, placed, resolved
+from .labels import Names, columns_of, names_pointed_at, placed, resolved
 from .sparse_matrices import is_paged, is_streamed
 
 
@@ -90,10 +90,16 @@ def _in_positions(model: Model, datas: Sequence[Mapping[str, UserValue]]) -> tup
         if not isinstance(columns, Mapping):
             raise DataError(f"Data set {i} is no dictionary of arrays by name; found {type(data).__name__}.")
         try:
-            plain, own = resolved(model, columns, names or None)
+            plain, own = resolved(model, columns, names if i else None)
+            own = names_pointed_at(model, own)
         except DataError as error:
             raise DataError(f"Data set {i}: {error}") from None
-        names = names or own
+        if i and set(own) - set(names):
+            raise DataError(
+                f"Data set {i} has names for {', '.join(sorted(set(own) - set(names)))}, and those before have none: "
+                "which is which is not known. Give labels in all data sets, or declare m.plate(name, names=[...])."
+            )
+        names = own if i == 0 else names
         found.append(plain)
     return found, names
 

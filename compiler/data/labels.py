@@ -66,9 +66,17 @@ def placed(model: Model, arrays: Mapping[str, Any], names: Names) -> dict[str, A
     for name, array in arrays.items():
         node = nodes[name]
         rows = tuple(names.get(plate.name) for plate in node.plates)
+        rows += (names.get(node.name),) if node.domain.is_vector else ()
         own = names.get(_key(node) or "")
         found[name] = Labelled(array, (None,) * len(rows), rows, own, True) if names else array
     return found
+
+
+def names_pointed_at(model: Model, names: Names) -> Names:
+    """The names that indices or classes point at, and declared ones: those of rows are each data set's own."""
+    nodes: list[Named] = [*model.randoms.values(), *model.lets.values(), *model.inputs.values()]
+    keys = {_key(node) for node in nodes} | set(model.names) | set(model.inputs)
+    return {name: labels for name, labels in names.items() if name in keys}
 
 
 def names_of_rows(model: Model, data: Mapping[str, Any]) -> Names:
@@ -89,7 +97,7 @@ def unknown_labels(model: Model, data: Mapping[str, Any], names: Names) -> dict[
         key = _key(nodes[name]) if name in nodes else None
         one = labelled(value)
         if key in names and not one.placed and (one.categories or _is_text(one.values) or _are_numbers(names[key])):
-            fresh = [label for label in _flat_labels(one.values) if label is not None and label not in names[key]]
+            fresh = [label for label in flat_labels(one.values) if label is not None and label not in names[key]]
             found[key] = list(dict.fromkeys([*found.get(key, ()), *fresh]))
     return {key: labels for key, labels in found.items() if labels}
 
@@ -121,7 +129,7 @@ def labelled(value: Any) -> Labelled:
     if hasattr(value, "iloc") and hasattr(value, "index"):  # pandas
         rows = _names_of_rows(value.index)
         if hasattr(value, "columns"):
-            return Labelled(value.to_numpy(), (None, None), (rows, labels_of(value.columns)))
+            return Labelled(value.to_numpy(), (None, None), (rows, _names_of_rows(value.columns)))
         categories = labels_of(value.cat.categories) if hasattr(value, "cat") else None
         return Labelled(np.asarray(value, dtype=object) if categories else _array(value), (None,), (rows,), categories)
     if hasattr(value, "categories") and hasattr(value, "codes"):  # a Categorical of pandas
@@ -175,10 +183,18 @@ def _flat(values: Sequence[Any]) -> Iterable[Any]:
 
 
 def _note_rows(node: Named, one: Labelled, names: Names) -> None:
-    """The names that rows bring for plates of which none are known."""
+    """The names that rows bring for plates of which none are known, and columns for the coordinates of vectors."""
+    if (columns := _columns(node, one)) is not None:
+        names.setdefault(node.name, columns)
     for plate, labels in zip(node.plates, _by_plate(node, one), strict=False):
         if labels is not None:
             names.setdefault(plate.name, labels)
+
+
+def _columns(node: Named, one: Labelled) -> tuple[Label, ...] | None:
+    """The names of the coordinates of vectors, in the last axis."""
+    own = one.labels[-1] if len(one.labels) == len(node.plates) + 1 and node.domain.is_vector else None
+    return own if own is not None and all(isinstance(label, str) for label in own) else None
 
 
 def _by_plate(node: Named, one: Labelled) -> list[tuple[Label, ...] | None]:
@@ -189,7 +205,14 @@ def _by_plate(node: Named, one: Labelled) -> list[tuple[Label, ...] | None]:
 
 
 def _is_called(node: Named, one: Labelled) -> bool:
-    return bool(node.plates) and {plate.name for plate in node.plates} <= set(one.dims)
+    """Whether the axes are called as the plates; DataError where some are, and others are not."""
+    plates, dims = {plate.name for plate in node.plates}, set(one.dims) - {None}
+    if dims & plates and not plates <= dims:
+        raise DataError(
+            f"'{node.name}' is over {', '.join(sorted(plates))}, the data are over {', '.join(map(str, one.dims))}: "
+            f"which axis is '{sorted(plates - dims)[0]}'? Rename it, or give a plain array."
+        )
+    return bool(plates) and plates <= dims
 
 
 def _key(node: Named) -> str | None:
@@ -215,7 +238,7 @@ def _note_values(
         if one.categories is not None:
             ordered.setdefault(key, []).extend(one.categories)
         elif not one.placed and _is_text(one.values):
-            loose.setdefault(key, set()).update(label for label in _flat_labels(one.values) if label is not None)
+            loose.setdefault(key, set()).update(label for label in flat_labels(one.values) if label is not None)
     for key in {**ordered, **loose}:
         first = list(dict.fromkeys([*names.get(key, ()), *ordered.get(key, [])]))
         more = loose.get(key, set()) - set(first)
@@ -226,10 +249,11 @@ def _note_values(
         names[key] = (*first, *rest)
 
 
-def _flat_labels(values: Any) -> list[Label | None]:
+def flat_labels(values: Any) -> list[Label | None]:
     """The labels of an array, None where one is missing."""
     hidden = np.ravel(np.ma.getmaskarray(values)) if isinstance(values, np.ma.MaskedArray) else None
-    flat = np.ravel(np.asarray(values, dtype=object))
+    of_dates = getattr(getattr(values, "dtype", None), "kind", "") == "M"  # as objects nanoseconds would be numbers
+    flat = list(np.ravel(np.asarray(values))) if of_dates else np.ravel(np.asarray(values, dtype=object))
     found = [None if _is_missing(item) else label_of(item) for item in flat]
     return found if hidden is None else [None if gone else item for item, gone in zip(found, hidden, strict=True)]
 
@@ -252,18 +276,23 @@ def _in_order(node: Named, one: Labelled, names: Names) -> Labelled:
         known = names.get(plate.name)
         if labels is None or known is None or labels == known:
             continue
-        if set(labels) != set(known) or len(labels) != len(known):
-            odd = next((label for label in labels if label not in set(known)), None)
-            told = (
-                f"{odd!r} is none of them" if odd is not None else f"they lack {next(iter(set(known) - set(labels)))!r}"
-            )
-            raise DataError(
-                f"'{node.name}': its rows have names, and plate '{plate.name}' has others: {told}. Give rows of these "
-                f"names, or drop the index of the data (`.to_numpy()`), whose rows are then taken in their order."
-            )
-        place = {label: i for i, label in enumerate(labels)}
-        values = np.take(np.asarray(values), [place[label] for label in known], axis=axis)
+        values = np.take(np.asarray(values), _places(node, labels, known, "its rows"), axis=axis)
+    if (columns := _columns(node, one)) is not None and columns != names[node.name]:
+        values = np.take(np.asarray(values), _places(node, columns, names[node.name], "its columns"), axis=-1)
     return one._replace(values=values)
+
+
+def _places(node: Named, labels: tuple[Label, ...], known: tuple[Label, ...], what: str) -> list[int]:
+    """Where each known name is among the labels; DataError where these are others."""
+    if set(labels) != set(known) or len(labels) != len(known):
+        odd = next((label for label in labels if label not in set(known)), None)
+        told = f"{odd!r} is none of them" if odd is not None else "some of them are lacking"
+        raise DataError(
+            f"'{node.name}': {what} have names, and others are known: {told}. Give those of before, or drop the names "
+            "(`.to_numpy()`): rows and columns are then taken in their order."
+        )
+    place = {label: i for i, label in enumerate(labels)}
+    return [place[label] for label in known]
 
 
 def _positions(node: Named, one: Labelled, names: Names) -> Any:
@@ -273,8 +302,9 @@ def _positions(node: Named, one: Labelled, names: Names) -> Any:
         return one.values
     if key is None or not (one.categories or _is_text(one.values) or _are_numbers(names.get(key))):
         _check_no_text(node, one)
+        _check_no_digits(node, one, key, names)
         return one.values
-    flat, place = _flat_labels(one.values), {label: i for i, label in enumerate(names[key])}
+    flat, place = flat_labels(one.values), {label: i for i, label in enumerate(names[key])}
     for number, label in enumerate(flat):
         if label is not None and label not in place:
             raise DataError(_unknown(node, label, key, number, names[key]))
@@ -291,9 +321,19 @@ def _are_numbers(names: tuple[Label, ...] | None) -> bool:
     return names != tuple(range(len(names)))
 
 
+def _check_no_digits(node: Named, one: Labelled, key: str | None, names: Names) -> None:
+    """Names such as "1" and "2" and numbers in the data: whether these are names or positions is not known."""
+    known = names.get(key or "", ())
+    if known and all(isinstance(label, str) and label.lstrip("-").isdigit() for label in known):
+        raise DataError(
+            f"'{node.name}': the data are numbers, and the names of '{key}' are numbers as text, such as {known[0]!r}. "
+            "Give text (`.astype(str)`), or declare the names as numbers."
+        )
+
+
 def _check_no_text(node: Named, one: Labelled) -> None:
     if node.domain.is_boolean and (one.categories is not None or _is_text(one.values)):
-        some = sorted({str(label) for label in _flat_labels(one.values) if label is not None})[:3]
+        some = sorted({str(label) for label in flat_labels(one.values) if label is not None})[:3]
         shown = " and ".join(map(repr, some))
         raise DataError(
             f"'{node.name}' is true or false, and the data have {shown}: which is true is not known. Compare, such as "

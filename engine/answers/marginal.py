@@ -90,6 +90,9 @@ class Marginal:
                 raise DataError(f"sel(): {self.name!r} has no plate {name!r}; it has {', '.join(plates) or 'none'}.")
         places = tuple(axis.place(labels[axis.name]) if axis.name in labels else None for axis in self.axes)
         places = places[: len(plates)]
+        for axis, place, size in zip(self.axes, places, self.shape, strict=False):
+            if place is not None and not 0 <= place < size:
+                raise DataError(f"sel({axis.name}={place}): {axis.name!r} has {size} elements, from 0 to {size - 1}.")
         rest = tuple(axis for axis in self.axes if axis.is_class or axis.name not in labels)
         return Marginal(selected(self.distribution, places), self.name, self.note).along(rest)
 

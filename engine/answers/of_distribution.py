@@ -26,6 +26,7 @@ from ...factors.families import (
     Gaussian,
     Point,
     Poisson,
+    SpikeAndSlab,
     VectorGaussian,
     Wishart,
 )
@@ -38,6 +39,7 @@ from ..support.compiled import compiled
 
 Statement = Callable[[Any], Any]  # of values, as an array, element by element: whether it holds
 
+EVENT_AXES = {"vector": 1, "simplex": 1, "matrix": 2, "posdef": 2}  # of a value, by the kind of its domain
 LEVELS = 2001
 HALVINGS = 60
 DRAWS = 20_000  # of what has no order
@@ -56,7 +58,7 @@ def chance(distribution: Any, statement: Statement) -> Float[np.ndarray, "*plate
         values = np.asarray(distribution.quantile(_AT))
     except UnsupportedError:  # values without an order
         return _by_draws(distribution, statement)
-    if _about_wholes(statement, values):
+    if _about_wholes(statement, values, EVENT_AXES.get(getattr(distribution, "kind", ""), 0)):
         return _by_draws(distribution, statement)
     holds = held(statement, values)
     first, last = values[:-1], values[1:]
@@ -96,7 +98,8 @@ def _(distribution: Categorical, statement: Statement) -> np.ndarray:
 
 @chance.register
 def _(distribution: WeightedDraws, statement: Statement) -> np.ndarray:
-    return _share(np.asarray(distribution.values), statement, np.asarray(distribution.weights))
+    event = EVENT_AXES.get(distribution.kind, 0)
+    return _share(np.asarray(distribution.values), statement, event, np.asarray(distribution.weights))
 
 
 @chance.register
@@ -110,23 +113,23 @@ def _(distribution: Projected, statement: Statement) -> np.ndarray:
     return chance(distribution.own, statement)
 
 
-def _about_wholes(statement: Statement, values: np.ndarray) -> bool:
+def _about_wholes(statement: Statement, values: np.ndarray, event: int) -> bool:
     """Whether what is said is said of vectors, not of their coordinates."""
-    found = np.asarray(statement(values)) if callable(statement) else np.zeros(())
-    return 0 < found.ndim < values.ndim and found.shape == values.shape[: found.ndim]
+    found = np.asarray(statement(values)) if callable(statement) and event else np.zeros(())
+    return event > 0 and found.shape == values.shape[: values.ndim - event]
 
 
 def _by_draws(distribution: Family, statement: Statement) -> np.ndarray:
     draws = asked.sample((DRAWS,))(distribution, np.array([0, 0], np.uint32))
-    return _share(np.asarray(draws), statement)
+    return _share(np.asarray(draws), statement, EVENT_AXES.get(getattr(distribution, "kind", ""), 0))
 
 
-def _share(draws: np.ndarray, statement: Statement, weights: np.ndarray | None = None) -> np.ndarray:
+def _share(draws: np.ndarray, statement: Statement, event: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Of draws, (draws, plates, event): of vectors the statement may be about each as a whole."""
     if not callable(statement):
         return held(statement, draws)
     holds = np.asarray(statement(draws))
-    if holds.dtype != bool or holds.shape != draws.shape[: holds.ndim] or holds.ndim < 1:
+    if holds.dtype != bool or holds.shape not in (draws.shape, draws.shape[: draws.ndim - event]):
         raise DataError(_no_statement(holds, draws.shape))
     return np.average(holds, axis=0, weights=weights)
 
@@ -163,6 +166,8 @@ def narrowest(distribution: Any, probability: float) -> tuple[np.ndarray, np.nda
         # Not the ends of the support where these are infinite: these intervals have no width to compare.
         tails = np.clip(tails, 1e-12, max(outside - 1e-12, 1e-12))
         ends = np.asarray(distribution.quantile(np.stack([tails, tails + probability])))
+        if ends.dtype == bool:
+            raise UnsupportedError("True and false have no interval between them. Their probability is `mean`.")
         best = np.argmin(ends[1] - ends[0], axis=0)
         if best.size > 1:
             break
@@ -229,6 +234,12 @@ def _(distribution: Gamma) -> np.ndarray:
 
 
 @mode.register
+def _(distribution: SpikeAndSlab) -> np.ndarray:
+    spiked = np.asarray(distribution.probability) < 1.0
+    return np.where(spiked, 0.0, np.asarray(distribution.slab_mean))
+
+
+@mode.register
 def _(distribution: Poisson) -> np.ndarray:
     return np.floor(np.asarray(asked.mean(distribution)))
 
@@ -239,7 +250,8 @@ def _(distribution: Beta) -> np.ndarray:
     a, b = (np.asarray(own[name]) for name in ("a", "b"))
     inner = (a > 1.0) & (b > 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(inner, (a - 1.0) / (a + b - 2.0), np.where(a == b, 0.5, np.where(a > b, 1.0, 0.0)))
+        flat = (a == 1.0) & (b == 1.0)  # of two equal ends the lower one
+        return np.where(inner, (a - 1.0) / (a + b - 2.0), np.where(flat, 0.5, np.where(a > b, 1.0, 0.0)))
 
 
 @mode.register

@@ -56,10 +56,15 @@ def asked_for(
             f"{'a variable' if unknown[0] in {**model.randoms, **model.lets} else 'unknown'}. "
             f"The model's inputs are: {', '.join(model.inputs) or 'none'}."
         )
-    rows = names_of_rows(model, data)
-    stay = {name: known for name, known in old.names.items() if name not in rows or set(rows[name]) == set(known)}
-    data = resolved(model, data, stay).data
+    rows = {plate: labels for plate, labels in names_of_rows(model, data).items() if plate in model.plates}
     learned = [name for name in posterior.beliefs if name not in old.observed]
+    held = {plate.name for name in learned for plate in model.randoms[name].plates}
+    stay = {
+        name: known
+        for name, known in old.names.items()
+        if name not in rows or (name in held and set(rows[name]) == set(known))  # new rows keep their own order
+    }
+    data = resolved(model, data, stay).data
     fresh = fresh_plates(model, old, learned, data, sizes, new)
     kept = {
         name: array

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...factors.errors import CavityError, DataError, ModelError
-from ..answers.inferred import Inferred
+from ..answers.inferred import Inferred, axes_of
 
 Table = Any  # a pandas DataFrame
 
@@ -122,13 +122,29 @@ def _named(posteriors: Any) -> dict[str, Any]:
     return found
 
 
+def _same_values(one: Any, other: Any, key: str) -> bool:
+    """Whether both observe the same values under this name: missing ones too, and the labels that classes stand for."""
+    left, right = one.observed.get(key), other.observed.get(key)
+    if left is None or right is None or np.shape(left) != np.shape(right):
+        return False
+    gone, absent = (of.binding.missing.get(key, np.zeros(np.shape(left), bool)) for of in (one, other))
+    if not np.array_equal(gone, absent):
+        return False
+    spread = gone.reshape(gone.shape + (1,) * (np.ndim(left) - gone.ndim))
+    return bool(np.all(spread | (np.asarray(left) == np.asarray(right)))) and _classes(one, key) == _classes(other, key)
+
+
+def _classes(posterior: Any, key: str) -> Any:
+    axes = axes_of(posterior.model, key, posterior.binding.names)
+    return next((axis.labels for axis in axes if axis.is_class), None)
+
+
 def _check_data(named: Mapping[str, Inferred]) -> None:
     """DataError where two posteriors observe different values: their evidence has nothing to do with each other."""
     (first, one), *others = named.items()
     for name, other in others:
         for key in sorted({*one.observed, *other.observed}):
-            left, right = one.observed.get(key), other.observed.get(key)
-            if left is None or right is None or not np.array_equal(left, right):
+            if not _same_values(one, other, key):
                 raise DataError(
                     f"compare(): '{first}' and '{name}' observe different values of '{key}'. Evidence and leave-one-"
                     "out compare models of the same observations, under the same names: condition both on these."

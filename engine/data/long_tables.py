@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.data.labels import Labelled, is_frame, labelled
-from ...compiler.element_names import label_of
+from ...compiler.data.labels import Labelled, flat_labels, is_frame, labelled
 from ...factors.errors import DataError
 
 
@@ -32,8 +31,13 @@ def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
     for name in (rows, columns, value):
         if name not in there:
             raise DataError(f"long(): the table has no column {name!r}. It has {', '.join(map(str, there))}.")
-    (first, own_rows), (second, own_columns) = _positions(frame[rows]), _positions(frame[columns])
-    values = np.asarray(labelled(frame[value]).values, dtype=float)
+    (first, own_rows), (second, own_columns) = (_positions(name, frame[name]) for name in (rows, columns))
+    try:
+        values = np.asarray(labelled(frame[value]).values, dtype=float)
+    except (TypeError, ValueError) as problem:
+        raise DataError(f"long(): column {value!r} is to hold numbers ({problem}).") from None
+    if not len(first) == len(second) == len(values):
+        raise DataError(f"long(): the columns have {len(first)}, {len(second)} and {len(values)} rows.")
     pairs, counts = np.unique(np.stack([first, second]), axis=1, return_counts=True)
     if counts.max(initial=0) > 1:
         i, j = pairs[:, np.argmax(counts)]
@@ -46,10 +50,13 @@ def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
     return Labelled(matrix, (None, None), (own_rows, own_columns))
 
 
-def _positions(column: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+def _positions(name: str, column: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """The positions of labels among all of them, and these in their order."""
     given = labelled(column)
-    flat = [label_of(item) for item in np.asarray(given.values, dtype=object).ravel()]
+    found = flat_labels(given.values)
+    if None in found:
+        raise DataError(f"long(): column {name!r} names no element in row {found.index(None)}. Drop the row.")
+    flat = [label for label in found if label is not None]
     if given.categories is not None:
         known = tuple(label for label in given.categories if label in set(flat))
     else:

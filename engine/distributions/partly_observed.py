@@ -48,7 +48,9 @@ class Completed(Family):
 
     def below(self, x: Array) -> Array:
         """P(X <= x), by element."""
-        return self._pick(jnp.asarray(self.value) <= x, below(self.predicted, x))
+        event = jnp.ndim(self.predicted.mean()) - jnp.ndim(self.missing)
+        mask = jnp.reshape(self.missing, jnp.shape(self.missing) + (1,) * event)
+        return jnp.where(mask, below(self.predicted, x), jnp.asarray(self.value) <= x)
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         drawn = self.predicted.sample(key, shape)

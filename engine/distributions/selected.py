@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, final
 
 import jax
@@ -11,10 +12,12 @@ from jaxtyping import PyTree
 
 from ...factors.arrays import Array, Key, Numeric
 from ...factors.conditionals.beliefs import below
-from ...factors.families import ExponentialFamily, Family
+from ...factors.families import ExponentialFamily, Family, Point
 from ...factors.families.base import Levels
 from ...factors.records import fixed
-from .cases import title
+from .cases import Projected, title
+from .partly_observed import Completed
+from .weighted_draws import WeightedDraws
 
 Places = tuple[int | None, ...]  # for each plate a place, or None for all of them
 
@@ -85,11 +88,37 @@ class Selected(Family):
         return jnp.broadcast_to(value, (*value.shape[:lead], *shape)), lead
 
 
-def selected(family: Family, places: Places) -> Family:
-    """The same elements as a member of the family itself, where its parameters have all plates."""
-    if isinstance(family, ExponentialFamily) and len(family.plates) == len(places):
-        index, plates = Selected(family, places).index(), family.plates
-        leaves = jax.tree.leaves(family)
-        if all(np.shape(leaf)[: len(plates)] == plates for leaf in leaves):
-            return jax.tree.map(lambda leaf: leaf[index], family)
+@functools.singledispatch
+def selected(family: Any, places: Places) -> Any:
+    """The same elements, of the family itself where its parameters tell them apart."""
     return Selected(family, places)
+
+
+@selected.register
+def _(family: ExponentialFamily, places: Places) -> Family:
+    index, plates = Selected(family, places).index(), family.plates
+    leaves = jax.tree.leaves(family)
+    if len(plates) == len(places) and all(np.shape(leaf)[: len(plates)] == plates for leaf in leaves):
+        return jax.tree.map(lambda leaf: leaf[index], family)
+    return Selected(family, places)
+
+
+@selected.register
+def _(family: Point, places: Places) -> Family:
+    return Point(np.asarray(family.value)[Selected(family, places).index()])
+
+
+@selected.register
+def _(family: Completed, places: Places) -> Family:
+    index, predicted = Selected(family, places).index(), selected(family.predicted, places)
+    return Completed(np.asarray(family.value)[index], np.asarray(family.missing)[index], predicted)
+
+
+@selected.register
+def _(family: WeightedDraws, places: Places) -> Family:
+    return WeightedDraws(np.asarray(family.values)[Selected(family, places).index(1)], family.weights, family.kind)
+
+
+@selected.register
+def _(family: Projected, places: Places) -> Family:
+    return Projected(selected(family.own, places))

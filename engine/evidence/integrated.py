@@ -12,7 +12,6 @@ import numpy as np
 from ...compiler.explain import explain_plan
 from ...compiler.passes.given import Part
 from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
-from ...factors.switches import double_precision
 from ..answers import next_prior
 from ..answers.arviz import ArvizData, as_arviz, groups
 from ..answers.exact_counts import says_more
@@ -22,7 +21,7 @@ from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..distributions.partly_observed import Completed
 from ..options import seed_of
-from ..posterior import AnyPosterior, Posterior
+from ..posterior import SECONDS, AnyPosterior, Posterior
 from ..run.fixed_points import Restarts, single
 from ..run.progress import Timing
 from ..run.trace import Trace
@@ -250,16 +249,19 @@ class Integrated(AnyPosterior):
         return {name: np.tensordot(self.weights, part, axes=1) for name, part in parts.items()}
 
     def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
-        """Of a point of the grid, then of the beliefs there; all else follows from the model."""
-        import jax
-
-        from ..sampling.from_weights import completed
+        """Of weighted draws of the joint density, where these are usable, else of the points of the grid."""
+        from ..checks.verdict import compared
+        from ..sampling.from_weights import of_beliefs
         from .joint_draws import joint_draws
 
-        found = joint_draws(self.mixture, self.mixture_of, self, n, seed)
-        found = {name: array for name, array in found.items() if self._has_belief(name)}
-        with double_precision():
-            return completed(self, found, n, jax.random.key(seed))
+        def drawn() -> Trust:
+            return self._trust or compared(self, SECONDS)
+
+        def at_points() -> dict[str, np.ndarray]:
+            found = joint_draws(self.mixture, self.mixture_of, self, n, seed)
+            return {name: array for name, array in found.items() if self._has_belief(name)}
+
+        return of_beliefs(self, drawn, at_points, n, seed)
 
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.

@@ -144,7 +144,7 @@ def drawn_from_the_model(
     `draws` are shaped (number, plates, event); so are those that are returned. The noise of `events` is drawn given
     their outcome.
     """
-    nodes = _in_order(joint, known)
+    nodes = _in_order(joint, {*known, *(noise.name for event in events for noise in event.noise)})
     if not nodes and not events:
         return {}
 

@@ -5,6 +5,7 @@ Discrete variables, which the density sums out, are drawn given the continuous o
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...factors.arrays import Array, Key
-from ...factors.errors import CavityError
+from ...factors.errors import CavityError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.arviz import independent_draws
 from ..answers.inferred import Inferred
@@ -29,17 +30,22 @@ from .joint import Joint
 Draws = dict[str, np.ndarray]
 
 
-def of_beliefs(posterior: Inferred, compared: Callable[[], Trust], n: int, seed: int) -> Draws:
-    """Joint draws of a posterior of beliefs; `compared()` has weighted draws of its density where these are usable."""
+def of_beliefs(
+    posterior: Inferred, compared: Callable[[], Trust], apart: Callable[[], Draws], n: int, seed: int
+) -> Draws:
+    """Joint draws of a posterior of beliefs; `compared()` has weighted draws of its density where these are usable.
+
+    Else they are those of `apart()`, draws of what has beliefs, with all else given these.
+    """
     try:
         density = density_of(posterior)
     except CavityError as problem:
-        return _of_marginals(posterior, n, seed, str(problem))
+        return _of_marginals(posterior, apart(), n, seed, str(problem))
     if density.dimension == 0:
         return resampled(posterior, density, functions(density), np.zeros((1, 0)), np.ones(1), n, seed)
     found = compared()
     if (witness := found.witness) is None:
-        return _of_marginals(posterior, n, seed, found.reason)
+        return _of_marginals(posterior, apart(), n, seed, found.reason)
     drawn = witness.found
     return resampled(posterior, witness.density, witness.call, drawn.z, drawn.weighted.weights, n, seed)
 
@@ -63,24 +69,47 @@ def completed(posterior: Inferred, draws: Draws, n: int, key: Key) -> Draws:
         joint = Joint(posterior.model, posterior.binding)
         events = tuple(event for event in joint.density._comparisons.values() if not _has_noise(event, draws))
         found = {**draws, **drawn_from_the_model(joint, draws, {*joint.data, *draws}, n, key, events)}
+        found |= _filled(posterior, found, n, jax.random.fold_in(key, 1))
     names = (*posterior.model.randoms, *posterior.model.lets)
     return {name: found[name] for name in names if name in found}
+
+
+def _filled(posterior: Inferred, draws: Draws, n: int, key: Key) -> Draws:
+    """Observed variables with missing entries, these drawn given all else."""
+    binding = posterior.binding
+    left = {name: absent for name, absent in binding.missing.items() if name not in draws}
+    if not left:
+        return {}
+    joint = Joint(posterior.model, dataclasses.replace(binding, observed={}, missing={}))
+    kept = {name: array for name, array in draws.items() if name in posterior.model.randoms}
+    drawn, found = drawn_from_the_model(joint, kept, {*joint.data, *kept}, n, key), {}
+    for name, absent in left.items():
+        if name in drawn:
+            spread = absent.reshape(absent.shape + (1,) * (drawn[name].ndim - 1 - absent.ndim))
+            found[name] = np.where(spread, drawn[name], binding.observed[name])
+    return found
 
 
 def _has_noise(event: Comparison, draws: Mapping[str, np.ndarray]) -> bool:
     return all(noise.name in draws for noise in event.noise)
 
 
-def _of_marginals(posterior: Inferred, n: int, seed: int, reason: str) -> Draws:
-    """Draws of each variable that has a belief by itself, and of all else given these."""
+def of_marginals(posterior: Inferred, n: int, seed: int) -> Draws:
+    """Draws of each variable that has a belief, by itself."""
+    found = independent_draws(posterior, n, seed)
+    return {name: array for name, array in found.items() if name in posterior.families}
+
+
+def _of_marginals(posterior: Inferred, apart: Draws, n: int, seed: int, reason: str) -> Draws:
     warn(
         f"These draws are of each marginal by itself: no weighted draws of the joint density were usable ({reason}). "
         "cv.sample(model, data) draws variables together."
     )
-    found = independent_draws(posterior, n, seed)
-    found = {name: array for name, array in found.items() if name in posterior.families}
     with double_precision():
-        return completed(posterior, found, n, jax.random.key(seed))
+        try:
+            return completed(posterior, apart, n, jax.random.key(seed))
+        except UnsupportedError:  # a model without a density
+            return apart
 
 
 def _chosen(weights: np.ndarray, n: int, random: np.random.Generator) -> np.ndarray:

@@ -272,3 +272,37 @@ def test_frames_and_data_sets_of_draws(integrated):
     found = integrated.to_xarray(6, seed=2)
     assert found["height"].dims == ("draw", "n")
     assert_array_equal(found["a"], frame["a"])
+
+
+# what a reader found --------------------------------------------------------------------------------------------------
+
+
+def test_comparisons_hold_in_joint_draws():
+    m = cv.Model("compared")
+    a = m.random("a", cv.gaussian(0.0, variance=1.0))
+    b = m.random("b", cv.gaussian(0.0, variance=1.0))
+    m.constrain(a > b)
+    draws = cv.infer(m, {}).sample(DRAWS)
+    assert np.all(draws["a"] > draws["b"])
+    assert_allclose(draws["a"].mean(), 1.0 / np.sqrt(np.pi), atol=0.05)
+
+
+def test_what_is_left_by_an_integration_is_drawn_together():
+    m = cv.Model("integrated mixture")
+    n = m.plate("n")
+    precision = m.random("precision", cv.gamma(2.0, 2.0))
+    mu = m.random("mu", cv.gaussian(0.0, variance=9.0))
+    z = m.random("z", cv.bernoulli(0.5), plates=n)
+    m.random("y", cv.gaussian(mu + cv.where(z, 3.0, -3.0), precision=precision), plates=n)
+    draws = cv.infer(m, {"y": [0.2, 0.3]}).sample(DRAWS)
+    assert_allclose(np.mean(draws["z"][:, 0] == draws["z"][:, 1]), 0.98, atol=0.02)
+    assert_allclose(np.cov(draws["mu"], draws["z"][:, 0])[0, 1], -1.368, atol=0.1)
+
+
+def test_missing_entries_are_drawn():
+    m = cv.Model()
+    mean = m.random("mean", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(mean, variance=1.0), plates=m.plate("n"))
+    draws = cv.infer(m, {"y": [1.0, np.nan, 3.0]}).sample(DRAWS)
+    assert_array_equal(draws["y"][:, [0, 2]], np.broadcast_to([1.0, 3.0], (DRAWS, 2)))
+    assert_allclose(np.cov(draws["mean"], draws["y"][:, 1]), [[1 / 3, 1 / 3], [1 / 3, 4 / 3]], rtol=0.15)

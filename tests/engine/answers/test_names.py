@@ -330,3 +330,86 @@ def test_unseen_names_of_a_declared_plate_are_to_be_declared():
     posterior = cv.infer(cities(names=["York", "Leeds", "Hull"]), {"where": WHERE, "y": Y})
     with pytest.raises(cv.UnsupportedError, match="declared"):
         posterior.predict({"where": ["Bath"]}, unseen="prior")
+
+
+# what a reader found --------------------------------------------------------------------------------------------------
+
+
+def test_new_rows_keep_their_own_order():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"where": ["b", "a", "b"], "y": [1.0, 2.0, 3.0]}, index=[7, 8, 9])
+    posterior = cv.infer(cities(), frame)
+    new = pandas.DataFrame({"where": ["a", "b", "b"]}, index=[9, 7, 8])
+    a, b = posterior["level"]["a"], posterior["level"]["b"]
+    assert_allclose(posterior.predict(new)["y"].mean, [a, b, b])
+
+
+def test_columns_of_vectors_are_put_in_the_order_they_were_learned_in():
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    n = m.plate("n")
+    x = m.input("x", cv.vector(2), plates=n)
+    w = m.random("w", cv.vector_gaussian(np.zeros(2), covariance=np.eye(2)))
+    m.random("y", cv.gaussian(cv.dot(w, x), variance=0.1))
+    table = pandas.DataFrame({"a": [1.0, 0.0, 2.0], "b": [0.0, 1.0, 1.0]})
+    posterior = cv.infer(m, {"x": table, "y": [1.0, -1.0, 1.0]})
+    right = posterior.predict({"x": table.to_numpy()})["y"].mean
+    assert_allclose(posterior.predict({"x": table[["b", "a"]]})["y"].mean, right)
+    with pytest.raises(cv.DataError, match="'c' is none"):
+        posterior.predict({"x": table.rename(columns={"b": "c"})})
+
+
+def test_axes_that_are_called_as_plates_in_part_are_refused():
+    xarray = pytest.importorskip("xarray")
+    m = cv.Model()
+    city, day = m.plate("city"), m.plate("day")
+    m.random("y", cv.gaussian(0.0, variance=1.0), plates=(city, day))
+    with pytest.raises(cv.DataError, match="which axis is 'city'"):
+        cv.infer(m, {"y": xarray.DataArray(np.zeros((2, 2)), dims=("day", "station"))})
+
+
+def test_numbers_for_names_that_are_numbers_as_text_are_refused():
+    with pytest.raises(cv.DataError, match="numbers as text"):
+        cv.infer(cities(names=["1", "2", "3"]), {"where": [1, 1, 2], "y": [0.0, 1.0, 2.0]})
+
+
+def test_dates_to_the_nanosecond_are_dates():
+    days = np.array(["2024-03-01", "2024-02-28"], dtype="datetime64[ns]")
+    assert bind(cities(), {"where": days, "y": [1.0, 2.0]}).names["city"] == ("2024-02-28", "2024-03-01")
+
+
+def test_classes_of_which_some_have_no_name_are_refused():
+    m = cv.Model()
+    m.random("kind", cv.categorical(m.random("p", cv.dirichlet(np.ones(3)))), plates=m.plate("n"))
+    with pytest.raises(cv.DataError, match="3 classes"):
+        cv.infer(m, {"kind": ["b", "c", "b"]})
+
+
+def test_places_beyond_the_end_are_refused(posterior):
+    m = cv.Model()
+    a = m.random("a", cv.gaussian(0.0, variance=1.0), plates=m.plate("r", 2))
+    m.let("e", cv.exp(a))
+    found = cv.infer(m, {})
+    for name in ("a", "e"):
+        for place in (2, 9, -1):
+            with pytest.raises(cv.DataError, match="2 elements"):
+                found[name].sel(r=place)
+
+
+def test_data_sets_of_which_some_have_no_names_are_refused():
+    program = cv.compile(cities(), observed=["y"], sizes={"n": 6, "city": 3})
+    with pytest.raises(cv.DataError, match="Data set 1 has names"):
+        program.batch([{"where": np.array([2, 1, 0, 2, 1, 2]), "y": Y}, {"where": WHERE, "y": Y}])
+
+
+def test_one_element_of_what_was_observed_in_part():
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    mean = m.random("mean", cv.gaussian(0.0, variance=1.0))
+    m.random("y", cv.gaussian(mean, variance=1.0), plates=m.plate("n"))
+    y = cv.infer(m, {"y": pandas.Series([1.0, np.nan, 3.0], index=list("abc"))})["y"]
+    whole = y.prob(lambda v: v > 1.5)
+    for i, name in enumerate("abc"):
+        one = y.sel(n=name)
+        assert_allclose(one.prob(lambda v: v > 1.5), whole[i])
+        assert_allclose(one.mode, y.mode[i])

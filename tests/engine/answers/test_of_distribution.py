@@ -146,3 +146,19 @@ def test_what_is_no_statement(statement):
 def test_what_is_no_probability(probability):
     with pytest.raises(cv.DataError, match="hdi"):
         Marginal(Beta.from_parameters(a=2.0, b=2.0)).hdi(probability)
+
+
+def test_statements_across_elements_are_refused():
+    m = cv.Model()
+    m.random("a", cv.gaussian(0.0, variance=1.0), plates=m.plate("p", 2))
+    marginal = cv.infer(m, {})["a"]
+    for statement in (lambda v: v[..., 0] > v[..., 1], lambda v: v.sum(-1) > 1.0):
+        with pytest.raises(cv.DataError, match="prob"):
+            marginal.prob(statement)
+
+
+def test_modes_at_the_ends_and_on_a_spike():
+    assert Marginal(Beta.from_parameters(a=0.5, b=0.5)).mode in (0.0, 1.0)
+    assert Marginal(SpikeAndSlab.from_parameters(probability=0.4, slab_mean=1.0, slab_variance=0.25)).mode == 0.0
+    with pytest.raises(cv.UnsupportedError, match="interval"):
+        Marginal(Bernoulli.from_parameters(probability=0.5)).hdi()

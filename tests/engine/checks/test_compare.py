@@ -71,3 +71,23 @@ def test_what_is_not_to_be_compared(given, posteriors):
         cv.compare(given)
     with pytest.raises(cv.ModelError, match="compare"):
         cv.compare(posteriors[0])
+
+
+def test_missing_values_and_labels_are_part_of_the_data():
+    def level(y):
+        m = cv.Model()
+        m.random("y", cv.gaussian(0.0, variance=1.0), plates=m.plate("n"))
+        return cv.infer(m, {"y": y})
+
+    def kinds(y):
+        m = cv.Model()
+        m.random("y", cv.categorical([0.3, 0.7]), plates=m.plate("n"))
+        return cv.infer(m, {"y": y})
+
+    for one, other in (
+        (level([1.0, 2.0, np.nan]), level([1.0, 2.0, 0.0])),
+        (kinds(["u", "v", "v"]), kinds(["v", "w", "w"])),
+    ):
+        with pytest.raises(cv.DataError, match="different values of 'y'"):
+            cv.compare([one, other])
+    assert cv.compare([level([1.0, np.nan]), level([1.0, np.nan])]).loo_difference[1] == 0.0
