@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ...factors.errors import DataError
+from ...factors.factor import all_terms
+from ...factors.rules import INCREASING
 from ..element_names import Label, label_of, labels_of
 from ..language.model import Model
 from ..language.nodes import Input, Let, Plate, Random
@@ -55,7 +57,7 @@ def resolved(model: Model, data: Mapping[str, Any], before: Mapping[str, tuple[L
     _note_values(nodes, given, names, fixed)
     found = dict(data)
     for name, one in given.items():
-        found[name] = _positions(nodes[name], _in_order(nodes[name], one, names), names)
+        found[name] = _positions(nodes[name], _in_order(nodes[name], one, names), names, fixed)
     return Resolved(found, names)
 
 
@@ -295,7 +297,7 @@ def _places(node: Named, labels: tuple[Label, ...], known: tuple[Label, ...], wh
     return [place[label] for label in known]
 
 
-def _positions(node: Named, one: Labelled, names: Names) -> Any:
+def _positions(node: Named, one: Labelled, names: Names, fixed: frozenset[str]) -> Any:
     """The values, labels by their positions; as they are where they are none."""
     key = _key(node)
     if one.placed:
@@ -305,6 +307,12 @@ def _positions(node: Named, one: Labelled, names: Names) -> Any:
         _check_no_digits(node, one, key, names)
         return one.values
     flat, place = flat_labels(one.values), {label: i for i, label in enumerate(names[key])}
+    _check_one_kind(node, flat)
+    if one.categories is None and key not in fixed and _is_ordered(node):
+        raise DataError(
+            f"'{node.name}' has classes in an order, and text has none (sorted, 'high' is below 'low'). Give a "
+            "categorical, whose categories are in their order, or numbers from 0."
+        )
     for number, label in enumerate(flat):
         if label is not None and label not in place:
             raise DataError(_unknown(node, label, key, number, names[key]))
@@ -319,6 +327,24 @@ def _are_numbers(names: tuple[Label, ...] | None) -> bool:
     if names is None or not all(isinstance(label, (int, float)) for label in names):
         return False
     return names != tuple(range(len(names)))
+
+
+def _is_ordered(node: Named) -> bool:
+    """Whether its classes lie between increasing cutpoints."""
+    terms = all_terms(node.term) if isinstance(node, Random) else ()
+    return any(INCREASING in term.factor.rules for term in terms)
+
+
+def _check_one_kind(node: Named, flat: Sequence[Label | None]) -> None:
+    """Text beside numbers: one of them is a slip."""
+    texts = [number for number, label in enumerate(flat) if isinstance(label, str)]
+    others = [number for number, label in enumerate(flat) if label is not None and not isinstance(label, str)]
+    if texts and others:
+        few = min(texts, others, key=len)[0]
+        raise DataError(
+            f"'{node.name}': found text and numbers, {flat[few]!r} in place {few}, unlike the others. "
+            "Give labels of one kind, or positions."
+        )
 
 
 def _check_no_digits(node: Named, one: Labelled, key: str | None, names: Names) -> None:

@@ -16,20 +16,7 @@ from jaxtyping import Bool, Float
 
 from ...factors.conditionals.beliefs import below
 from ...factors.errors import DataError, UnsupportedError
-from ...factors.families import (
-    Bernoulli,
-    Beta,
-    Categorical,
-    Dirichlet,
-    Family,
-    Gamma,
-    Gaussian,
-    Point,
-    Poisson,
-    SpikeAndSlab,
-    VectorGaussian,
-    Wishart,
-)
+from ...factors.families import DiscreteFamily, Family, Point
 from ...factors.switches import double_precision
 from ..distributions.cases import Projected
 from ..distributions.partly_observed import Completed
@@ -83,17 +70,11 @@ def _(distribution: Point, statement: Statement) -> np.ndarray:
 
 
 @chance.register
-def _(distribution: Bernoulli, statement: Statement) -> np.ndarray:
-    true = np.asarray(asked.mean(distribution))
-    states = held(statement, np.broadcast_to([[False], [True]], (2, true.size)).reshape(2, *true.shape))
-    return np.where(states[0], 1.0 - true, 0.0) + np.where(states[1], true, 0.0)
-
-
-@chance.register
-def _(distribution: Categorical, statement: Statement) -> np.ndarray:
-    table = np.moveaxis(np.asarray(asked.mean(distribution)), -1, 0)
+def _(distribution: DiscreteFamily, statement: Statement) -> np.ndarray:
+    table = np.moveaxis(np.asarray(asked.states(distribution)), -1, 0)
     numbers = np.arange(len(table)).reshape(-1, *(1,) * (table.ndim - 1))
-    return np.sum(np.where(held(statement, np.broadcast_to(numbers, table.shape)), table, 0.0), axis=0)
+    values = numbers > 0 if distribution.kind == "boolean" else numbers
+    return np.sum(np.where(held(statement, np.broadcast_to(values, table.shape)), table, 0.0), axis=0)
 
 
 @chance.register
@@ -182,7 +163,9 @@ def narrowest(distribution: Any, probability: float) -> tuple[np.ndarray, np.nda
 
 @functools.singledispatch
 def mode(distribution: Any) -> np.ndarray:
-    """The value of the highest density, element by element, looked for along the quantiles."""
+    """The value of the highest density, element by element: as the family knows it, or found along the quantiles."""
+    if hasattr(distribution, "mode"):
+        return np.asarray(asked.mode(distribution))
     values = np.asarray(distribution.quantile(_AT[:: (LEVELS - 1) // 400]))
     heights = _heights(distribution, values)
     best = np.argmax(heights, axis=0)[None]
@@ -209,70 +192,6 @@ def _heights(distribution: Family, values: np.ndarray) -> np.ndarray:
 @mode.register
 def _(distribution: Point) -> np.ndarray:
     return np.asarray(distribution.value)
-
-
-@mode.register
-def _(distribution: Bernoulli) -> np.ndarray:
-    return np.asarray(asked.mean(distribution)) > 0.5
-
-
-@mode.register
-def _(distribution: Categorical) -> np.ndarray:
-    return np.argmax(np.asarray(asked.mean(distribution)), axis=-1)
-
-
-@mode.register(Gaussian)
-@mode.register(VectorGaussian)
-def _(distribution: Gaussian | VectorGaussian) -> np.ndarray:
-    return np.asarray(asked.mean(distribution))
-
-
-@mode.register
-def _(distribution: Gamma) -> np.ndarray:
-    own = asked.parameters(distribution)
-    return np.maximum(np.asarray(own["shape"]) - 1.0, 0.0) / np.asarray(own["rate"])
-
-
-@mode.register
-def _(distribution: SpikeAndSlab) -> np.ndarray:
-    spiked = np.asarray(distribution.probability) < 1.0
-    return np.where(spiked, 0.0, np.asarray(distribution.slab_mean))
-
-
-@mode.register
-def _(distribution: Poisson) -> np.ndarray:
-    return np.floor(np.asarray(asked.mean(distribution)))
-
-
-@mode.register
-def _(distribution: Beta) -> np.ndarray:
-    own = asked.parameters(distribution)
-    a, b = (np.asarray(own[name]) for name in ("a", "b"))
-    inner = (a > 1.0) & (b > 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        flat = (a == 1.0) & (b == 1.0)  # of two equal ends the lower one
-        return np.where(inner, (a - 1.0) / (a + b - 2.0), np.where(flat, 0.5, np.where(a > b, 1.0, 0.0)))
-
-
-@mode.register
-def _(distribution: Dirichlet) -> np.ndarray:
-    more = np.asarray(asked.parameters(distribution)["concentration"]) - 1.0
-    if not (more > 0.0).all():
-        raise UnsupportedError(
-            "A Dirichlet distribution with a concentration of one or less has no mode inside the simplex. Use its mean."
-        )
-    return more / more.sum(axis=-1, keepdims=True)
-
-
-@mode.register
-def _(distribution: Wishart) -> np.ndarray:
-    own = asked.parameters(distribution)
-    scale, dof = np.asarray(own["scale"]), np.asarray(own["dof"])[..., None, None]
-    if not (dof >= scale.shape[-1] + 1).all():
-        raise UnsupportedError(
-            f"A Wishart distribution of less than {scale.shape[-1] + 1} degrees of freedom has no mode. Use its mean."
-        )
-    return (dof - scale.shape[-1] - 1.0) * scale
 
 
 @mode.register

@@ -121,6 +121,7 @@ class Saved(Mapping[str, Marginal]):
     all_modes = refused("all_modes()", _NO_MODEL)
     loo = refused("loo()", _NO_MODEL)
     evidence_gradient = refused("evidence_gradient()", _NO_MODEL)
+    report = refused("report()", _NO_MODEL)
     sample = refused("sample()", _NO_MODEL)
     predictive = refused("predictive()", _NO_MODEL)
     compare = refused("compare()", _NO_MODEL)

@@ -15,6 +15,8 @@ from .compiled import Call, compiled
 mean = compiled("mean", (), lambda family: family.mean())
 variance = compiled("variance", (), lambda family: family.variance())
 covariance = compiled("covariance", (), lambda family: family.covariance())
+mode = compiled("mode", (), lambda family: family.mode())
+states = compiled("states", (), lambda family: jax.nn.softmax(family.logits_by_state(), axis=-1))
 moments = compiled("moments", (), lambda family: family.moments())
 is_proper = compiled("is proper", (), lambda family: family.is_proper())
 log_density = compiled("log density", (), lambda family, x: family.log_density(x))

@@ -27,7 +27,7 @@ TESTED = ("0.10",)
 MARKED = jax.__version__.startswith(tuple(f"{release}." for release in TESTED))
 _WHOLE = {"xla_cpu_small_call": "true", "inlineable": "false"}
 # Sums over some thousand columns would go to a library, which such calls cannot use.
-_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""}
+OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": ""} if MARKED else None
 
 
 Tree = TypeVar("Tree")
@@ -48,7 +48,7 @@ class Kernel:
             self.traces += 1
             return function(*arguments)
 
-        self._compiled = jax.jit(counted, compiler_options=_OPTIONS if MARKED else None)
+        self._compiled = jax.jit(counted, compiler_options=OPTIONS)
 
     def __call__(self, *arguments: PyTree) -> PyTree:
         check_not_forked()

@@ -135,5 +135,9 @@ class Bernoulli(DiscreteFamily):
 
         return levels(level, len(self.plates)) > scipy.special.expit(-host(self.logit)[0])
 
+    def mode(self) -> Array:
+        """Whether true is likelier."""
+        return self.mean() > 0.5
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.bernoulli(key, self.probability, (*shape, *self.plates))

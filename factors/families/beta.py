@@ -142,6 +142,12 @@ class Beta(TwoMomentFamily):
         a_minus_one, b_minus_one = host(*self.naturals())
         return scipy.special.betaincinv(1.0 + a_minus_one, 1.0 + b_minus_one, levels(level, len(self.plates)))
 
+    def mode(self) -> Array:
+        """(a - 1) / (a + b - 2) inside, else the end of the higher density; of two equal ends the lower one."""
+        inner, flat = (self.a > 1.0) & (self.b > 1.0), (self.a == 1.0) & (self.b == 1.0)
+        inside = (self.a - 1.0) / jnp.where(inner, self.a + self.b - 2.0, 1.0)
+        return jnp.where(inner, inside, jnp.where(flat, 0.5, jnp.where(self.a > self.b, 1.0, 0.0)))
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         pair = floating(self._concentration)
         one, other = jnp.unstack(draws.log_gamma(key, jnp.broadcast_to(pair, (*shape, *pair.shape))), axis=-1)

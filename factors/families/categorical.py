@@ -142,6 +142,10 @@ class Categorical(DiscreteFamily):
             "Use the probabilities, `mean()`."
         )
 
+    def mode(self) -> Array:
+        """The number of the likeliest class."""
+        return jnp.argmax(self.mean(), axis=-1)
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.categorical(key, self._log_probability(), shape=(*shape, *self.plates))
 

@@ -130,6 +130,12 @@ class Dirichlet(ExponentialFamily):
         rest = concentration.sum(axis=-1, keepdims=True) - concentration
         return scipy.special.betaincinv(concentration, rest, levels(level, len(self.plates) + 1))
 
+    def mode(self) -> Array:
+        """(concentration - 1) over its sum; NaN where a concentration is one or less: there is none inside."""
+        more = self.concentration - 1.0
+        inside = jnp.all(more > 0.0, axis=-1, keepdims=True)
+        return jnp.where(inside, more / jnp.sum(more, axis=-1, keepdims=True), jnp.nan)
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.concentration)
         drawn = draws.log_gamma(key, jnp.broadcast_to(own, (*shape, *own.shape)))

@@ -156,6 +156,10 @@ class Gamma(DivisorFamily):
         negative_rate, shape_minus_one = host(*self.naturals())
         return scipy.special.gammaincinv(1.0 + shape_minus_one, levels(level, len(self.plates))) / -negative_rate
 
+    def mode(self) -> Array:
+        """(shape - 1) / rate, zero where that is negative."""
+        return jnp.maximum(self.shape - 1.0, 0.0) / self.rate
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.shape)
         drawn = draws.log_gamma(key, jnp.broadcast_to(own, (*shape, *self.plates)))

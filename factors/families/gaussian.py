@@ -144,6 +144,10 @@ class Gaussian(TwoMomentFamily, GaussianFamily):
         score = scipy.special.ndtri(levels(level, len(self.plates)))
         return -0.5 * linear / quadratic + score / np.sqrt(-2.0 * quadratic)
 
+    def mode(self) -> Array:
+        """The mean."""
+        return self.mean()
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         mean = floating(self.mean())
         return mean + jnp.sqrt(self.variance()) * jax.random.normal(key, (*shape, *self.plates), mean.dtype)

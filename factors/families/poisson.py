@@ -132,6 +132,10 @@ class Poisson(ExponentialFamily):
         below = np.maximum(count - 1.0, 0.0)
         return np.where(scipy.special.pdtr(below, rate) >= level, below, count)
 
+    def mode(self) -> Array:
+        """The whole part of the rate."""
+        return jnp.floor(self.mean())
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         return jax.random.poisson(key, self.rate, (*shape, *self.plates))
 

@@ -192,6 +192,10 @@ class SpikeAndSlab(GaussianFamily):
         found = mean + sd * scipy.special.ndtri(inside)
         return np.where((level >= below) & (above <= below), 0.0, found)
 
+    def mode(self) -> Array:
+        """Zero, which has mass, unless the slab has all of it."""
+        return jnp.where(self.probability < 1.0, 0.0, self.slab_mean)
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         mean, (switch, slab) = floating(self.slab_mean), jax.random.split(key)
         full = (*shape, *self.plates)

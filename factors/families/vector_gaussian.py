@@ -156,6 +156,10 @@ class VectorGaussian(GaussianFamily):
         score = scipy.special.ndtri(levels(level, len(self.plates) + 1))
         return mean + score * np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
 
+    def mode(self) -> Array:
+        """The mean."""
+        return self.mean()
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         mean, root = self.mean(), inverse_root(self.precision)
         noise = jax.random.normal(key, (*shape, *self.plates, self._dimension), root.dtype)

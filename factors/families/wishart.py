@@ -161,6 +161,11 @@ class Wishart(ExponentialFamily):
             "Use quantiles of draws, `sample(key, shape)`."
         )
 
+    def mode(self) -> Matrices:
+        """(dof - dimension - 1) scale; NaN where that is not positive: there is none."""
+        more = jnp.asarray(self.dof)[..., None, None] - (self.scale.shape[-1] + 1.0)
+        return jnp.where(more >= 0.0, more * self.scale, jnp.nan)
+
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         factor = self.sample_root(key, shape)
         return factor @ jnp.swapaxes(factor, -1, -2)

@@ -71,7 +71,8 @@ def inputs():
                 functools.partial(_bind, model, {"x": rows}),
                 functools.partial(_kept, "inputs", number_of(name)) if one or index else None,
             )
-            yield Case(f"input {domain}, all {name}", functools.partial(_bind, model, {"x": value}))
+            labels = _are_labels if domain == "index" and name == "array of text" else None
+            yield Case(f"input {domain}, all {name}", functools.partial(_bind, model, {"x": value}), labels)
         bad = {
             "three rows": [right[0]] * 3, "one row": [right[0]], "no rows": [], "a row too few axes": right[0],
             "None": None, "rows of rows": [right, right], "missing": {}, "a mask": np.ma.array(right, mask=True),
@@ -83,6 +84,11 @@ def inputs():
 
 def _kept(group, number, binding):
     return float(np.asarray(getattr(binding, group)["x"])[1]) == number
+
+
+def _are_labels(binding):
+    """Text is the names of the elements that an index points at."""
+    return binding.inputs["x"].tolist() == [0, 1] and binding.names == {"row": ("a", "b")}
 
 
 TERMS = {

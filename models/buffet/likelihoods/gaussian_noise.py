@@ -99,7 +99,9 @@ class GaussianValues(GaussianNoise):
     def filled(self, key: Key, rows: Rows, point: Point) -> Array:
         """(rows, dimensions), the entries, those that are not seen drawn given all else."""
 
-        def drawn() -> Array:
-            return jnp.where(rows.seen, rows.values, self.draw_entry(key, totals(point), point.numbers))
+        values = jnp.asarray(rows.values, float)
 
-        return jax.lax.cond(jnp.all(rows.seen), lambda: jnp.asarray(rows.values), drawn)
+        def drawn() -> Array:
+            return jnp.where(rows.seen, values, self.draw_entry(key, totals(point), point.numbers))
+
+        return jax.lax.cond(jnp.all(rows.seen), lambda: values, drawn)

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from ....engine.mcmc.kernel import Kernel
 from ....engine.mcmc.run import Chains, run
+from ....engine.support import machine_code
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, ModelError, UnsupportedError
 from ....factors.switches import double_precision
@@ -220,7 +221,8 @@ def _compiled(
 
     dealt, whole = PartitionSpec(axis), PartitionSpec()
     specs = (whole, dealt, dealt, dealt, dealt, dealt, whole)
-    return jax.jit(jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=(dealt, whole), check_vma=False))
+    sharded = jax.shard_map(one, mesh=mesh, in_specs=specs, out_specs=(dealt, whole), check_vma=False)
+    return jax.jit(sharded, compiler_options=machine_code.OPTIONS)
 
 
 def _padded(walk: Walk) -> Walk:

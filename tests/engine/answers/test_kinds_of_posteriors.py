@@ -103,8 +103,8 @@ def questions():
 def ask(posterior, question, tmp_path):
     if question in ("__add__", "__sub__"):
         return getattr(posterior, question)(posterior.contribution)
-    if question == "save":
-        return posterior.save(tmp_path / "again")
+    if question in ("save", "report"):
+        return getattr(posterior, question)(tmp_path / question)
     return CALLS[question](posterior) if question in CALLS else getattr(posterior, question)
 
 
@@ -132,6 +132,7 @@ def test_every_question_has_an_answer_or_a_sentence(posteriors, kind, tmp_path):
         "predictive",
         "covariance",
         "compare",
+        "report",
         "plot",
         "importance",
         "stability",

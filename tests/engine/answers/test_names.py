@@ -413,3 +413,15 @@ def test_one_element_of_what_was_observed_in_part():
         one = y.sel(n=name)
         assert_allclose(one.prob(lambda v: v > 1.5), whole[i])
         assert_allclose(one.mode, y.mode[i])
+
+
+def test_text_of_ordered_classes_and_text_beside_numbers_are_refused():
+    m = cv.Model()
+    m.random("y", cv.ordered_probit(0.0, [-1.0, 1.0]), plates=m.plate("n"))
+    with pytest.raises(cv.DataError, match="in an order"):
+        cv.infer(m, {"y": ["low", "middle", "high"]})
+    pandas = pytest.importorskip("pandas")
+    levels = pandas.Categorical(["low", "high"], ["low", "middle", "high"])
+    assert bind(m, {"y": levels}).observed["y"].tolist() == [0, 2]
+    with pytest.raises(cv.DataError, match="text and numbers"):
+        cv.infer(cities(), {"where": [0, 1, "York", 0, 1, 0], "y": Y})
