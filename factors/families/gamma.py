@@ -158,7 +158,7 @@ class Gamma(DivisorFamily):
 
     def mode(self) -> Array:
         """(shape - 1) / rate, zero where that is negative."""
-        return jnp.maximum(self.shape - 1.0, 0.0) / self.rate
+        return jnp.maximum(self.shape - 1.0, 0.0) / jnp.asarray(self.rate)
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         own = floating(self.shape)
