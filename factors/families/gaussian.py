@@ -146,7 +146,7 @@ class Gaussian(TwoMomentFamily, GaussianFamily):
 
     def mode(self) -> Array:
         """The mean."""
-        return self.mean()
+        return jnp.asarray(self.mean())
 
     def sample(self, key: Key, shape: tuple[int, ...] = ()) -> Array:
         mean = floating(self.mean())
