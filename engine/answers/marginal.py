@@ -156,7 +156,8 @@ class Marginal:
         """The value of the highest density, element by element; of categories the likeliest class, by its number.
 
         In closed form where there is one, else looked for along the quantiles; of weighted draws by their smoothed
-        density. Raises UnsupportedError for distributions without one, or whose values have neither order nor form.
+        density. NaN for Dirichlet and Wishart distributions without one. Raises UnsupportedError for distributions whose
+        values have neither an order nor a closed form.
         """
         from .of_distribution import mode  # few ask
 
