@@ -156,7 +156,7 @@ class Marginal:
         """The value of the highest density, element by element; of categories the likeliest class, by its number.
 
         In closed form where there is one, else looked for along the quantiles; of weighted draws by their smoothed
-        density. NaN for Dirichlet and Wishart distributions without one. Raises UnsupportedError for distributions whose
+        density. NaN for Dirichlet and Wishart distributions without one. Raises UnsupportedError where
         values have neither an order nor a closed form.
         """
         from .of_distribution import mode  # few ask
