@@ -18,6 +18,15 @@ def labels_of(values: Iterable[Any]) -> tuple[Label, ...]:
     return tuple(map(label_of, values))
 
 
+def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Different labels, sorted; by their text where text stands beside numbers."""
+    different = set(labels)
+    try:
+        return tuple(sorted(different))  # type: ignore[type-var]
+    except TypeError:
+        return tuple(sorted(different, key=str))
+
+
 def label_of(value: Any) -> Label:
     """One of them."""
     if isinstance(value, np.datetime64):

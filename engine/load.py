@@ -15,6 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool
 
+from ..compiler.data.bind import Binding
 from ..compiler.data.labels import placed
 from ..compiler.graph import Joint
 from ..compiler.language.model import Model
@@ -434,11 +435,10 @@ def _data(reader: _Reader, model: Model) -> dict[str, Any]:
     observed, missing = reader.named("observed"), reader.named("missing")
     if lost := [name for name, array in observed.items() if array.dtype.kind == "f" and np.isnan(array).any()]:
         raise ValueError(f"its observations of '{lost[0]}' are NaN, and not marked as missing")
-    for name, absent in missing.items():
-        spread = absent.reshape(absent.shape + (1,) * (observed[name].ndim - absent.ndim)).astype(bool)
-        observed[name] = np.ma.array(observed[name], mask=np.broadcast_to(spread, observed[name].shape))
     names = {plate: tuple(labels) for plate, labels in reader.meta.get("names", {}).items()}
-    return placed(model, {**inputs, **observed}, names)
+    absent = {name: array.astype(bool) for name, array in missing.items()}
+    data = Binding(reader.meta["sizes"], inputs, observed, absent)
+    return placed(model, {**inputs, **data.masked()}, names)
 
 
 def _check_model(meta: Description, model: Model, where: str) -> None:

@@ -94,6 +94,12 @@ class AnyPosterior(Inferred):
         """Gives it the verdict that it was saved with, if any."""
         self._verdict = verdict
 
+    def _weighted_draws(self) -> Trust:
+        """A comparison that has weighted draws of the joint density, where they are usable: the last, or a new one."""
+        from .checks.verdict import compared
+
+        return self._trust or compared(self, SECONDS)
+
     def _known(self) -> Verdict | None:
         """The verdict as far as it costs nothing: that of structure, or one that was asked for before."""
         if self._verdict is None and self._trust is None:
@@ -405,13 +411,9 @@ class Posterior(Outcome, AnyPosterior):
 
     def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """Of weighted draws of the joint density, where these are usable."""
-        from .checks.verdict import compared
         from .sampling.from_weights import of_beliefs, of_marginals
 
-        def drawn() -> Trust:
-            return self._trust or compared(self, SECONDS)
-
-        return of_beliefs(self, drawn, lambda: of_marginals(self, n, seed), n, seed)
+        return of_beliefs(self, self._weighted_draws, lambda: of_marginals(self, n, seed), n, seed)
 
     def all_modes(self) -> tuple[Posterior, ...]:
         """The posteriors of all distinct fixed points that several starts met, best first, as `restarts` lists them.

@@ -17,7 +17,7 @@ import numpy as np
 from ...factors.errors import DataError
 from ...factors.factor import all_terms
 from ...factors.rules import INCREASING
-from ..element_names import Label, label_of, labels_of
+from ..element_names import Label, in_order, label_of, labels_of
 from ..language.model import Model
 from ..language.nodes import Input, Let, Plate, Random
 
@@ -243,12 +243,7 @@ def _note_values(
             loose.setdefault(key, set()).update(label for label in flat_labels(one.values) if label is not None)
     for key in {**ordered, **loose}:
         first = list(dict.fromkeys([*names.get(key, ()), *ordered.get(key, [])]))
-        more = loose.get(key, set()) - set(first)
-        try:
-            rest = sorted(more)  # type: ignore[type-var]
-        except TypeError:  # text beside numbers
-            rest = sorted(more, key=str)
-        names[key] = (*first, *rest)
+        names[key] = (*first, *in_order(loose.get(key, set()) - set(first)))
 
 
 def flat_labels(values: Any) -> list[Label | None]:

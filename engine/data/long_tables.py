@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.data.labels import Labelled, flat_labels, is_frame, labelled
+from ...compiler.element_names import in_order
 from ...factors.errors import DataError
 
 
@@ -57,12 +58,7 @@ def _positions(name: str, column: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     if None in found:
         raise DataError(f"long(): column {name!r} names no element in row {found.index(None)}. Drop the row.")
     flat = [label for label in found if label is not None]
-    if given.categories is not None:
-        known = tuple(label for label in given.categories if label in set(flat))
-    else:
-        try:
-            known = tuple(sorted(set(flat)))  # type: ignore[type-var]
-        except TypeError:  # text beside numbers
-            known = tuple(sorted(set(flat), key=str))
+    there = set(flat)
+    known = in_order(there) if given.categories is None else tuple(c for c in given.categories if c in there)
     place = {label: i for i, label in enumerate(known)}
     return np.array([place[label] for label in flat], dtype=np.int64), known

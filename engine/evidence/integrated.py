@@ -21,7 +21,7 @@ from ..answers.outcome import CODES
 from ..distributions.mixed_over_grid import GridMixture, OnGrid
 from ..distributions.partly_observed import Completed
 from ..options import seed_of
-from ..posterior import SECONDS, AnyPosterior, Posterior
+from ..posterior import AnyPosterior, Posterior
 from ..run.fixed_points import Restarts, single
 from ..run.progress import Timing
 from ..run.trace import Trace
@@ -250,18 +250,14 @@ class Integrated(AnyPosterior):
 
     def _joint_draws(self, n: int, seed: int) -> dict[str, np.ndarray]:
         """Of weighted draws of the joint density, where these are usable, else of the points of the grid."""
-        from ..checks.verdict import compared
         from ..sampling.from_weights import of_beliefs
         from .joint_draws import joint_draws
-
-        def drawn() -> Trust:
-            return self._trust or compared(self, SECONDS)
 
         def at_points() -> dict[str, np.ndarray]:
             found = joint_draws(self.mixture, self.mixture_of, self, n, seed)
             return {name: array for name, array in found.items() if self._has_belief(name)}
 
-        return of_beliefs(self, drawn, at_points, n, seed)
+        return of_beliefs(self, self._weighted_draws, at_points, n, seed)
 
     def to_arviz(self, draws: int = 1000, *, seed: int = 0) -> ArvizData:
         """Joint draws, with the data, in the form that ArviZ reads: as `Posterior.to_arviz`, but for the draws.

@@ -13,44 +13,23 @@ import pytest
 import shards_by_processes
 from block_images import FEATURES, block_images
 from geweke_of_features import geweke
+from shards_as_sweeps import by_shards
 
 import cavity as cv
 from cavity.models.buffet.likelihoods import LinearGaussian, NoisyOr
 from cavity.models.buffet.parallel import sample_in_shards, shards_of
-from cavity.models.buffet.parallel.synchronous import Own, Shared, apart, iteration
+from cavity.models.buffet.parallel.synchronous import apart, iteration
 from cavity.models.buffet.samplers.law import Law
-from cavity.models.buffet.samplers.state import Outcome
 
 COMMON = pathlib.Path(__file__).resolve().parent / "common"
 GIVEN = LinearGaussian(noise_precision=(4.0, 2.0), value_precision=(4.0, 4.0))
-
-
-def by_shards(number, inner=1):
-    """A sweep of so many shards, as other samplers are called."""
-
-    def sweep(key, rows, state, likelihood, law):
-        every = rows.values.shape[0] // number
-        cut = lambda array: array.reshape((number, every, *array.shape[1:]))  # noqa: E731
-        own = Own(cut(state.active), cut(rows.values), cut(rows.seen), jnp.full(number, every), jnp.arange(number))
-        shared = Shared(
-            state.values, state.numbers, state.mass, state.concentration, jnp.sum(state.active, axis=0) * 1.0,
-            jnp.zeros(()), jnp.bool_(True),
-        )  # fmt: skip
-        active, shared = iteration(key, own, shared, likelihood, law, every * number, inner, lambda own: own)
-        state = state._replace(
-            active=active.reshape(state.active.shape), values=shared.values, numbers=shared.numbers,
-            mass=shared.mass, concentration=shared.concentration,
-        )  # fmt: skip
-        return Outcome(state, shared.fits, 0, 0)
-
-    return sweep
 
 
 @pytest.mark.parametrize("law", [Law((8.0, 8.0), (8.0, 4.0)), Law((8.0, 4.0), features=3)], ids=["buffet", "finite"])
 def test_one_shard_is_exact(law):
     places = 12 if law.features is None else law.features
     scores = geweke(
-        by_shards(1, inner=2),
+        by_shards(iteration, 1, inner=2),
         GIVEN,
         law,
         chains=1000,
@@ -67,9 +46,9 @@ def test_two_shards_that_take_new_features_for_one_are_wrong(monkeypatch):
     from cavity.models.buffet.parallel import synchronous
 
     law = Law((8.0, 8.0), 1.0)
-    near = geweke(by_shards(2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
+    near = geweke(by_shards(iteration, 2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
     monkeypatch.setattr(synchronous, "apart", lambda active, *rest: (active, jnp.bool_(True)))
-    far = geweke(by_shards(2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
+    far = geweke(by_shards(iteration, 2), GIVEN, law, rows=4, chains=1000, steps=30, places=12)
     worst = [max(abs(score) for score in scores.values()) for scores in (near, far)]
     assert worst[1] > 2.0 * worst[0]
 
