@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+# Seconds that one test may take.
+TIMEOUT ?= 600
 BIN := $(VENV)/bin
 PART := tests/engine/run/test_program.py tests/compiler/test_balanced.py
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
@@ -35,8 +37,9 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.installed-plot
 	$(BIN)/python examples/demo.py
 
+# A test that waits for ever fails by name with what its threads were doing, and the others run on.
 test: check
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --timeout $(TIMEOUT) --timeout-method signal --durations 30
 
 check: $(VENV)/.installed-test
 	$(BIN)/ruff check .
