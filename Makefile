@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lowest matrix vocabulary docs bench experiments clean
+.PHONY: help demo test check lowest matrix vocabulary docs links gallery bench experiments clean
 
 help:
 	@echo "make demo   run the demonstration (pictures go to demo/)"
@@ -22,6 +22,8 @@ help:
 	@echo "make matrix the same, and beside the highest versions with each Python from 3.11 to 3.14 that this machine has"
 	@echo "make vocabulary  after a new factor: cv.<name>, and the tables in docs/ that name every factor"
 	@echo "make docs   the documentation as HTML (docs/_build/html)"
+	@echo "make links  every address that the documentation points to is asked for"
+	@echo "make gallery  the pictures of docs/gallery.md and the README, from the page's code"
 	@echo "make bench  the benchmarks (minutes; json in benchmarks/results, tables in docs/benchmarks)"
 	@echo "make experiments  tables and figures of the literature on NCVMP, trees, factors, mixtures and binary features (hours; data in CAVITY_DATA)"
 	@echo "make clean  remove build artefacts and caches; keeps $(VENV)"
@@ -75,6 +77,13 @@ vocabulary: $(VENV)/.installed-test
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+
+# Asks for every address outside of the site; needs the network, so that no test depends on it.
+links: $(VENV)/.installed-docs
+	CAVITY_DOCS_TUTORIALS=off $(BIN)/python -m sphinx -q -b linkcheck docs docs/_build/links
+
+gallery: $(VENV)/.installed-docs
+	$(BIN)/python docs/make_gallery.py
 
 BENCHMARKS := skills logistic mixture pca overhead chains clutter gamma_shape lda first_answer tempering gibbs
 

@@ -1,6 +1,10 @@
-"""Sphinx: Markdown pages, and an API reference written from the docstrings at build time."""
+"""Sphinx: Markdown pages, tutorials that are run while the site is built, and an API reference from the docstrings.
+
+`CAVITY_DOCS_TUTORIALS=off` shows the tutorials without running them, for whoever works on a page of text.
+"""
 
 import importlib
+import os
 import pkgutil
 import re
 import shutil
@@ -10,12 +14,31 @@ import cavity
 
 project = "cavity"
 author = "The cavity developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinxcontrib.bibtex"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinxcontrib.bibtex"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 bibtex_bibfiles = ["references.bib"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Factor graphs, compiled", "page_width": "1080px"}
+version = release = cavity.__version__
+
+html_theme = "furo"
+html_title = f"cavity {version}"
+html_static_path = ["_static"]
+html_css_files = ["cavity.css"]
+# The address of the published site, where there is one: the workflow that publishes it says so.
+html_baseurl = os.environ.get("CAVITY_DOCS_ADDRESS", "")
 exclude_patterns = ["_build", "api/*.inc"]
+
+# A tutorial is run from its beginning at each build, and one that raises an error stops the build.
+nb_execution_mode = os.environ.get("CAVITY_DOCS_TUTORIALS", "force")
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_execution_show_tb = True
+nb_merge_streams = True
+
+# Addresses that are asked for by `make links`; publishers turn away what is no browser.
+linkcheck_timeout = 20
+linkcheck_retries = 2
+linkcheck_ignore = [r"https://doi\.org/.*", r"https?://localhost.*"]
+linkcheck_anchors = False
 myst_heading_anchors = 3
 smartquotes = False  # a prime is a transpose
 autodoc_member_order = "bysource"
@@ -54,7 +77,7 @@ def write_reference(app):
 
 def escape(text):
     """Plain text with `code` in single backticks, as reStructuredText; code passes, everything else is only text."""
-    parts = re.split(r"(``.+?``|`[^`]+`)", text)
+    parts = re.split(r"(``.+?``|`[^`]+`)", text, flags=re.DOTALL)
     return "".join(
         f"``{part.strip('`')}``" if part.startswith("`") else re.sub(r"([*|_\\`])", r"\\\1", part) for part in parts
     )
@@ -70,13 +93,11 @@ def docstring_as_text(app, what, name, obj, options, lines):
         if code:
             result += ["::", "", *rows, ""]
         else:
-            result += [("| " if laid_out else "") + escape(row) for row in rows] + [""]
+            text = [f"| {escape(row)}" for row in rows] if laid_out else escape(paragraph).split("\n")
+            result += [*text, ""]
     lines[:] = result
 
 
 def setup(app):
     app.connect("builder-inited", write_reference)
     app.connect("autodoc-process-docstring", docstring_as_text)
-
-
-version = release = getattr(cavity, "__version__", "0.1.0")

@@ -12,7 +12,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 PAGES = [
     DOCS.parent / "README.md",
-    *(page for place in ("", "decisions/", "benchmarks/") for page in sorted(DOCS.glob(f"{place}*.md"))),
+    *(page for place in ("", "coming-from/", "decisions/", "benchmarks/") for page in sorted(DOCS.glob(f"{place}*.md"))),
 ]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n(?:[^\n`]+\n\n)?```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL
@@ -25,11 +25,12 @@ def without_numbers(text):
     return ["".join(NUMBER.sub("#", line).split()) for line in text.strip().splitlines()]
 
 
-def run(page):
-    """Runs a page's blocks in order; gives (block, what it printed)."""
+def run(page, names=None):
+    """Runs a page's blocks in order; gives (block, what it printed). What they define goes to `names`."""
     from cavity.factors import REGISTRY
 
-    vocabulary, names = dict(REGISTRY), {"__name__": "__page__"}
+    vocabulary, names = dict(REGISTRY), {} if names is None else names
+    names["__name__"] = "__page__"
     try:
         for block in BLOCK.finditer(page.read_text()):
             printed = io.StringIO()
