@@ -169,6 +169,21 @@ def inverse(matrix: Array) -> Array:
 
 
 @jax.jit
+def solve(matrix: Array, vector: Array) -> Array:
+    """x with M x = v, once refined: M x is v to rounding, where that of a product with the inverse is not.
+
+    A log normaliser and the expected statistics then agree however far apart the axes of M are.
+    """
+    root = inverse_root(matrix)
+
+    def through(v: Array) -> Array:
+        return jnp.einsum("...ji,...j->...i", root, times(root, v))
+
+    found = through(vector)
+    return found + through(vector - times(symmetric(matrix), found))
+
+
+@jax.jit
 def regular_inverse(matrix: Array) -> Array:
     """The inverse of a symmetric matrix that need not be positive definite: Gauss and Jordan without pivoting."""
     size = matrix.shape[-1]

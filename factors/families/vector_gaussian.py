@@ -14,7 +14,7 @@ from ..moments import Vector
 from .base import Arrays, Levels, Matrices, Vectors, floating, host, levels
 from .bijections import Bijection, space
 from .capabilities import GaussianFamily, finite
-from .matrices import diagonal, inverse, inverse_root, is_positive_definite, log_det, outer, symmetric, times
+from .matrices import diagonal, inverse, inverse_root, is_positive_definite, log_det, outer, solve, symmetric, times
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -46,7 +46,7 @@ class VectorGaussian(GaussianFamily):
         return {"mean": self.mean(), "covariance": self.covariance()}
 
     def mean(self) -> Vectors:
-        return times(self.covariance(), self.precision_mean)
+        return solve(self.precision, self.precision_mean)
 
     def covariance(self) -> Matrices:
         """Cov x, shaped plates + (D, D)."""
@@ -60,8 +60,7 @@ class VectorGaussian(GaussianFamily):
         return 0.5 * (square - log_det(self.precision) + self._dimension * _LOG_TWO_PI)
 
     def expected_stats(self) -> Arrays:
-        covariance = self.covariance()
-        mean = times(covariance, self.precision_mean)
+        mean, covariance = self.mean(), self.covariance()
         return mean, covariance + outer(mean, mean)
 
     @classmethod
@@ -123,8 +122,7 @@ class VectorGaussian(GaussianFamily):
         return is_positive_definite(self.precision) & jnp.all(jnp.isfinite(self.precision_mean), axis=-1)
 
     def moments(self) -> Vector:
-        covariance = self.covariance()
-        return Vector(times(covariance, self.precision_mean), covariance)
+        return Vector(self.mean(), self.covariance())
 
     @classmethod
     def moments_at(cls, value: Array) -> Vector:

@@ -26,7 +26,7 @@ from . import discrete_chain, gaussian_chain, trees
 from .discrete_chain import LogMessages, Probabilities, SmoothedStates, Transitions
 from .gaussian_chain import LinearTransitions, Matrices, Vectors
 from .known_elements import KnownElements, cut, in_given_states, invertible, known_elements
-from .small_matrices import applied, inverse, product, symmetric
+from .small_matrices import applied, positive_inverse, product
 from .transitions import (
     Axes,
     axes_of,
@@ -130,7 +130,7 @@ def _gaussian(
     parent_mean, parent_covariance = parents_of(tree, (mean, covariance))
     cross = product(gain, parent_covariance)
     pairs = jax.lax.stop_gradient(((mean, covariance), (parent_mean, parent_covariance), cross))
-    belief = symmetric(inverse(covariance if known is None else invertible(known, covariance)))
+    belief = positive_inverse(covariance if known is None else invertible(known, covariance))
     return log_z, gaussian_energy(terms, *pairs), as_naturals(axes, node, applied(belief, mean), belief)
 
 

@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from .conditioned import conditioned
 from .in_pairs import in_pairs
-from .small_matrices import applied, eye, inner, inverse, log_det, product, symmetric, transposed
+from .small_matrices import applied, product, transposed
 
 Vectors: TypeAlias = Float[jax.Array, "*time D lanes"]
 Matrices: TypeAlias = Float[jax.Array, "*time D D lanes"]
@@ -46,26 +47,17 @@ class Above(NamedTuple):
 
 def up(link: LinearTransitions, precision: Matrices, shift: Vectors) -> tuple[Matrices, Vectors]:
     """The message (J, j) to the parent, from everything that an element knows but for its parent."""
-    s = inverse(eye(link.b.shape[-2]) + product(link.q, precision))
-    gain = product(s, link.a)
-    back = product(transposed(link.a), symmetric(product(precision, s)))
-    return (
-        link.e_matrix + product(back, link.a),
-        link.e + applied(transposed(gain), shift - applied(precision, link.b)),
-    )
+    own = conditioned(link.q, link.b, precision, shift)
+    back = transposed(link.a)
+    return link.e_matrix + product(back, product(own.precision, link.a)), link.e + applied(back, own.shift)
 
 
 def given_parent(
     link: LinearTransitions, precision: Matrices, shift: Vectors
 ) -> tuple[Above, Float[jax.Array, "*time lanes"]]:
     """Each element given its parent, and the logarithm of the part of log Z that it adds."""
-    m = eye(link.b.shape[-2]) + product(link.q, precision)
-    s = inverse(m)
-    covariance = symmetric(product(s, link.q))
-    mean = applied(s, link.b)
-    above = Above(product(s, link.a), applied(covariance, shift) + mean, covariance)
-    log_z = 0.5 * inner(shift, applied(covariance, shift)) + inner(shift, mean)
-    return above, log_z - 0.5 * inner(link.b, applied(precision, mean)) - 0.5 * log_det(m)
+    own = conditioned(link.q, link.b, precision, shift)
+    return Above(product(own.shrink, link.a), own.mean, own.covariance), own.log_z
 
 
 def down(above: Above, mean: Vectors, covariance: Matrices) -> tuple[Vectors, Matrices]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -106,3 +107,27 @@ def cholesky(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
     zero = jnp.zeros_like(a[..., 0, 0, :])
     full = [jnp.stack([*row, *[zero] * (dimension - len(row))], -2) for row in rows]
     return jnp.stack(full, -3)
+
+
+def root_inverse(root: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
+    """The inverse of a lower triangle."""
+    dimension = root.shape[-2]
+    if dimension > UNROLLED:
+        moved = jnp.moveaxis(root, -1, -3)
+        identity = jnp.broadcast_to(jnp.eye(dimension, dtype=root.dtype), moved.shape)
+        return jnp.moveaxis(jax.lax.linalg.triangular_solve(moved, identity, left_side=True, lower=True), -3, -1)
+    zero = jnp.zeros_like(root[..., 0, 0, :])
+    rows: list[list[Array]] = []
+    for i in range(dimension):
+        own = 1.0 / root[..., i, i, :]
+        before = [-own * sum((root[..., i, k, :] * rows[k][j] for k in range(j, i)), zero) for j in range(i)]
+        rows.append([*before, own])
+    return jnp.stack([jnp.stack([*row, *[zero] * (dimension - len(row))], -2) for row in rows], -3)
+
+
+def positive_inverse(a: Float[Array, "... i i lanes"]) -> Float[Array, "... i i lanes"]:
+    """The inverse of a positive definite matrix, symmetric: each element to the rounding of its row and column."""
+    if a.shape[-2] == 1:
+        return 1.0 / a
+    root = root_inverse(cholesky(a))
+    return product(transposed(root), root)
