@@ -1,10 +1,11 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
 `BinaryFeatures`, `DiffusionTree`, `GaussianMixture` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`)
-when they are first asked for.
+when they are first asked for; `factor_analysis`, `sparse_components`, `ridge`, `lasso` and `lars` are plain functions of
+tables, which load what they need then too.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .diffusion_tree import diffusion_tree
 from .gamma_estimation import gamma_estimation
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from .buffet.estimator import BinaryFeatures as BinaryFeatures
     from .mixtures.estimator import GaussianMixture as GaussianMixture
     from .sparse.estimator import NSFA as NSFA
+    from .sparse.factor_analysis import factor_analysis as factor_analysis
+    from .sparse.penalised import lars as lars
+    from .sparse.penalised import lasso as lasso
+    from .sparse.penalised import ridge as ridge
+    from .sparse.sparse_components import sparse_components as sparse_components
     from .trees.estimator import DiffusionTree as DiffusionTree
 
 __all__ = [
@@ -47,7 +53,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> type:
+def __getattr__(name: str) -> Any:
     if name == "BinaryFeatures":
         from .buffet.estimator import BinaryFeatures
 
@@ -64,4 +70,16 @@ def __getattr__(name: str) -> type:
         from .sparse.estimator import NSFA
 
         return NSFA
+    if name == "factor_analysis":
+        from .sparse.factor_analysis import factor_analysis
+
+        return factor_analysis
+    if name == "sparse_components":
+        from .sparse.sparse_components import sparse_components
+
+        return sparse_components
+    if name in ("lars", "lasso", "ridge"):
+        from .sparse import penalised
+
+        return getattr(penalised, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
