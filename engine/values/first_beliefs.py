@@ -16,8 +16,10 @@ from ...factors.arrays import Key, Numeric
 from ...factors.families import FOR_DOMAIN, DiscreteFamily, DivisorFamily, ExponentialFamily, GaussianFamily
 from ...factors.families.base import Moments
 from ...factors.moments import Boolean, Category, Count, Real, Sparse, Vector
-from .naturals import Parts
+from .naturals import Parts, add, spread
 from .scope import Scope
+
+SINGULAR = 1e-8  # a share of the precision of each coordinate without which a proper belief is still one
 
 
 def family_of(variable: Random | Let) -> type[ExponentialFamily]:
@@ -55,8 +57,14 @@ def anchor(variable: Random | Let, scope: Scope) -> Parts:
 def proper(variable: Random | Let, naturals: Parts, scope: Scope) -> Parts:
     """A start for a number: these naturals, and where they are improper (a log-normal prior far from one) an anchor.
 
-    Without a start that has moments no sweep has any.
+    Without a start that has moments no sweep has any. What is told of a vector through a projection is improper but for
+    rounding: the anchor is added to it.
     """
+    if variable.domain.kind == "vector":
+        shift, half = naturals
+        less = half * (1.0 - SINGULAR * jnp.eye(half.shape[-1], dtype=half.dtype))
+        missing = 1.0 - family_of(variable).from_naturals((shift, less)).is_proper()
+        return add(naturals, tuple(spread(missing, a) * a for a in anchor(variable, scope)))
     if variable.domain.kind not in ("real", "sparse", "positive", "unit"):
         return naturals
     sound = family_of(variable).from_naturals(naturals).is_proper()
