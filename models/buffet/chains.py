@@ -21,8 +21,9 @@ from ...factors.errors import DataError, ModelError, UnsupportedError
 from ...factors.switches import double_precision
 from .likelihoods.contract import Likelihood, Numbers, Rows
 from .samplers.law import Law
-from .samplers.sampler import Sampler, Start, Sweep
+from .samplers.sampler import Sampler, Start
 from .samplers.state import State
+from .samplers.sweeps import Sweep
 from .samplers.uncollapsed import uncollapsed
 
 BULKY = ("active", "values", "weights")  # what a draw has that is not one number

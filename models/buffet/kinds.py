@@ -10,8 +10,8 @@ from .likelihoods.contract import Likelihood
 from .likelihoods.learned import Beta
 from .samplers.accelerated import accelerated
 from .samplers.births import given_rows
-from .samplers.sampler import Sweep
 from .samplers.split_merge import with_split_merge
+from .samplers.sweeps import Sweep
 from .samplers.uncollapsed import uncollapsed
 
 

@@ -21,8 +21,9 @@ from ....factors.arrays import Key
 from ....factors.errors import ModelError
 from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..samplers.law import Law
-from ..samplers.sampler import Sampler, Start, Sweep, bucket
+from ..samplers.sampler import Sampler, Start, bucket
 from ..samplers.state import State as Features
+from ..samplers.sweeps import Sweep
 from .dp_ibp import Partition
 from .framework import Framework, doubles
 from .ibp_ibp import IbpIbp

@@ -68,9 +68,12 @@ class BinaryValues(Likelihood):
 
     def draw_share(self, key: Key, point: Point) -> Array:
         """The share given the values of features that some row has."""
-        used = jnp.any(point.active, axis=0)[:, None]
-        ones = jnp.sum(jnp.where(used, point.values, 0.0))
-        return beta_given(key, self.given()["share"], ones, jnp.sum(used) * point.values.shape[1] - ones)
+        return self.share_given(key, jnp.any(point.active, axis=0), point.values)
+
+    def share_given(self, key: Key, used: Array, values: Array) -> Array:
+        """The same from which features those are."""
+        ones = jnp.sum(jnp.where(used[:, None], values, 0.0))
+        return beta_given(key, self.given()["share"], ones, jnp.sum(used) * values.shape[1] - ones)
 
     def check(self, values: Array, seen: Array) -> None:
         wrong = values[seen & (values != 0.0) & (values != 1.0)]

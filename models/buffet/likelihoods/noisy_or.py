@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -42,12 +43,29 @@ class NoisyOr(BinaryValues):
 
     def update(self, key: Key, rows: Rows, point: Point) -> Point:
         keys = jax.random.split(key, 4)
-        numbers = {**point.numbers, "share": self.draw_share(keys[0], point)}
-        mean = totals(point)
+        total = totals(point)
+
+        def log_likelihood(numbers: Numbers) -> Array:
+            return jnp.sum(self.log_entry(rows.values, total, numbers), where=rows.seen)
+
+        used = jnp.any(point.active, axis=0)
+        numbers = self.numbers_given(keys, used, point.values, point.numbers, log_likelihood)
+        return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])
+
+    def numbers_given(
+        self,
+        keys: Key,
+        used: Array,
+        values: Array,
+        numbers: Numbers,
+        log_likelihood: Callable[[Numbers], Array],
+    ) -> Numbers:
+        """All three drawn given the density of the data at any of them, by the first three of the keys."""
+        numbers = {**numbers, "share": self.share_given(keys[0], used, values)}
         for own, name in zip(keys[1:3], ("quiet", "attenuation"), strict=True):
 
-            def log_likelihood(value: Array, name: str = name, numbers: Numbers = numbers) -> Array:
-                return jnp.sum(self.log_entry(rows.values, mean, {**numbers, name: value}), where=rows.seen)
+            def at(value: Array, name: str = name, numbers: Numbers = numbers) -> Array:
+                return log_likelihood({**numbers, name: value})
 
-            numbers = {**numbers, name: slice_beta(own, self.given()[name], numbers[name], log_likelihood)}
-        return update_binary(keys[3], self, rows, point._replace(numbers=numbers), numbers["share"])
+            numbers = {**numbers, name: slice_beta(own, self.given()[name], numbers[name], at)}
+        return numbers

@@ -21,9 +21,9 @@ from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..likelihoods.linear_gaussian import log_marginal_given, of_values_given, sums_of
 from .law import Law
 from .passes import required
-from .sampler import Sweep, name_of
 from .split_merge import Pair, check_moves, choose, log_columns
 from .state import Outcome, State, cleared
+from .sweeps import Sweep, name_of
 
 OPTIONS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))  # of a row whose feature is split: the first, the second, both
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -23,11 +22,11 @@ from ..likelihoods.contract import Likelihood, Numbers, Rows, totals
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
 from .law import Law
+from .over_ones import OverOnes, over_ones
 from .state import Outcome, State
+from .sweeps import Sweep, name_of
 
 SMALLEST = 8  # places for features
-
-Sweep: TypeAlias = Callable[[Key, Rows, State, Likelihood, Law], Outcome]
 
 
 @runtime_checkable
@@ -64,11 +63,6 @@ def _starts(likelihood: Likelihood, law: Law, places: int) -> machine_code.Kerne
         return state._replace(values=values, weights=weights)
 
     return machine_code.Kernel(start)
-
-
-def name_of(sweep: Sweep) -> str:
-    """Of a function, or of a sweep that is made of others."""
-    return getattr(sweep, "__qualname__", "") or repr(sweep)
 
 
 class Sampler:
@@ -112,6 +106,11 @@ class Sampler:
         parts = [words, np.where(self.rows.seen, self.rows.values, 0.0).tobytes(), self.rows.seen.tobytes()]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
+    @functools.cached_property
+    def _over_ones(self) -> OverOnes | None:
+        """The same transitions at the cost of the ones of large data, where there are such."""
+        return over_ones(self.rows, self.likelihood, self.law, self.sweep)
+
     def init(self, key: Key) -> State:
         """A matrix from the prior, and values of its features too; or a draw of what was given."""
         if self.start is not None:
@@ -144,7 +143,7 @@ class Sampler:
 
     def step(self, key: Key, state: State) -> State:
         """One sweep."""
-        sweep = compiled(self.sweep, self.likelihood, self.law)
+        sweep = self._over_ones or compiled(self.sweep, self.likelihood, self.law)
         while True:
             outcome = sweep(key, self._resident, state)
             if outcome.fits:
@@ -170,22 +169,33 @@ class Sampler:
         used = state.active.any(axis=0)
         if self.law.features is not None:
             used = np.ones_like(used)
-        with double_precision():
-            total = np.asarray(totals(state.point))
-            fit = np.asarray(self.likelihood.mean_entry(total, state.numbers))
-            entries = np.asarray(self.likelihood.log_entry(self.truth, total, state.numbers))
+        kept = {"active": state.active[:, used], "values": state.values[used]}
+        if self.likelihood.weighted:
+            kept["weights"] = state.weights[:, used]
+        kept = {name: value for name, value in kept.items() if name in self.keep}
+        found, log_likelihood = self._entries(state)
         owners = state.active.sum(axis=0)
-        found = {name: np.asarray(value) for name, value in state.numbers.items()}
-        found |= {
+        numbers = {name: np.asarray(value) for name, value in state.numbers.items()}
+        numbers |= {
             "mass": np.asarray(state.mass),
             "concentration": np.asarray(state.concentration),
             "number_of_features": np.array((owners > 0).sum()),
-            "log_likelihood": np.array(entries[self.rows.seen].sum()),
+            "log_likelihood": np.array(log_likelihood),
         }
-        kept = {"active": state.active[:, used], "values": state.values[used], "fit": fit, "entries": entries}
-        if self.likelihood.weighted:
-            kept["weights"] = state.weights[:, used]
-        return found | {name: value for name, value in kept.items() if name in self.keep}
+        return numbers | kept | found
+
+    def _entries(self, state: State) -> tuple[dict[str, np.ndarray], float]:
+        """What is kept of single entries, and the log density of all that are seen."""
+        names = [name for name in ("fit", "entries") if name in self.keep]
+        if not names and self._over_ones is not None:  # no table of the size of the data
+            return {}, self._over_ones.log_likelihood(state)
+        with double_precision():
+            total = np.asarray(totals(state.point))
+            entries = np.asarray(self.likelihood.log_entry(self.truth, total, state.numbers))
+            found = {"entries": entries}
+            if "fit" in names:
+                found["fit"] = np.asarray(self.likelihood.mean_entry(total, state.numbers))
+        return {name: found[name] for name in names}, entries[self.rows.seen].sum()
 
 
 def _note(states: list[State]) -> str:

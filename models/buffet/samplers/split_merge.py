@@ -21,8 +21,8 @@ from ....factors.arrays import Array, Key
 from ....factors.errors import ModelError
 from ..likelihoods.contract import Likelihood, Rows, totals
 from .law import Law
-from .sampler import Sweep, name_of
 from .state import Outcome, State, cleared
+from .sweeps import Sweep, name_of
 
 KEEP, CHANGE, BOTH = range(3)  # what a row does when its feature is split
 
@@ -75,11 +75,14 @@ class WithSplitMerge:
 
     def __call__(self, key: Key, rows: Rows, state: State, likelihood: Likelihood, law: Law) -> Outcome:
         keys = jax.random.split(key)
-        before = self.sweep(keys[0], rows, state, likelihood, law)
+        return self.moved(keys[1], rows, self.sweep(keys[0], rows, state, likelihood, law), likelihood, law)
+
+    def moved(self, key: Key, rows: Rows, before: Outcome, likelihood: Likelihood, law: Law) -> Outcome:
+        """The moves alone, after a sweep."""
         columns = log_columns(before.state, law)
 
         def move(i: Array, now: Outcome) -> Outcome:
-            return jump(jax.random.fold_in(keys[1], i), rows, now, columns, likelihood, law)
+            return jump(jax.random.fold_in(key, i), rows, now, columns, likelihood, law)
 
         after = jax.lax.fori_loop(0, self.moves, move, before)
         return after._replace(state=cleared(after.state)) if law.features is None else after

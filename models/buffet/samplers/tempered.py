@@ -30,8 +30,9 @@ from ..likelihoods.raised import raised
 from ..prior import BetaBernoulli, IndianBuffet
 from ..sample import sample_finite, sample_restaurant
 from .law import Law
-from .sampler import Sampler, Sweep, bucket
+from .sampler import Sampler, bucket
 from .state import State
+from .sweeps import Sweep
 from .uncollapsed import uncollapsed
 
 FIRST = 200  # draws of the prior that the first ladder is made from

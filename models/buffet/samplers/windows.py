@@ -20,8 +20,8 @@ from ..likelihoods.linear_gaussian import Sums, sums_of
 from .beliefs import Beliefs, beliefs_of
 from .law import Law
 from .passes import MOST, Chances, Pass, RowPass, Tables, index_of, number_drawn, placed, sweep_by
-from .sampler import Sweep
 from .state import Outcome, State
+from .sweeps import Sweep
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
