@@ -1,4 +1,4 @@
-"""Names that will go: what is deprecated still works, and warns with the version that ends it and what to write instead.
+"""Names that will go: what is deprecated still works, and warns with the version that ends it and what to write then.
 
 The policy is docs/stability.md. A test refuses a release that still has what was to be removed by then.
 """
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class Deprecation(NamedTuple):
-    """What goes: its name as users write it, the release that said so, the one without it, and what to write instead."""
+    """What goes: its name as users write it, the release that said so, the one without it, and what to write then."""
 
     name: str
     since: str
@@ -52,7 +52,7 @@ def announce(name: str, *, since: str, removed: str, instead: str) -> Deprecatio
         ValueError: it would go sooner than the policy promises.
     """
     begins, ends = numbered(since), numbered(removed)
-    if ends[0] == begins[0] and ends[1] < begins[1] + 2 or ends[0] < begins[0]:
+    if (ends[0] == begins[0] and ends[1] < begins[1] + 2) or ends[0] < begins[0]:
         raise ValueError(f"`{name}` is deprecated in {since}; removed in {removed} it would go sooner than promised.")
     deprecation = Deprecation(name, since, removed, instead)
     DEPRECATIONS.append(deprecation)

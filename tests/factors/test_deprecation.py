@@ -1,4 +1,4 @@
-"""What is deprecated works as before and says what to write instead; nothing outlives the release that was to end it."""
+"""What is deprecated works as before and says what to write; nothing outlives the release that was to end it."""
 
 import importlib
 import inspect
@@ -25,7 +25,7 @@ def test_a_call_warns_at_the_line_of_its_caller_and_answers():
         """The sum."""
         return first + second
 
-    with pytest.warns(DeprecationWarning) as found:
+    with pytest.warns(DeprecationWarning, match="cv.new") as found:
         assert old(1) == 3
     assert str(found[0].message) == "`cv.old` is deprecated since 0.7.0 and goes in 0.9.0: use `cv.new(first)`."
     assert found[0].filename == __file__
