@@ -25,6 +25,7 @@ from .softmax_regression import softmax_regression
 
 if TYPE_CHECKING:
     from .buffet.estimator import BinaryFeatures as BinaryFeatures
+    from .games.estimator import Skills as Skills
     from .mixtures.estimator import GaussianMixture as GaussianMixture
     from .sparse.estimator import NSFA as NSFA
     from .sparse.factor_analysis import factor_analysis as factor_analysis
@@ -66,6 +67,10 @@ def __getattr__(name: str) -> Any:
         from .mixtures.estimator import GaussianMixture
 
         return GaussianMixture
+    if name == "Skills":
+        from .games.estimator import Skills
+
+        return Skills
     if name == "NSFA":
         from .sparse.estimator import NSFA
 
