@@ -74,13 +74,18 @@ class FactorChains:
             )
         count = int(self["number_of_factors"][chain, draw])
         loading, factor = self["loading"][chain, draw, :count], self["factor"][chain, draw, :count]
-        return Draw(loading.T, self["noise"][chain, draw], factor)
+        return Draw(loading.T, self["noise"][chain, draw], factor, self._score_mass)
 
     def last(self, chain: int) -> Draw:
         """Where a chain ended, whatever was kept."""
         state = self.chains.states[chain].state
         count = int(state.count)
-        return Draw(state.loading[:count].T, state.noise, state.factor[:count])
+        return Draw(state.loading[:count].T, state.noise, state.factor[:count], self._score_mass)
+
+    @property
+    def _score_mass(self) -> float | None:
+        settings = self.sampler.settings
+        return None if settings.scores == "gaussian" else settings.score_mass
 
     def draws(self, every: int = 1) -> Iterator[Draw]:
         """Draws of all chains, of each every so many."""

@@ -168,6 +168,7 @@ def switches_of(settings: Settings, data: Data) -> Switches:
         known=known,
         rows=min(births, rows),
         most=int(settings.most),
+        scores=settings.scores,
     )
 
 
@@ -182,6 +183,7 @@ def numbers_of(settings: Settings, rows: int) -> Numbers:
         precision_rate_prior=a(priors.precision_rate), noise_prior=a(priors.noise),
         noise_rate_prior=a(priors.noise_rate), element=a(settings.element), hierarchy=a(hierarchy),
         multiplier=np.array(float(settings.multiplier)), spike=np.array(float(settings.spike)),
+        score_mass=np.array(settings.score_mass),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...engine.mcmc.keys import generator
 from ...engine.support.user_numbers import numbers
-from ...factors.errors import DataError
+from ...factors.errors import DataError, UnsupportedError
 
 
 class Draw(NamedTuple):
@@ -19,11 +19,14 @@ class Draw(NamedTuple):
         loading: (rows, K).
         noise: (rows,) precisions.
         factor: (K, samples) of the data's own samples, or None; new samples do not depend on them.
+        score_mass: None for independent normal scores; or the mass of the Dirichlet process that the scores of each
+            factor come from: then new samples take those of the data's own ones.
     """
 
     loading: np.ndarray
     noise: np.ndarray
     factor: np.ndarray | None = None
+    score_mass: float | None = None
 
 
 class Factors(NamedTuple):
@@ -134,12 +137,22 @@ def sample_predictive(draws: Draw | Iterable[Draw], samples: int, key: Any) -> n
     found = np.empty((len(given[0].noise), samples))
     chosen = random.integers(len(given), size=samples)
     for place in np.unique(chosen):
-        loading, noise, _ = given[place]
+        loading, noise = given[place].loading, given[place].noise
         mine = np.flatnonzero(chosen == place)
-        factor = random.standard_normal((loading.shape[1], len(mine)))
+        factor = _new_scores(given[place], len(mine), random)
         error = random.standard_normal((len(noise), len(mine)))
         found[:, mine] = loading @ factor + error / np.sqrt(noise)[:, None]
     return found
+
+
+def _new_scores(draw: Draw, number: int, random: np.random.Generator) -> np.ndarray:
+    """(K, number) scores of new samples that nothing is known of."""
+    fresh = random.standard_normal((draw.loading.shape[1], number))
+    if draw.score_mass is None or draw.factor is None:
+        return fresh
+    samples = draw.factor.shape[1]
+    own = np.take_along_axis(draw.factor, random.integers(samples, size=fresh.shape), axis=1)
+    return np.where(random.random(fresh.shape) * (draw.score_mass + samples) < samples, own, fresh)
 
 
 def _several(draws: Draw | Iterable[Draw]) -> Iterable[Draw]:
@@ -147,6 +160,12 @@ def _several(draws: Draw | Iterable[Draw]) -> Iterable[Draw]:
 
 
 def _weights(draw: Draw, samples: Any) -> _Weights:
+    if draw.score_mass is not None:
+        raise UnsupportedError(
+            "Scores from a Dirichlet process are not Gaussian given a new sample, so that it has no closed density, "
+            "factors or reconstruction. Put the samples into the data with nan where they are to be predicted, and "
+            "read the chains' reconstruction; or take scores='gaussian'."
+        )
     values, seen = _checked(samples, len(draw.noise))
     count = draw.loading.shape[1]
     weighted = draw.loading * draw.noise[:, None]

@@ -11,6 +11,7 @@ from ...engine.support.user_numbers import number, two_positive
 from ...factors.errors import ModelError
 
 SPARSITIES = ("buffet", "finite", "hierarchical", "none")
+SCORES = ("gaussian", "dirichlet")
 SLABS = ("gaussian", "student_t", "laplace", "horseshoe")
 LEARNABLE = ("mass", "concentration", "precision_rate", "noise_rate")
 
@@ -68,6 +69,9 @@ class Settings:
         multiplier, spike: births and deaths propose (1 - spike) Poisson(multiplier * rate) + spike [one factor].
         births: rows that propose births and deaths in a sweep, chosen at random; None: at most 256.
         most: the largest number of factors of its own proposed for a row.
+        scores: "gaussian", x_n ~ N(0, I); or "dirichlet", for fixed numbers of factors: scores of each factor have a
+            law of their own, drawn from a Dirichlet process about N(0, 1), so that some samples agree in them.
+        score_mass: of that process: the larger it is, the fewer agree.
         start: "components": from the principal components; "prior": a draw of it; or "empty".
 
     Raises:
@@ -90,12 +94,15 @@ class Settings:
     spike: float = 0.0
     births: int | None = None
     most: int = 3
+    scores: str = "gaussian"
+    score_mass: float = 1.0
     start: str = "components"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "learn", _names(self.learn))
         _one_of("sparsity", self.sparsity, SPARSITIES)
         _one_of("slab", self.slab, SLABS)
+        _one_of("scores", self.scores, SCORES)
         _one_of("start", self.start, ("components", "prior", "empty"))
         for name, words in (("precision", ("factor", "shared")), ("noise", ("row", "shared"))):
             value = getattr(self, name)
@@ -120,6 +127,7 @@ class Settings:
 
     def _check_numbers(self) -> None:
         positive = {"mass": self.mass, "concentration": self.concentration, "multiplier": self.multiplier}
+        positive |= {"score_mass": self.score_mass}
         for name, value in positive.items():
             if not 0.0 < number(value) < np.inf:
                 raise ModelError(f"{name}= is a positive number; found {value!r}.")
@@ -143,6 +151,11 @@ class Settings:
 
     def _check_number_of_factors(self) -> None:
         if self.sparsity == "buffet":
+            if self.scores != "gaussian":
+                raise ModelError(
+                    f"scores={self.scores!r} is for fixed numbers of factors: births of an Indian buffet process "
+                    "integrate Gaussian scores. Take sparsity='finite' or 'hierarchical' with factors=."
+                )
             if self.factors is not None:
                 raise ModelError(
                     f"factors={self.factors!r} was given, but an Indian buffet process learns their number. Leave it "

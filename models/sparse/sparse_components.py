@@ -254,6 +254,6 @@ def _complete(values: Any) -> np.ndarray:
     if not np.isfinite(found).all():
         raise DataError(
             f"{(~np.isfinite(found)).sum()} of {found.size} values are missing or infinite, which the regression "
-            "of the data on themselves cannot leave out. Impute them, or fit cavity.models.NSFA, which takes missing ones."
+            "of the data on themselves cannot leave out. Impute them, or fit cavity.models.NSFA, which takes any."
         )
     return found

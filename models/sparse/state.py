@@ -21,6 +21,7 @@ class Switches(NamedTuple):
         known: number of factors with given prior probabilities of their loadings.
         rows: in how many rows, chosen at random, births and deaths are proposed in a parallel sweep.
         most: the largest number of factors of its own that a row is proposed to have.
+        scores: "gaussian", independent of each other, or "dirichlet".
     """
 
     sparsity: str = "buffet"
@@ -31,6 +32,7 @@ class Switches(NamedTuple):
     known: int = 0
     rows: int = 1
     most: int = 3
+    scores: str = "gaussian"
 
 
 class Numbers(NamedTuple):
@@ -44,6 +46,7 @@ class Numbers(NamedTuple):
         hierarchy: (4,) a, m, s, r of "hierarchical": an entry is open with probability rho_k ~ Beta(s r, s (1 - r)),
             and an open one active with probability ~ Beta(a m, a (1 - m)).
         multiplier, spike: () of the proposal (1 - spike) Poisson(multiplier * rate) + spike [one factor].
+        score_mass: () of the Dirichlet process of each factor's scores, where there is one.
     """
 
     mass_prior: Any
@@ -56,6 +59,7 @@ class Numbers(NamedTuple):
     hierarchy: Any
     multiplier: Any
     spike: Any
+    score_mass: Any = 1.0
 
 
 class Observed(NamedTuple):

@@ -29,6 +29,7 @@ class Case:
         known: (known, D) prior probabilities.
         missing: rows and samples of missing entries.
         places: P.
+        score_mass: of the Dirichlet process of scores, where there is one.
     """
 
     switches: Switches
@@ -43,6 +44,7 @@ class Case:
     known: Any = ()
     missing: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     places: int = 16
+    score_mass: float = 1.0
 
 
 # Shapes far above 1: moments of all that is compared exist, and few chains have many factors.
@@ -61,7 +63,7 @@ NUMBERS = Numbers(
 
 
 def numbers_of(case):
-    changed = NUMBERS._replace(**case.numbers)
+    changed = NUMBERS._replace(score_mass=case.score_mass, **case.numbers)
     return Numbers(*(np.asarray(value, float) for value in changed))
 
 
@@ -110,6 +112,8 @@ def draw_prior(case, key, draws):
         total = total * element
     loading = np.where(active, random.standard_normal(active.shape) / np.sqrt(total), 0.0)
     factor = np.where(used[..., None], random.standard_normal((draws, places, case.samples)), 0.0)
+    if switches.scores == "dirichlet":
+        factor = draw_urns(random, factor, case.score_mass)
     missing = np.zeros((draws, len(case.missing[0])))
     return State(
         loading, factor, count, precision, element, openness, noise, mass, concentration, *rates.values(), missing
@@ -122,6 +126,17 @@ def spread(random, word, shape, rate, size, each):
         return None
     found = random.gamma(shape, size=(len(rate), size if word == each else 1)) / rate[:, None]
     return np.broadcast_to(found, (len(rate), size))
+
+
+def draw_urns(random, factor, mass):
+    """(draws, P, N) scores of Dirichlet processes, one for each factor, from independent ones: some are replaced by
+    those of samples before them."""
+    found = factor.copy()
+    for n in range(1, factor.shape[2]):
+        before = random.integers(n, size=factor.shape[:2])
+        old = np.take_along_axis(found, before[..., None], axis=2)[..., 0]
+        found[..., n] = np.where(random.uniform(size=old.shape) * (mass + n) < n, old, factor[..., n])
+    return found
 
 
 def draw_elements(slab, numbers, random, shape):
@@ -235,6 +250,11 @@ def statistics(case, state, values):
     if switches.slab != "gaussian":
         logs = np.where(active, np.tanh(0.5 * np.log(np.where(active, state.element, 1.0))), 0.0).sum((1, 2))
         found |= {"elements": logs, "elements by squares": logs * squares, "elements by data": logs * last}
+    if switches.scores == "dirichlet":
+        different = np.array([[len(set(scores)) for scores in each] for each in state.factor])
+        different = np.where(used, different, 0).sum(1)
+        found |= {"scores": different, "scores squared": different**2, "scores by ones": different * ones}
+        found |= {"scores by data": different * last, "scores by fit": different * np.tanh(fit[:, 0, 0] ** 2)}
     if switches.sparsity == "hierarchical":
         rho = np.where(used, state.openness, 0.0)
         found |= {"openness": rho.sum(1), "openness by ones": (rho * per_factor).sum(1)}

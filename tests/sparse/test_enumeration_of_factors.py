@@ -11,10 +11,10 @@ from scipy.stats import chi, poisson
 from serial_sweep import serial
 
 from cavity.models.buffet.prior import BetaBernoulli
-from cavity.models.sparse.kernels import parallel
+from cavity.models.sparse.kernels import collapsed, parallel
 from cavity.models.sparse.state import Switches
 
-SWEEPS = {"parallel": parallel, "serial": serial}
+SWEEPS = {"parallel": parallel, "serial": serial, "collapsed": collapsed}
 PLAIN = Switches(precision="fixed", noise="fixed", learn=(), rows=2, most=4)
 KEY = jax.random.key(1)
 
@@ -113,7 +113,7 @@ def exact_number(mass, most):
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.parametrize("sweep", ["parallel", "serial", pytest.param("collapsed", marks=pytest.mark.slow)])
 def test_number_of_factors_of_one_row(sweep):
     # Rows that have more than `most` factors of their own stay as they are, and one row alone then never gets there.
     case = Case(PLAIN, rows=1, samples=20, mass=0.1, places=8, numbers={"multiplier": 10.0})
@@ -144,7 +144,9 @@ def weighted(case, functions, draws=400_000):
     return found
 
 
-@pytest.mark.parametrize("sweep", ["parallel", pytest.param("serial", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "sweep", ["parallel", *(pytest.param(each, marks=pytest.mark.slow) for each in ("serial", "collapsed"))]
+)
 def test_buffet_of_two_rows_against_weighted_draws(sweep):
     case = Case(PLAIN, samples=3, mass=1.0, concentration=1.7, noise=2.0)
 

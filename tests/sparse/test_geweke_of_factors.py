@@ -13,10 +13,10 @@ from serial_sweep import serial
 from cavity.engine.mcmc.keys import generator
 from cavity.engine.support.machine_code import Kernel
 from cavity.models.buffet.prior import IndianBuffet
-from cavity.models.sparse.kernels import parallel
+from cavity.models.sparse.kernels import collapsed, parallel
 from cavity.models.sparse.state import Switches
 
-SWEEPS = {"parallel": parallel, "serial": serial}
+SWEEPS = {"parallel": parallel, "serial": serial, "collapsed": collapsed}
 KEY = jax.random.key(6)
 PLAIN = Switches(precision="fixed", noise="fixed", learn=(), rows=2)
 FULL = Switches(learn=("concentration", "mass", "noise_rate", "precision_rate"), rows=2)
@@ -72,6 +72,22 @@ CASES = {
         known=KNOWN,
         missing=((1,), (0,)),
     ),
+    "dirichlet": Case(
+        PLAIN._replace(scores="dirichlet", sparsity="hierarchical", precision="factor"),
+        rows=3,
+        samples=4,
+        factors=2,
+        score_mass=1.5,
+        places=2,
+    ),
+    "dirichlet, dense": Case(
+        PLAIN._replace(scores="dirichlet", sparsity="none", noise="row"),
+        samples=4,
+        factors=2,
+        score_mass=0.5,
+        places=3,
+        missing=((0,), (2,)),
+    ),
     "missing": Case(PLAIN._replace(noise="row"), rows=3, missing=((0, 2, 2), (1, 0, 1))),
 }
 
@@ -100,6 +116,8 @@ LIGHT = [
     ("serial", "known, horseshoe, all shared"),
     ("parallel", "finite, all"),
     ("serial", "hierarchical student_t"),
+    ("parallel", "dirichlet"),
+    ("collapsed", "missing"),
 ]
 
 

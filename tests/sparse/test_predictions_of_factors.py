@@ -6,7 +6,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from cavity.factors.errors import DataError
+from cavity.factors.errors import DataError, UnsupportedError
 from cavity.models.sparse.data import Data
 from cavity.models.sparse.predict import Draw, draw_factors, factors_given, log_density, reconstruct, sample_predictive
 from cavity.models.sparse.summary import gather, summarise
@@ -44,6 +44,20 @@ def test_factors_are_those_of_dense_conditioning():
         np.testing.assert_allclose(found.covariance[pattern], np.eye(COUNT) - gain @ draw.loading[seen], atol=1e-12)
     np.testing.assert_allclose(found.covariance[found.pattern[0]], np.eye(COUNT), atol=1e-15)
     np.testing.assert_allclose(reconstruct(draw, values), draw.loading @ found.mean, atol=1e-14)
+
+
+def test_scores_of_a_dirichlet_process_are_taken_again_and_have_no_closed_density():
+    draw = drawn(3, 2)._replace(factor=np.array([[5.0, 5.0, -5.0], [7.0, 7.0, 7.0]]), score_mass=1.5)
+    quiet = draw._replace(loading=np.eye(ROWS, 2), noise=np.full(ROWS, 1e12))
+    found = sample_predictive(quiet, 30_000, KEY)
+    one, other = found[0].round(3), found[1].round(3)  # the scores themselves
+    for scores, value, share in ((one, 5.0, 2.0), (one, -5.0, 1.0), (other, 7.0, 3.0)):
+        expected = share / 4.5
+        error = np.sqrt(expected * (1.0 - expected) / len(scores))
+        assert abs((scores == value).mean() - expected) < 5.0 * error
+    for call in (log_density, reconstruct, factors_given):
+        with pytest.raises(UnsupportedError, match="scores='gaussian'"):
+            call(draw, np.zeros((ROWS, 1)))
 
 
 def test_densities_are_those_of_dense_gaussians_and_their_mixture():

@@ -4,6 +4,6 @@ Everything random belongs to an address (`bits`), such as a factor and a row, an
 same key on a padded state draws the same numbers.
 """
 
-from .parallel import parallel
+from .parallel import collapsed, parallel
 
-__all__ = ["parallel"]
+__all__ = ["collapsed", "parallel"]

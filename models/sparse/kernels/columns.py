@@ -47,7 +47,7 @@ def draw_columns(
         precision, height = noise * power + slab, noise * rest
         new = (height + jnp.sqrt(precision) * normals(seed, "loading", k, rows)) / precision
         chosen = rows < number
-        odds = _prior_log_odds(k, log_odds, known, switches)
+        odds = prior_log_odds(k, log_odds, known, switches)
         if odds is not None:
             u = uniforms(seed, "switch", k, rows)
             gain = jnp.log(jnp.sqrt(slab / precision) * (1.0 - u) / u) + 0.5 * height * height / precision
@@ -60,7 +60,7 @@ def draw_columns(
     return lax.fori_loop(0, bound, body, loading)[:, :number]
 
 
-def _prior_log_odds(k: Any, log_odds: Any, known: Any, switches: Switches) -> Any:
+def prior_log_odds(k: Any, log_odds: Any, known: Any, switches: Switches) -> Any:
     """Of factor k: one number or one for each row; None where all loadings are active."""
     if switches.sparsity == "none" and not switches.known:
         return None
