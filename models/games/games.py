@@ -267,7 +267,7 @@ def _places(given: Any, teams: int, game: int) -> list[float]:
     array = np.asarray(given)
     if array.shape != (teams,) or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         raise cv.DataError(
-            f"ranks of game {game} are {_shown(given)}; they are {teams} numbers, a place for each team, equal in a tie."
+            f"ranks of game {game} are {_shown(given)}; they are {teams} numbers, one for each team, equal in a tie."
         )
     return [float(place) for place in array]
 

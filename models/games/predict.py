@@ -18,7 +18,7 @@ def sums(
     """Means and variances of sums of skills of each row, and the noise of their performances.
 
     `sides` (row) has teams with their signs, `home` (row) the multiple of the advantage of playing at home, `times`
-    (row) when; NaN: as after their last games. Raises DataError for players that are not known, where `unseen` is "error".
+    (row) when; NaN: as after their last games. Raises DataError for unknown players, where `unseen` is "error".
     """
     number = {player: n for n, player in enumerate(beliefs.players)}
     row, who, sign = [], [], []
