@@ -36,7 +36,7 @@ from .compiler.methods import ncvmp, power
 from .compiler.schedules import Schedule
 from .factors import kernels
 from .factors.domains import boolean, category, count, index, matrix, posdef, positive, real, simplex, unit, vector
-from .factors.errors import CavityError, CavityWarning, DataError, LostError, ModelError, UnsupportedError
+from .factors.errors import CallError, CavityError, CavityWarning, DataError, LostError, ModelError, UnsupportedError
 from .factors.factor import mixture, switch
 from .factors.user import factor
 from .factors.vectors.ordered import ordered
@@ -91,16 +91,16 @@ from .laplace_of import laplace  # noqa: F811  (the distribution, and the approx
 __version__ = "0.6.0"
 
 __all__ = [
-    "CavityError", "CavityWarning", "Comparison", "DataError", "Evidence", "Found", "LaplaceApproximation",
-    "Learned", "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError", "Posterior", "Program",
-    "Samples", "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any", "bernoulli", "beta",
-    "between", "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored", "compare",
-    "compile", "cos", "count", "covariance", "cumprod", "dirichlet", "dirichlet_multinomial", "discrete_uniform",
-    "dot", "element", "evidence", "evidence_gradient", "exp", "explain", "exponential", "factor", "flat", "gamma",
-    "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t", "index", "infer",
-    "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn", "lkj", "load",
-    "log", "log_density", "log_normal", "logistic", "logit_normal", "long", "map", "matrix", "max", "min",
-    "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
+    "CallError", "CavityError", "CavityWarning", "Comparison", "DataError", "Evidence", "Found",
+    "LaplaceApproximation", "Learned", "LogDensity", "LostError", "Marginal", "Maximum", "Model", "ModelError",
+    "Posterior", "Program", "Samples", "Schedule", "UnsupportedError", "VariationalKernel", "abs", "all", "any",
+    "bernoulli", "beta", "between", "binomial", "boolean", "cache", "categorical", "category", "cauchy", "censored",
+    "compare", "compile", "cos", "count", "covariance", "cumprod", "dirichlet", "dirichlet_multinomial",
+    "discrete_uniform", "dot", "element", "evidence", "evidence_gradient", "exp", "explain", "exponential",
+    "factor", "flat", "gamma", "gaussian", "gaussian_process", "half_cauchy", "half_normal", "half_student_t",
+    "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn",
+    "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "long", "map", "matrix", "max",
+    "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
     "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "resume",
     "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
     "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",

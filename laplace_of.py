@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .compiler.language.model import Model
 from .factors.arrays import Argument
+from .factors.calls import call_checked
 from .factors.factor import Term
 from .factors.real.laplace import laplace as _distribution
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from .engine.evidence.laplace import LaplaceApproximation
 
 
+@call_checked
 @overload
 def laplace(mean: Argument, scale: Argument) -> Term: ...
 @overload

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .factors.errors import capital
@@ -237,3 +237,111 @@ def _joined(words: list[str]) -> str:
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.split(".")[-1].lower())
+
+
+OF_POSTERIORS = {
+    **dict.fromkeys(
+        ("mean", "means", "sd", "std", "stdev", "var", "variance", "median", "mode", "quantile", "quantiles",
+         "interval", "hdi", "prob", "pdf", "cdf", "family", "shape"),
+        "it is asked of one variable, posterior['a'].mean, .sd, .quantile(q), .prob(statement)",
+    ),
+    **dict.fromkeys(
+        ("draws", "samples", "get_samples", "extract", "stan_variables", "stan_variable", "sample_posterior"),
+        "posterior.sample(n) has joint draws, by name",
+    ),
+    **dict.fromkeys(
+        ("sample_posterior_predictive", "posterior_predictive", "simulate", "generate", "ppc"),
+        "posterior.predictive(n) draws data anew, posterior.predict(data) has marginals of new rows",
+    ),
+    **dict.fromkeys(("marginal", "marginals", "posteriors", "variables", "vars", "params", "parameters"),
+                    "posterior['a'] is the marginal of 'a', and list(posterior) has all names"),
+    **dict.fromkeys(("log_marginal_likelihood", "logz", "elbo", "marginal_likelihood", "free_energy", "bound"),
+                    "posterior.log_evidence"),
+    **dict.fromkeys(("to_dataframe", "to_pandas", "dataframe", "df", "frame", "table"), "posterior.to_frame()"),
+    **dict.fromkeys(("to_netcdf", "to_pickle", "dump", "write", "store", "to_file", "to_json"),
+                    "posterior.save(path), and cv.load(path, model)"),
+    **dict.fromkeys(("to_inference_data", "inference_data", "idata", "to_inferencedata"), "posterior.to_arviz()"),
+    **dict.fromkeys(("waic", "psis", "psis_loo", "elpd"), "posterior.loo(), and posterior.compare(other)"),
+    **dict.fromkeys(("plot_trace", "plot_posterior", "hist", "plots", "show", "traceplot"), "posterior.plot('a')"),
+    **dict.fromkeys(("print_summary", "describe", "stansummary", "info"), "print(posterior.summary())"),
+    **dict.fromkeys(("rhat", "r_hat", "ess", "diagnose", "diagnostics"),
+                    "posterior.diagnosis, posterior.verdict and posterior.trust(); chains are cv.sample(model, data)"),
+    **dict.fromkeys(("cov", "corr", "correlation"), "posterior.covariance('a', 'b')"),
+    **dict.fromkeys(("to_html", "html"), "posterior.report(path)"),
+    **dict.fromkeys(("update", "condition", "fit", "observe"),
+                    "more data go into cv.infer(model, data, prior=posterior)"),
+}  # fmt: skip
+OF_MARGINALS = {
+    **dict.fromkeys(("stdev", "stddev", "sigma", "standard_deviation", "scale"), "marginal.sd"),
+    **dict.fromkeys(("loc", "mu", "expectation", "expected_value", "expect", "average", "numpy", "to_numpy", "values",
+                     "value", "item", "tolist", "data", "estimate", "point"),
+                    "marginal.mean, which np.asarray(marginal) is too"),
+    **dict.fromkeys(("pdf", "logpdf", "log_prob", "logp", "pmf", "logpmf", "density"),
+                    "marginal.log_density(x)"),
+    **dict.fromkeys(("cdf", "sf", "logcdf", "survival", "probability_of", "p"),
+                    "marginal.prob(lambda v: v <= x)"),
+    **dict.fromkeys(("ppf", "icdf", "percentile", "percentiles", "quantiles", "isf"), "marginal.quantile(q)"),
+    **dict.fromkeys(("rvs", "draw", "draws", "samples", "random", "rsample"), "marginal.sample(seed, (n,))"),
+    **dict.fromkeys(("credible_interval", "ci", "eti", "confidence_interval", "conf_int", "bounds", "support"),
+                    "marginal.interval(0.9) or marginal.hdi(0.9)"),
+    **dict.fromkeys(("hpd", "hpdi"), "marginal.hdi(0.9)"),
+    **dict.fromkeys(("dist", "params", "args", "kwds"), "marginal.distribution and marginal.parameters"),
+    **dict.fromkeys(("cov", "covariance_matrix"), "marginal.covariance"),
+    **dict.fromkeys(("argmax", "probs", "probabilities", "logits"),
+                    "marginal.mode is the likeliest class, marginal.probability are the probabilities"),
+    **dict.fromkeys(("plot", "hist"), "posterior.plot(marginal.name)"),
+    **dict.fromkeys(("sum", "max", "min", "round", "T", "reshape", "astype", "flatten", "ravel", "ndim", "size", "dot",
+                     "argsort", "copy", "squeeze", "transpose", "dtype", "argmin", "any", "all", "cumsum"),
+                    "those of arrays are asked of its mean: marginal.mean.sum()"),
+    **dict.fromkeys(("loc_", "iloc", "isel", "at"), "marginal.sel(plate=name), or marginal.mean[place]"),
+}  # fmt: skip
+OF_MODELS = {
+    **dict.fromkeys(("fit", "infer", "run", "condition", "posterior", "infer_posterior", "inference"),
+                    "cv.infer(model, data)"),
+    **dict.fromkeys(("sample", "mcmc", "nuts", "gibbs"),
+                    "cv.sample(model, data) runs chains, model.simulate(n, data) draws from the prior"),
+    **dict.fromkeys(("observe", "observed", "given", "set_data", "observe_value"),
+                    "what is observed is in the data: cv.infer(model, {'y': values})"),
+    **dict.fromkeys(("logp", "log_prob", "log_density", "compile_logp", "logprob"), "cv.log_density(model, data)"),
+    **dict.fromkeys(("prior", "prior_predictive", "sample_prior_predictive", "predict", "draw"),
+                    "model.simulate(n, data) draws from the prior, cv.infer(model, {}) has its marginals"),
+    **dict.fromkeys(("compile", "explain", "map", "learn"), "it is a function: cv.compile(model, ...)"),
+    **dict.fromkeys(("variables", "vars", "parameters", "nodes", "free_RVs", "unobserved"),
+                    "model.randoms, model.lets and model.inputs, by name"),
+    **dict.fromkeys(("plot", "to_graphviz", "graph", "draw_graph", "render"),
+                    "in a notebook a model is drawn as it stands; posterior.graph and cv.explain(model) tell the rest"),
+    **dict.fromkeys(("param", "parameter", "add_variable", "var", "variable"), "model.random(name, term)"),
+    **dict.fromkeys(("add_coord", "coords", "dims", "dim", "range"), "model.plate(name, size)"),
+    **dict.fromkeys(("potential", "factor", "add_factor"),
+                    "model.constrain(statement), or a density of your own by cv.factor"),
+    **dict.fromkeys(("save", "dump"), "a model is Python: keep its function, or pickle it"),
+}  # fmt: skip
+OF_PROGRAMS = {
+    **dict.fromkeys(("infer", "fit", "execute", "predict"), "program(data)"),
+    **dict.fromkeys(("infer_many", "vmap", "pmap", "many"),
+                    "program.batch(datas), or program.map(datasets) by processes"),
+    **dict.fromkeys(("plot", "graph"), "program.explain() tells it, and in a notebook it is drawn as it stands"),
+    **dict.fromkeys(("save", "dump", "serialize"), "a program is pickled with its model; cv.cache keeps machine code"),
+}  # fmt: skip
+ATTRIBUTES = {
+    "posterior": OF_POSTERIORS, "marginal": OF_MARGINALS, "model": OF_MODELS, "program": OF_PROGRAMS,
+    "samples": OF_POSTERIORS,
+}  # fmt: skip
+"""Of what a user has: what its attributes are called by who knows another library, and what is written here."""
+
+
+def attribute_advice(thing: object, shown: str, name: str) -> str:
+    """What to write instead of an attribute that a `thing`, called `shown`, does not have."""
+    own = [known for known in dir(type(thing)) if not known.startswith("_")]
+    if isinstance(thing, Mapping) and name in list(thing):
+        return f"Variables are asked for by name in brackets: {shown}[{name!r}]."
+    plain = {_plain(known): known for known in own}
+    if close := difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.85):
+        return f"Did you mean `{shown}.{plain[close[0]]}`?"
+    if told := ATTRIBUTES.get(shown, {}).get(name):
+        return f"Here: {told}."
+    if rows := ours(name):
+        return f"Here: {'; '.join(f'`{row.ours}`' for row, _ in rows)}."
+    if close := difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.7):
+        return f"Did you mean `{shown}.{plain[close[0]]}`?"
+    return f"It has {', '.join(own)}."

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ..factors import LINKS
+from ..factors.calls import call_checked
 from ..factors.errors import ModelError
 
 
@@ -35,6 +36,7 @@ AUTO, EP, VMP, NCVMP = Method("auto"), Method("ep"), Method("vmp"), Method("ncvm
 _BY_NAME = {"auto": AUTO, "ep": EP, "vmp": VMP, "ncvmp": NCVMP}
 
 
+@call_checked
 def power(alpha: float) -> Method:
     """Power EP with the alpha-divergence of the given `alpha` in (0, 1]: 1 is EP, and towards 0 it meets VMP.
 
@@ -48,6 +50,7 @@ def power(alpha: float) -> Method:
     return EP if alpha == 1 else Method("power", float(alpha))
 
 
+@call_checked
 def ncvmp(bound: str | None = None) -> Method:
     """Non-conjugate VMP, with the named `bound` of the link inside the factor.
 

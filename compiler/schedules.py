@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from ..factors.calls import methods_checked
 from ..factors.errors import ModelError
 
 ROWS = {
@@ -20,6 +21,7 @@ LOOPS = {
 }
 
 
+@methods_checked("schedule")
 @dataclasses.dataclass(frozen=True)
 class Schedule:
     """The order of the updates in a sweep.

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from ..compiler.data.bind import Binding
 from ..compiler.data.bind_many import Bindings, bind_many
+from ..factors.calls import methods_checked
 from ..factors.errors import DataError
 from ..factors.switches import double_precision
 from .checks.flat_priors import of_flat_priors
@@ -95,6 +96,7 @@ def _outputs(run: Runs, arrays: Data, number: int, mesh: Mesh | None, seed: int)
     return jax.tree.map(lambda leaf: leaf[:number], found)
 
 
+@methods_checked("batch")
 class Batch(Posteriors):
     """The posteriors of many data sets; each is made when it is asked for."""
 

@@ -17,6 +17,7 @@ from ..compiler.language.model import Model
 from ..compiler.methods import AUTO, checked_method
 from ..compiler.plan import make_plan
 from ..compiler.schedules import Schedule
+from ..factors.calls import call_checked
 from ..factors.errors import ModelError
 from .answers.verdict import is_serious
 from .checks.flat_priors import Proper, of_flat_priors
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 OF_BEST = 10.0  # seconds that accuracy="best" may spend on draws, whatever effort= says
 
 
+@call_checked
 def infer(
     model: Model,
     data: Mapping[str, Any],
@@ -213,6 +215,7 @@ def _hashable(value: Hashable | Mapping[str, Hashable]) -> Hashable:
     return tuple(value.items()) if isinstance(value, Mapping) else value
 
 
+@call_checked
 def compile(
     model: Model,
     observed: Sequence[str] = (),
@@ -260,6 +263,7 @@ def compile(
     )
 
 
+@call_checked
 def explain(
     model: Model,
     data: Mapping[str, Any] | None = None,

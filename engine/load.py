@@ -23,6 +23,7 @@ from ..compiler.language.nodes import Plate, Random
 from ..compiler.methods import Method
 from ..compiler.passes.given import Part
 from ..compiler.schedules import Schedule
+from ..factors.calls import call_checked
 from ..factors.conditionals import conditional_named
 from ..factors.domains import Domain
 from ..factors.errors import DataError
@@ -205,6 +206,7 @@ def of_bytes(content: bytes, model: Model) -> Posterior | Integrated | Reweighte
         return load(path, model)
 
 
+@call_checked
 def load(path: str | os.PathLike[str], model: Model | None = None) -> Posterior | Integrated | Reweighted | Saved:
     """The posterior that `posterior.save(path)` wrote.
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from ..compiler.data.labels import columns_of
 from ..compiler.language.model import Model
 from ..compiler.portable import packed
+from ..factors.calls import methods_checked
 from .cluster.workers import RETRIES, Workers, gathered, pool_of
 from .options import Asked, Options, Request, seed_of
 from .posterior import Posterior
@@ -48,6 +49,7 @@ class Asks(Protocol):
         ...
 
 
+@methods_checked("mapped")
 class Mapped(Posteriors):
     """The posteriors of many data sets; each is made when it is asked for."""
 

@@ -16,17 +16,15 @@ import numpy as np
 
 from ..compiler.data.bind import plate_sizes
 from ..factors.arrays import Key
+from ..factors.calls import methods_checked
 from ..factors.errors import UnsupportedError
 from ..factors.families import ExponentialFamily
 from .answers import next_prior
-from .answers.arviz import ArvizData, to_arviz
-from .answers.evidence_gradient import gradient
 from .answers.inferred import Inferred
 from .answers.marginal import Marginal
 from .answers.next_prior import Beliefs, Contribution, Naturals, Part
 from .answers.outcome import Outcome
 from .answers.predict import predict
-from .answers.summary import summary
 from .answers.verdict import Verdict
 from .options import seed_of
 from .support.asked_arguments import UserData, check_counts, known_name, named
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from .answers.arviz import ArvizData
     from .checks.compare import Comparison
     from .checks.corrected_evidence import CorrectedEvidence
     from .checks.corrected_marginals import CorrectedMarginal
@@ -51,6 +50,7 @@ Prior: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # prior=, as user
 Start: TypeAlias = Mapping[str, Marginal | ExponentialFamily]  # start=, as users give it
 
 
+@methods_checked("posterior")
 class AnyPosterior(Inferred):
     """What every kind of posterior is asked alike."""
 
@@ -119,6 +119,8 @@ class AnyPosterior(Inferred):
         The lines below it have the log evidence and the diagnosis, the verdict, and who ran the sweeps and how long
         that took.
         """
+        from .answers.summary import summary
+
         return summary(self, self.log_evidence, self.diagnosis, f"verdict: {self.verdict}", self.timing)
 
     def check(self, against: str = "auto", **options: int) -> Check:
@@ -352,6 +354,8 @@ class AnyPosterior(Inferred):
         many, at least 1; `seed` decides them all. Raises ValueError for no such number, UnsupportedError where ArviZ is
         not installed.
         """
+        from .answers.arviz import to_arviz
+
         return to_arviz(self, draws, seed)
 
     def report(self, path: str | os.PathLike[str], *, draws: int = 200, seed: int = 0) -> None:
@@ -396,6 +400,7 @@ class AnyPosterior(Inferred):
         return plot_posterior(self, names, ax=ax)
 
 
+@methods_checked("posterior")
 class Posterior(Outcome, AnyPosterior):
     """The answer of an inference: `posterior["v"]` is the marginal of the variable v.
 
@@ -492,6 +497,8 @@ class Posterior(Outcome, AnyPosterior):
         for a name that is no continuous input, UnsupportedError when the run has not converged. Source:
         minka2005divergence, seeger2005expectation.
         """
+        from .answers.evidence_gradient import gradient
+
         return gradient(self, names)
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ from ..compiler.language.nodes import Expr
 from ..compiler.passes.roles import below
 from ..compiler.plan import make_plan
 from ..compiler.structure import digest
+from ..factors.calls import methods_checked
 from ..factors.errors import DataError, ModelError, UnsupportedError
 from ..factors.switches import double_precision
 from .answers.next_prior import Part, given_arrays, given_beliefs
@@ -99,6 +100,7 @@ def the_program(program: object) -> Program:
     return program
 
 
+@methods_checked("program")
 class Program:
     """A model compiled for a set of observed names: `program(data)` infers, and recompiles only for new shapes.
 

@@ -9,6 +9,7 @@ from typing import Any
 from jax.sharding import Mesh
 
 from ..compiler.language.model import Model
+from ..factors.calls import call_checked
 from ..factors.errors import DataError
 from .files.checkpoint import WRITTEN, keeping, read
 from .files.save import digest_of_constants
@@ -17,6 +18,7 @@ from .posterior import Posterior
 from .support.warn import warn
 
 
+@call_checked
 def resume(
     path: str | os.PathLike[str],
     model: Model | None = None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .calls import call_checked
+
 _EVENT_NDIM = {"vector": 1, "simplex": 1, "posdef": 2, "matrix": 2, "normal_gamma": 1, "normal_wishart": 2}
 
 
@@ -129,6 +131,7 @@ boolean = Domain("boolean")
 count = Domain("count")
 
 
+@call_checked
 def vector(dimension: int) -> Domain:
     """Vectors of `dimension` real numbers, the last axis of their data.
 
@@ -138,6 +141,7 @@ def vector(dimension: int) -> Domain:
     return Domain("vector", dimension)
 
 
+@call_checked
 def posdef(dimension: int) -> Domain:
     """Symmetric positive definite matrices of `dimension` rows, the last two axes of their data.
 
@@ -147,6 +151,7 @@ def posdef(dimension: int) -> Domain:
     return Domain("posdef", dimension)
 
 
+@call_checked
 def matrix(rows: int, columns: int) -> Domain:
     """Matrices of real numbers, the last two axes of their data, for inputs: `matrix @ vector`.
 
@@ -156,6 +161,7 @@ def matrix(rows: int, columns: int) -> Domain:
     return Domain("matrix", (rows, columns))
 
 
+@call_checked
 def category(classes: Any) -> Domain:
     """Integers 0, ..., classes - 1.
 
@@ -165,6 +171,7 @@ def category(classes: Any) -> Domain:
     return Domain("category", classes)
 
 
+@call_checked
 def simplex(classes: Any) -> Domain:
     """Probability vectors over `classes` classes, the last axis of their data.
 
@@ -173,6 +180,7 @@ def simplex(classes: Any) -> Domain:
     return Domain("simplex", classes)
 
 
+@call_checked
 def index(plate: Any) -> Domain:
     """Positions in `plate`: integers 0, ..., size - 1.
 

@@ -9,6 +9,10 @@ class ModelError(CavityError, ValueError):
     """The model, as declared, has no meaning: wrong domains, plates that do not line up, a name used twice."""
 
 
+class CallError(ModelError, TypeError):
+    """A call does not fit: an argument is missing, unknown, given twice or one too many; the message has the call."""
+
+
 class DataError(CavityError, ValueError):
     """The data do not fit the model: wrong shape, NaN in an input, an index or label out of range, a missing input."""
 

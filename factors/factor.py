@@ -6,11 +6,12 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from jaxtyping import Float
 
 from .arrays import Argument, Array
+from .calls import call_checked
 from .closed import Closed, Formula
 from .domains import Domain
 from .errors import ModelError
@@ -346,49 +347,21 @@ def all_terms(term: Term | Switch | Chain) -> tuple[Term, ...]:
     return term.terms if isinstance(term, Chain) else cases_of(term)
 
 
-Asked = ParamSpec("Asked")
-Built = TypeVar("Built")
-
-
-def call_checked(builder: Callable[Asked, Built]) -> Callable[Asked, Built]:
-    """A builder that says how it is called where a call does not fit it: a ModelError in place of a TypeError."""
-    signature = inspect.signature(builder)
-
-    @functools.wraps(builder)
-    def build(*args: Asked.args, **kwargs: Asked.kwargs) -> Built:
-        _check_call(builder.__name__, signature, args, kwargs)
-        return builder(*args, **kwargs)
-
-    return build
-
-
-def _check_call(
-    builder: str, signature: inspect.Signature, args: tuple[Argument, ...], kwargs: Mapping[str, Argument]
-) -> None:
-    try:
-        signature.bind(*args, **kwargs)
-    except TypeError:
-        from ..how_to_call import call_refusal  # few calls are wrong
-
-        raise call_refusal(builder, signature, args, kwargs) from None
-
-
 def told_with_name(builder: Callable[..., Term]) -> Callable[..., Term]:
     """A builder whose refusals are told where the variable is named.
 
     The term carries the problem to `Model.random`, which raises it as a ModelError.
     """
 
-    signature = inspect.signature(builder)
-    names = tuple(signature.parameters)
+    names = tuple(inspect.signature(builder).parameters)
+    called = call_checked(builder)
 
-    @functools.wraps(builder)
+    @functools.wraps(called)
     def build(*args: Argument, **kwargs: Argument) -> Term:
         args = tuple(_named(name, arg) for name, arg in zip(names, args, strict=False)) + args[len(names) :]
         kwargs = {name: _named(name, arg) for name, arg in kwargs.items()}
         try:
-            _check_call(builder.__name__, signature, args, kwargs)
-            return builder(*args, **kwargs)
+            return called(*args, **kwargs)
         except ModelError as problem:
             return Term(_REFUSED, {}, {"problem": str(problem)})
 

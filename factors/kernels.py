@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .arrays import Argument, Array, Numeric
+from .calls import call_checked, methods_checked
 from .errors import ModelError
 
 Points: TypeAlias = Float[Array, "point dim"]
@@ -25,6 +26,7 @@ Matrix: TypeAlias = Float[Array, "point other"]
 DISTINCT = 1e-18  # the squared distance below which two points count as one: it keeps derivatives of roots finite
 
 
+@methods_checked("kernel")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel:
     """k(x, y), with `parameters` by name; `covariance(x, y, same, **parameters)` gives the matrix of two point sets.
@@ -137,6 +139,7 @@ def _stationary(name: str, covariance: Callable[..., Array], **parameters: Argum
     return Kernel(name, {key: _checked(name, key, value) for key, value in parameters.items()}, covariance, _flat)
 
 
+@call_checked
 def squared_exponential(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * exp(-r^2 / 2), r the distance of two points in units of `scale`: very smooth functions.
 
@@ -152,6 +155,7 @@ def squared_exponential(scale: Argument = 1.0, variance: Argument = 1.0) -> Kern
     return _stationary("squared_exponential", matrix, scale=scale, variance=variance)
 
 
+@call_checked
 def matern32(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * (1 + a) exp(-a), a = sqrt(3) r: once differentiable functions.
 
@@ -166,6 +170,7 @@ def matern32(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     return _stationary("matern32", matrix, scale=scale, variance=variance)
 
 
+@call_checked
 def matern52(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * (1 + a + a^2 / 3) exp(-a), a = sqrt(5) r: twice differentiable functions.
 
@@ -180,6 +185,7 @@ def matern52(scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     return _stationary("matern52", matrix, scale=scale, variance=variance)
 
 
+@call_checked
 def periodic(period: Argument = 1.0, scale: Argument = 1.0, variance: Argument = 1.0) -> Kernel:
     """variance * exp(-2 sum_i sin^2(pi (x_i - y_i) / period) / scale_i^2): functions that repeat.
 
@@ -194,6 +200,7 @@ def periodic(period: Argument = 1.0, scale: Argument = 1.0, variance: Argument =
     return _stationary("periodic", matrix, period=period, scale=scale, variance=variance)
 
 
+@call_checked
 def linear(variance: Argument = 1.0, scale: Argument = 1.0) -> Kernel:
     """variance * sum_i x_i y_i / scale_i^2: linear functions through the origin (add `constant` for others).
 
@@ -211,6 +218,7 @@ def linear(variance: Argument = 1.0, scale: Argument = 1.0) -> Kernel:
     return Kernel("linear", own, matrix, diagonal)
 
 
+@call_checked
 def constant(variance: Argument = 1.0) -> Kernel:
     """variance: functions that are constant, N(0, variance).
 
@@ -223,6 +231,7 @@ def constant(variance: Argument = 1.0) -> Kernel:
     return _stationary("constant", matrix, variance=variance)
 
 
+@call_checked
 def white(variance: Argument = 1.0) -> Kernel:
     """variance where both points are one and the same element, else 0: independent noise that is part of the function.
 

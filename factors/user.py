@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .arrays import Argument, Array
+from .calls import call_checked
 from .domains import Domain, positive, real
 from .errors import ModelError
 from .factor import LINKS, REGISTRY, Factor, Term, told_with_name
@@ -25,6 +26,7 @@ _DOMAINS = (
 )
 
 
+@call_checked
 def factor(
     name: str,
     *,

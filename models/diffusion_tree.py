@@ -5,6 +5,7 @@ from collections.abc import Callable
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..compiler.language.nodes import Expr, Plate
+from ..factors.calls import call_checked
 
 Likelihood = Callable[[cv.Model, Expr], object]  # declares what is observed, given the locations (leaf, column)
 
@@ -43,6 +44,7 @@ def mixed_leaves(noise: float | None = None) -> Likelihood:
     return likelihood
 
 
+@call_checked
 def diffusion_tree(
     columns: int,
     likelihood: Likelihood | None = None,

@@ -2,7 +2,10 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 
+
+@call_checked
 def gamma_estimation(shape: tuple[float, float] = (1.0, 1.0), rate: tuple[float, float] = (1.0, 1.0)) -> cv.Model:
     """x_i ~ Gamma(shape, rate), density rate^shape x^(shape - 1) exp(-rate x) / gamma(shape), mean shape / rate.
 

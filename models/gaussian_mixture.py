@@ -4,9 +4,12 @@ import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
+
 COVARIANCES = ("full", "diag", "spherical", "tied")
 
 
+@call_checked
 def gaussian_mixture(
     components: int,
     dimension: int,

@@ -2,10 +2,13 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
+
 KERNEL = ("scale", "variance", "noise_scale", "noise_variance")
 """The inputs that `cv.learn` fits by the gradient of the evidence."""
 
 
+@call_checked
 def heteroskedastic_gp(features: int | None = None) -> cv.Model:
     """y_i ~ N(f(x_i), precision = exp(g(x_i))), f ~ GP(0, k_f), g = m + l, m ~ N(-1, 1), l ~ GP(0, k_l).
 

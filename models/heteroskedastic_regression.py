@@ -2,9 +2,11 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 from .linear_score import weight_prior
 
 
+@call_checked
 def heteroskedastic_regression(features: int, prior_variance: float | str = 1.0) -> cv.Model:
     """y_i ~ N(<weight, x_i> + bias, precision = exp(<precision_weight, x_i> + precision_bias)).
 

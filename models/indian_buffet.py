@@ -4,7 +4,10 @@ import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 
+
+@call_checked
 def indian_buffet(features: int, construction: str = "beta-bernoulli", mass: float | str = 1.0) -> cv.Model:
     """Which rows have which features: with many features an Indian buffet process of that mass.
 

@@ -2,9 +2,11 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 from .linear_score import linear_score
 
 
+@call_checked
 def logistic_regression(features: int, prior_variance: float | str = 1.0, bias_variance: float = 1.0) -> cv.Model:
     """y_i ~ Bernoulli(sigma(<weight, x_i> + bias)), sigma(s) = 1 / (1 + e^-s).
 

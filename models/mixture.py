@@ -4,7 +4,10 @@ import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 
+
+@call_checked
 def mixture(components: int, dimension: int) -> cv.Model:
     """x_i ~ N(mean_z, precision_z^-1) with z = z_i ~ Categorical(weights): standardise the data.
 

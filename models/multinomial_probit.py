@@ -2,9 +2,11 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 from .linear_score import weight_prior
 
 
+@call_checked
 def multinomial_probit(
     features: int, classes: int, prior_variance: float | str = 1.0, bias_variance: float = 1.0
 ) -> cv.Model:

@@ -5,8 +5,10 @@ import numpy as np
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..compiler.language.nodes import Expr
+from ..factors.calls import call_checked
 
 
+@call_checked
 def nsfa(
     factors: int,
     sparsity: str = "spike",

@@ -6,12 +6,15 @@ import numpy as np
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
+
 
 def gaps(classes: int) -> tuple[str, ...]:
     """The inputs with the distances between neighbouring cutpoints."""
     return tuple(f"gap_{k}" for k in range(1, classes - 1))
 
 
+@call_checked
 def ordinal_regression(features: int, classes: int, bias_variance: float = 10.0) -> cv.Model:
     """P(y_i <= k) = Phi(cutpoint_k - <weight, x_i> - bias), k = 0, ..., classes - 2: the ordered probit.
 

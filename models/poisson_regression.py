@@ -2,9 +2,11 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 from .linear_score import linear_score
 
 
+@call_checked
 def poisson_regression(features: int, prior_variance: float | str = 1.0, bias_variance: float = 10.0) -> cv.Model:
     """y_i ~ Poisson(exp(<weight, x_i> + bias)).
 

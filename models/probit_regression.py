@@ -2,9 +2,11 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 from .linear_score import linear_score
 
 
+@call_checked
 def probit_regression(features: int, prior_variance: float | str = 1.0, bias_variance: float = 1.0) -> cv.Model:
     """y_i ~ Bernoulli(Phi(<weight, x_i> + bias)), Phi the standard normal distribution function.
 

@@ -2,7 +2,10 @@
 
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
+from ..factors.calls import call_checked
 
+
+@call_checked
 def skills(prior_variance: float = 0.5, noise_variance: float = 1.0) -> cv.Model:
     """The winner played better: skill_w - skill_l + noise > 0.
 

@@ -62,7 +62,7 @@ def test_a_slip_of_the_pen_is_seen_and_the_rest_leads_to_the_docs():
 def test_a_model_says_what_its_methods_are_called():
     with pytest.raises(AttributeError, match=r"m\.let\(name, expression\)"):
         cv.Model().deterministic
-    with pytest.raises(AttributeError, match=r"Did you mean `m\.random`"):
+    with pytest.raises(AttributeError, match=r"Did you mean `model\.random`"):
         cv.Model().randm
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...factors import domains
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError
 from ...factors.factor import Operand
 from ...factors.numbers import ValueProblem, numeric_array
@@ -20,6 +21,7 @@ from .operators import absolute, apply, coordinate, matmul, power
 from .values import UserValue
 
 
+@call_checked
 def dot(left: UserValue, right: UserValue) -> Expr:
     """The inner product sum_i left_i right_i of two vectors, also written `left @ right`.
 
@@ -30,6 +32,7 @@ def dot(left: UserValue, right: UserValue) -> Expr:
     return _applied(op.DOT, left, right)
 
 
+@call_checked
 def exp(value: UserValue) -> Expr:
     """The exponential e^value.
 
@@ -39,6 +42,7 @@ def exp(value: UserValue) -> Expr:
     return _applied(op.EXP, value)
 
 
+@call_checked
 def log(value: UserValue) -> Expr:
     """The natural logarithm log(value).
 
@@ -48,6 +52,7 @@ def log(value: UserValue) -> Expr:
     return _applied(op.LOG, value)
 
 
+@call_checked
 def sqrt(value: UserValue) -> Expr:
     """The square root of a number that is never negative, also written `value ** 0.5`.
 
@@ -58,6 +63,7 @@ def sqrt(value: UserValue) -> Expr:
     return power(value, 0.5)
 
 
+@call_checked
 def abs(value: UserValue) -> Expr:
     """The absolute value |value|, the larger of a number and its opposite, also written `abs(value)`.
 
@@ -68,6 +74,7 @@ def abs(value: UserValue) -> Expr:
     return absolute(value)
 
 
+@call_checked
 def tanh(value: UserValue) -> Expr:
     """The hyperbolic tangent, between -1 and 1.
 
@@ -77,6 +84,7 @@ def tanh(value: UserValue) -> Expr:
     return _applied(op.TANH, value)
 
 
+@call_checked
 def sin(value: UserValue) -> Expr:
     """The sine of an angle in radians.
 
@@ -86,6 +94,7 @@ def sin(value: UserValue) -> Expr:
     return _applied(op.SIN, value)
 
 
+@call_checked
 def cos(value: UserValue) -> Expr:
     """The cosine of an angle in radians.
 
@@ -95,6 +104,7 @@ def cos(value: UserValue) -> Expr:
     return _applied(op.COS, value)
 
 
+@call_checked
 def where(condition: UserValue, when_true: UserValue, when_false: UserValue) -> Expr:
     """`when_true` where a condition holds, else `when_false`.
 
@@ -123,6 +133,7 @@ def _guarded(side: UserValue, condition: Expr, chosen: bool) -> UserValue:
     return dataclasses.replace(side, args=args, plates=plates)
 
 
+@call_checked
 def logistic(value: UserValue) -> Expr:
     """The logistic function 1 / (1 + exp(-value)): a probability whose log odds are `value`.
 
@@ -132,6 +143,7 @@ def logistic(value: UserValue) -> Expr:
     return _applied(op.LOGISTIC, value)
 
 
+@call_checked
 def probit(value: UserValue, over: Plate | None = None) -> Expr:
     """The standard normal distribution function of a number, P(e < value) with e ~ N(0, 1): a probability.
 
@@ -145,6 +157,7 @@ def probit(value: UserValue, over: Plate | None = None) -> Expr:
     return _applied_over(op.MULTINOMIAL_PROBIT, value, over)
 
 
+@call_checked
 def softmax(value: UserValue, over: Plate) -> Expr:
     """The softmax exp(value_k) / sum_l exp(value_l): a probability vector over the elements of a plate.
 
@@ -155,6 +168,7 @@ def softmax(value: UserValue, over: Plate) -> Expr:
     return _applied_over(op.SOFTMAX, value, over)
 
 
+@call_checked
 def cumprod(value: UserValue, over: Plate) -> Expr:
     """Products of probabilities along a plate, from its first element: value_1, value_1 value_2, ...
 
@@ -167,6 +181,7 @@ def cumprod(value: UserValue, over: Plate) -> Expr:
     return dataclasses.replace(found, plates=found.args[0].plates)
 
 
+@call_checked
 def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Expr:
     """The sum of an expression over one of its plates, or over the members of groups; of booleans the number true.
 
@@ -190,6 +205,7 @@ def sum(value: UserValue, over: Plate | None = None, by: UserValue = None) -> Ex
     return _applied_over(op.SUM, value, over)
 
 
+@call_checked
 def max(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
     """The larger of two numbers, max(left, right), or the largest over a plate, max(x, over=plate).
 
@@ -217,6 +233,7 @@ def max(left: UserValue, right: UserValue = None, over: Plate | None = None) -> 
     return values[0]
 
 
+@call_checked
 def min(left: UserValue, right: UserValue = None, over: Plate | None = None) -> Expr:
     """The smaller of two numbers, min(left, right) = -max(-left, -right), or the smallest over a plate.
 
@@ -227,6 +244,7 @@ def min(left: UserValue, right: UserValue = None, over: Plate | None = None) -> 
     return -max(-left, None if right is None else -right, over)
 
 
+@call_checked
 def stack(*values: UserValue, over: Plate | None = None) -> Expr:
     """The vector of the given numbers, in this order.
 
@@ -249,6 +267,7 @@ def stack(*values: UserValue, over: Plate | None = None) -> Expr:
     return apply(op.STACK, *values, over=over)
 
 
+@call_checked
 def covariance(scales: UserValue, correlations: UserValue) -> Expr:
     """The covariance matrix of effects with these standard deviations and correlations.
 
@@ -309,6 +328,7 @@ def _vector_of(value: UserValue) -> UserValue:
     return Constant(array, (), domains.vector(array.shape[-1]))
 
 
+@call_checked
 def element(vector: UserValue, position: int) -> Expr:
     """One coordinate vector_position of a vector.
 
@@ -323,6 +343,7 @@ def element(vector: UserValue, position: int) -> Expr:
     return coordinate(vector, int(position) % size)
 
 
+@call_checked
 def subvector(vector: UserValue, start: int, count: int) -> Expr:
     """The coordinates start, ..., start + count - 1 of a vector.
 
@@ -346,6 +367,7 @@ def _dimension(name: str, vector: Expr) -> int:
     return vector.domain.size
 
 
+@call_checked
 def all(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for every element of one of its plates.
 
@@ -355,6 +377,7 @@ def all(value: UserValue, over: Plate) -> Expr:
     return _applied_over(op.ALL, value, over)
 
 
+@call_checked
 def any(value: UserValue, over: Plate) -> Expr:
     """True where a boolean expression is true for some element of one of its plates.
 

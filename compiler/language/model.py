@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...factors.calls import methods_checked
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Chain, Mixture, Switch, Term
@@ -46,6 +47,7 @@ from .values import UserValue
 Plates = Plate | Iterable[Plate]
 
 
+@methods_checked("model")
 class Model:
     """A factor graph under declaration.
 
@@ -70,13 +72,6 @@ class Model:
         self.compiled: dict[str, Any] = {}  # what the engine keeps with the model, so that both are freed together
 
     if not TYPE_CHECKING:  # type checkers know what a model has
-
-        def __getattr__(self, name):
-            """What other systems call so, for who asks a model for it."""
-            from ...names_elsewhere import advice
-
-            told = "" if name.startswith("_") else f". {advice(name, (f'm.{own}' for own in dir(type(self))))}"
-            raise AttributeError(f"A model has no {name!r}{told}")
 
         def __enter__(self):
             raise ModelError(

@@ -9,6 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from ...factors import domains
+from ...factors.calls import call_checked
 from ...factors.domains import Domain
 from ...factors.errors import ModelError
 from ...factors.factor import Nameless, Operand
@@ -41,6 +42,7 @@ class Table(Nameless):
         return f"table of shape {self.values.shape}"
 
 
+@call_checked
 def table(values: UserValue) -> Table:
     """Constants, rows of which a random variable or an input chooses: table(values)[z].
 

@@ -18,6 +18,7 @@ from ...compiler.graph import Plan
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Plate
 from ...compiler.schedules import Schedule
+from ...factors.calls import methods_checked
 from ...factors.families import ExponentialFamily
 from ..data.missing_and_sparse import Arrays
 from ..distributions.partly_observed import Completed
@@ -43,6 +44,7 @@ def axes_of(model: Model, name: str, names: Mapping[str, tuple[Label, ...]]) -> 
     return tuple(axes)
 
 
+@methods_checked("posterior")
 class Inferred(Mapping[str, Marginal]):
     """Marginals by name, the evidence, how inference went, and what it was made of.
 

@@ -9,10 +9,10 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from ...compiler.element_names import Label, label_of
 from ...factors.arrays import Key, Numeric
+from ...factors.calls import methods_checked
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.families import Family
 from ...factors.switches import double_precision
@@ -22,6 +22,8 @@ from ..support.asked_arguments import key_words, levels, numbers, shape_of_draws
 from ..support.concrete import as_numpy
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
     from .of_distribution import Statement
 
 Index: TypeAlias = int | slice | np.ndarray | list[int] | EllipsisType | None  # what NumPy takes for one axis
@@ -52,6 +54,7 @@ class Axis(NamedTuple):
         return self.labels.index(known)
 
 
+@methods_checked("marginal")
 class Marginal:
     """The distribution of one variable, NumPy-shaped by its plates and then the axes of one value.
 

@@ -26,6 +26,7 @@ from ...compiler.methods import EXACT
 from ...compiler.passes.given import Part
 from ...compiler.passes.given import names as given_names
 from ...factors.arrays import Numeric
+from ...factors.calls import methods_checked
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Term
 from ...factors.families import ExponentialFamily, Family
@@ -46,6 +47,7 @@ from .outcome import Outcome
 Naturals = tuple[np.ndarray, ...]
 
 
+@methods_checked("contribution")
 @dataclasses.dataclass(frozen=True)
 class Contribution:
     """What a batch of data said about the carried variables: the natural parameters of its message to each part.
@@ -75,6 +77,7 @@ class Contribution:
         return f"<Contribution to {'; '.join(map(_title, self.naturals)) or 'nothing'}>"
 
 
+@methods_checked("beliefs")
 class Beliefs(Mapping[str, Marginal]):
     """Marginals by name that may be given to `infer` as `prior=`; contributions are added to them and subtracted.
 

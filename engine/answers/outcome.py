@@ -13,6 +13,7 @@ from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
 from ...compiler.explain import explain_plan
 from ...compiler.language.nodes import Let, Random
+from ...factors.calls import methods_checked
 from ...factors.families import ExponentialFamily, Family, Point
 from ...factors.switches import double_precision
 from ..data.missing_and_sparse import Arrays
@@ -46,6 +47,7 @@ from .predictive import forward
 CODES = ("converged", "slow", "oscillating", "diverged", "running", "contradiction")  # by number, from best to worst
 
 
+@methods_checked("posterior")
 class Outcome(Inferred):
     """What one run of a program leaves, as checks, files and predictions read it.
 

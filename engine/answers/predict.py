@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ...compiler.algebra.known import latent_names
 from ...compiler.data.bind import Binding
@@ -40,6 +40,9 @@ from .new_elements import changed_variables, fresh_plates
 from .outcome import Outcome
 from .predict_rows import prediction_rows, predictor
 from .predictive import forward as forward_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def asked_for(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 from ...compiler.answers import SERIOUS, causes_of
+from ...factors.calls import methods_checked
 from .inferred import Inferred
 
 LEVELS = ("unchecked", "good", "doubtful", "poor")
 SHORT = 40
 
 
+@methods_checked("verdict")
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """How far to rely on a posterior: `level` is good, doubtful, poor or unchecked.

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import CavityError, DataError, ModelError
 from ..answers.inferred import Inferred, axes_of
 
 Table = Any  # a pandas DataFrame
 
 
+@methods_checked("comparison")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
     """Models beside each other, the one of the highest log evidence first: `print(comparison)`.
@@ -60,6 +62,7 @@ def _wide(title: str) -> int:
     return max(len(title), 9) + 3
 
 
+@call_checked
 def compare(posteriors: Sequence[Any] | Mapping[str, Any]) -> Comparison:
     """Posteriors of the same data by several models, by log evidence and by leave-one-out: `print(cv.compare([...]))`.
 

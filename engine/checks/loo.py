@@ -21,6 +21,7 @@ from ...compiler.data.keys import is_present
 from ...compiler.language.model import Model
 from ...compiler.language.nodes import Expr, Gather, Let, Random, parents
 from ...compiler.methods import EP
+from ...factors.calls import methods_checked
 from ...factors.factor import Chain
 from ...factors.families import Family
 from ...factors.switches import double_precision
@@ -42,6 +43,7 @@ from .trust import trust
 BATCH = 64  # instances taken out at a time
 
 
+@methods_checked("loo")
 @dataclasses.dataclass(frozen=True)
 class LeaveOneOut(Mapping[str, np.ndarray]):
     """log p(y_i | all other observations) by observed variable, shaped as its plates; NaN where y_i is missing.

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from ...factors.calls import methods_checked
 from ...factors.errors import UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -66,6 +67,7 @@ class Row(NamedTuple):
         return bool(np.all(near[used]))
 
 
+@methods_checked("check")
 @dataclasses.dataclass(frozen=True)
 class Check:
     """The comparison of a posterior with a sampler, called `by`; `print` it.

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...factors.calls import methods_checked
 from ...factors.errors import CavityError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -99,6 +100,7 @@ class Witness(NamedTuple):
             return draws_of(self.density, self.call, self.start, seed, count, times * self.most, self.jumps)
 
 
+@methods_checked("trust")
 @dataclasses.dataclass(frozen=True)
 class Trust:
     """A verdict on a posterior. `print` it, or read `level`: good, doubtful, poor or unchecked.

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from ...compiler.portable import packed, unpacked
+from ...factors.calls import call_checked
 from ...factors.errors import LostError, ModelError
 from . import parcels
 from .parcels import Missing
@@ -321,6 +322,7 @@ def _told(answer: Any, problem: BaseException | None) -> bytes:
 # Ray ------------------------------------------------------------------------------------------------------------------
 
 
+@call_checked
 def ray(workers: int, **options: Any) -> Callable[[], Pool]:
     """A pool of actors of Ray, on the cluster that `ray.init` has joined, or on this machine.
 

@@ -8,9 +8,11 @@ import numpy as np
 
 from ...compiler.data.labels import Labelled, flat_labels, is_frame, labelled
 from ...compiler.element_names import in_order
+from ...factors.calls import call_checked
 from ...factors.errors import DataError
 
 
+@call_checked
 def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
     """A long table as a matrix over two plates: `cv.infer(m, {"rating": cv.long(frame, rows="user", ...)})`.
 

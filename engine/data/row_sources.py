@@ -21,6 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from ...compiler.data.sparse_matrices import is_sparse
+from ...factors.calls import call_checked
 from ...factors.errors import DataError
 from ..support.cache import Recent
 
@@ -180,6 +181,7 @@ def _numpy_type(kind: Any, name: str, place: str) -> np.dtype:
     return found
 
 
+@call_checked
 def rows(source: Any, columns: Columns = None, *, stream: bool | None = None) -> Rows | Own:
     """Rows of data by files, or of this process, in the place of an array: `cv.infer(model, {"x": cv.rows("x.npy")})`.
 

@@ -18,6 +18,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Constant, Expr, Let, Random, inside, is_data, parents
 from ...compiler.passes.roles import below
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked, methods_checked
 from ...factors.domains import real
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.factor import Support, Term
@@ -47,6 +48,7 @@ FUNCTIONS = 16  # that a density keeps
 TERMS = 200  # draws at once that the terms of a variable are taken at
 
 
+@call_checked
 def log_density(
     model: Model, data: Mapping[str, PyTree], sizes: Mapping[str, int] | None = None, integrate: Sequence[str] = ()
 ) -> LogDensity:
@@ -74,6 +76,7 @@ def density_of(posterior: Inferred) -> LogDensity:
     return LogDensity(posterior.model, posterior.binding, ordered=False)  # beliefs are not in that order
 
 
+@methods_checked("log_density")
 class LogDensity:
     """The joint log density of the latent variables of a model, given its data.
 

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...factors.calls import call_checked
 from ..answers.evidence_gradient import gradient
 from ..program import Program, the_program
 from ..support.asked_arguments import list_of_names
 
 
+@call_checked
 def evidence_gradient(
     program: Program, data: Mapping[str, Any], wrt: Sequence[str], *, seed: int = 0
 ) -> tuple[float, dict[str, np.ndarray]]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from ...compiler.explain import explain_plan
 from ...compiler.passes.given import Part
+from ...factors.calls import methods_checked
 from ...factors.families import DiscreteFamily, ExponentialFamily, Family, Point
 from ..answers import next_prior
-from ..answers.arviz import ArvizData, as_arviz, groups
 from ..answers.exact_counts import says_more
 from ..answers.marginal import Marginal
 from ..answers.next_prior import Beliefs, Naturals
@@ -33,11 +33,13 @@ from .conditionals import Conditionals
 from .why import integration_in_words
 
 if TYPE_CHECKING:
+    from ..answers.arviz import ArvizData
     from ..checks.loo import LeaveOneOut
     from ..checks.trust import Trust
     from ..files.save import Contents
 
 
+@methods_checked("posterior")
 class Integrated(AnyPosterior):
     """A posterior whose parameters in `points` were integrated over a grid.
 
@@ -266,6 +268,7 @@ class Integrated(AnyPosterior):
         the integrated parameters make; members of a joint belief are drawn together. What is named by `m.let` is drawn
         from its marginal at the point. `seed` decides them all. Errors as there.
         """
+        from ..answers.arviz import as_arviz, groups
         from .joint_draws import NOTE, joint_draws
 
         drawing = partial(joint_draws, self.mixture, self.mixture_of)

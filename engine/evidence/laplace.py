@@ -22,6 +22,7 @@ from jaxtyping import Float
 
 from ...compiler.language.model import Model
 from ...factors.arrays import Array
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import DataError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.marginal import Marginal
@@ -44,6 +45,7 @@ NEAR = 1e6  # freedom of the Student distribution that is a Gaussian
 Vector = Float[np.ndarray, " coordinate"]
 
 
+@methods_checked("approximation")
 @dataclasses.dataclass(frozen=True)
 class LaplaceApproximation:
     """A posterior by Laplace's approximation.
@@ -79,6 +81,7 @@ class LaplaceApproximation:
         return f"<Posterior of {self.model.name!r} by Laplace: {', '.join(self.draws)}; {self.diagnosis}>"
 
 
+@call_checked
 def laplace_approximation(
     model: Model,
     data: Mapping[str, Any],

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from ...compiler.data.sparse_matrices import is_sparse
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import DataError, ModelError
 from ..posterior import Posterior
 from ..program import Program, the_program
 from ..support.asked_arguments import MOST, list_of_names, named, number_above_zero
 
 
+@methods_checked("learned")
 @dataclasses.dataclass(frozen=True)
 class Learned:
     """Inputs of largest evidence: `values` by name, the `posterior` there, and how they were found.
@@ -44,6 +46,7 @@ class Learned:
         return f"Learned({found}; log evidence {evidence:.6g} after {len(self.trace)} inferences, {end})"
 
 
+@call_checked
 def learn(
     program: Program,
     data: Mapping[str, Any],

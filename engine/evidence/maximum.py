@@ -19,6 +19,7 @@ from ...compiler.language.model import Model
 from ...compiler.language.nodes import Random, inside, parents
 from ...compiler.schedules import Schedule, checked_schedule
 from ...factors.arrays import Array
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -40,6 +41,7 @@ METHODS = ("climb", "em")
 SHOWN = 4  # elements of a variable in a table
 
 
+@methods_checked("maximum")
 @dataclasses.dataclass(frozen=True)
 class Maximum:
     """The values where a joint density is largest.
@@ -95,6 +97,7 @@ class Maximum:
         return f"<Maximum of {self.model.name!r}: {found}; log density {self.log_density:.6g}; {self.diagnosis}>"
 
 
+@call_checked
 def map(
     model: Model,
     data: Mapping[str, Any],

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...compiler.passes.given import Part
+from ...factors.calls import methods_checked
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
 from ..answers.marginal import Marginal
@@ -23,6 +24,7 @@ _NO_MODEL = (
 )
 
 
+@methods_checked("posterior")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Saved(Mapping[str, Marginal]):
     """A posterior read from a file without its model: it is read as a `Posterior` is, and may be given as a prior.

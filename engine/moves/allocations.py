@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Int
 
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError
 from ..mcmc.structure import Place, Score
 from .asked import check_times, only
@@ -98,6 +99,7 @@ class Splits:
         return other, jnp.where(apart, log_back - places[1], jnp.where(jnp.any(empty), places[0] - log_split, 0.0))
 
 
+@call_checked
 def splits(times: int = 1, scans: int = 2, prior: ChineseRestaurant | None = None) -> Splits:
     """Moves of classes (category or index along one plate) that let one class become two, or two one.
 
@@ -125,6 +127,7 @@ class Relabels(Splits):
         return _sized(label.at[at].set(chosen), classes), heights[label[at]] - heights[chosen]
 
 
+@call_checked
 def relabels(times: int = 10, prior: ChineseRestaurant | None = None) -> Relabels:
     """Moves of classes (category or index along one plate) that draw the class of one element from its conditional.
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError
 from ..mcmc.structure import Place, Score
 from .asked import check_times, only
@@ -95,6 +96,7 @@ class Births(OfBooleans):
         return found, jnp.where(jnp.any(places), jnp.log(there) - jnp.log(back), 0.0)
 
 
+@call_checked
 def flips(times: int = 10, prior: Prior | None = None) -> Flips:
     """Moves of booleans that propose the other value of one element, all elements alike.
 
@@ -105,6 +107,7 @@ def flips(times: int = 10, prior: Prior | None = None) -> Flips:
     return Flips(check_times("flips", times), prior)
 
 
+@call_checked
 def swaps(times: int = 10, prior: Prior | None = None) -> Swaps:
     """Moves of booleans that propose to let two elements along the last axis change places, such as two features of a
     row.
@@ -115,6 +118,7 @@ def swaps(times: int = 10, prior: Prior | None = None) -> Swaps:
     return Swaps(check_times("swaps", times), prior)
 
 
+@call_checked
 def births(times: int = 10, prior: Prior | None = None) -> Births:
     """Moves of booleans (row, feature): a feature that no row has appears in one row, or one that a single row has
     vanishes.

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError
 from ..mcmc.structure import Place, Score
 from .asked import check_times, only
@@ -58,6 +59,7 @@ class ChangePoints:
         return (jnp.where(jax.random.bernoulli(keys[1]), flipped, shifted), most), jnp.zeros(())
 
 
+@call_checked
 def change_points(times: int = 10, probability: float | None = None) -> ChangePoints:
     """Moves of the numbers of segments (category or index along one plate, 0 0 1 1 1 2 ...): a change appears, vanishes
     or goes to the place beside it.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError
 from ..mcmc.structure import Place, Score
 from .asked import check_times
@@ -66,6 +67,7 @@ def _reached(graph: Adjacency) -> jax.Array:
     return found
 
 
+@call_checked
 def edges(kind: str = "undirected", times: int = 10, prior: Prior | None = None) -> Edges:
     """Moves of the edges of a graph, a square array of booleans over two plates of one size: an edge appears or
     vanishes, or turns round.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Int
 
 from ...factors.arrays import Array
+from ...factors.calls import call_checked
 from ...factors.special import lgamma
 from .asked import check_number
 
@@ -64,11 +65,13 @@ class ChineseRestaurant:
         return jnp.sum(jnp.where(size > 0, own, 0.0)) + lgamma(jnp.sum(size == 0) + 1.0)
 
 
+@call_checked
 def independent(probability: float) -> Independent:
     """The law of booleans that are true with this probability each, between 0 and 1, for `prior=` of a move."""
     return Independent(check_number("independent(probability)", probability, 1.0))
 
 
+@call_checked
 def indian_buffet(mass: float) -> IndianBuffet:
     """The Indian buffet process of this positive `mass`, for `prior=` of a move of booleans (row, feature).
 
@@ -79,6 +82,7 @@ def indian_buffet(mass: float) -> IndianBuffet:
     return IndianBuffet(check_number("indian_buffet(mass)", mass))
 
 
+@call_checked
 def chinese_restaurant(concentration: float) -> ChineseRestaurant:
     """The Chinese restaurant process of this positive `concentration`, for `prior=` of a move of classes.
 

@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from ...compiler.language.model import Model
 from ...factors.arrays import Array, Key
+from ...factors.calls import call_checked, methods_checked
 from ...factors.errors import ModelError
 from ...factors.switches import double_precision
 from ..cluster.workers import Workers, check_workers
@@ -42,6 +43,7 @@ LAST = 2**31  # of a key, for what is drawn in the end
 HOT, COLD = 2.0, 0.05  # temperatures at the beginning and the end
 
 
+@methods_checked("found")
 @dataclasses.dataclass(frozen=True, repr=False)
 class Found(Mapping[str, np.ndarray]):
     """What `cv.search` found; `found["active"]` is an array of the best structure.
@@ -110,6 +112,7 @@ class _Start(NamedTuple):
     done: Array
 
 
+@call_checked
 def search(
     model: Model,
     data: Mapping[str, Any],

@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 
 from ...compiler.language.nodes import Random
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -28,7 +29,8 @@ def checked(posterior: Inferred, against: str = "auto", **options: int) -> Check
     if not isinstance(against, str) or against not in SAMPLERS:
         raise ModelError(f"check(against={against!r}): the samplers to check against are {', '.join(SAMPLERS)}.")
     asked = against if against != "auto" else "nuts" if _is_smooth(posterior) else "gibbs"
-    return (check if asked == "gibbs" else nuts.check)(posterior, **options)
+    run = check if asked == "gibbs" else nuts.check
+    return call_checked(run, "posterior.check", bound=True)(posterior, **options)
 
 
 def _is_smooth(posterior: Inferred) -> bool:

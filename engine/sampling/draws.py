@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from ...factors.calls import methods_checked
 from ...factors.errors import UnsupportedError
 from ..answers.arviz import as_arviz
 from ..checks.psis import smoothed
 from .move import Move
 
 
+@methods_checked("samples")
 @dataclasses.dataclass(frozen=True, repr=False)
 class Samples(Mapping[str, np.ndarray]):
     """Draws of Markov chains; `samples["x"]` has shape (chains, draws, plates..., event...).

@@ -17,6 +17,7 @@ from jaxtyping import PyTree
 from ...compiler.language.model import Model
 from ...compiler.structure import LARGEST, digest
 from ...factors.arrays import Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.switches import double_precision
 from ..cluster.workers import Workers, check_workers
@@ -49,6 +50,7 @@ MOST = 200_000  # numbers that a block keeps
 MOST_KEPT = 2**26  # bytes of data that are kept with what was compiled for them
 
 
+@call_checked
 def sample(
     model: Model,
     data: Mapping[str, Any],

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...factors import draws
 from ...factors.arrays import Array, Key
+from ...factors.calls import methods_checked
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.families.slopes import Fit
 from ..answers.inferred import Inferred
@@ -36,6 +37,7 @@ ACCEPTED = 0.3  # of the steps of a random walk, to which its width is tuned
 LOG_WEIGHT, LOG_PROPOSAL = "log weight", "log density of what was proposed"
 
 
+@methods_checked("kernel")
 @dataclasses.dataclass(frozen=True)
 class VariationalKernel:
     """How `cv.sample(..., kernel=VariationalKernel(...))` proposes; `kernel="variational"` is VariationalKernel().

@@ -27,6 +27,7 @@ import jax
 import jaxlib.version
 import numpy as np
 
+from ...factors.calls import call_checked
 from ...factors.errors import DataError, ModelError
 
 LARGEST = 2**29  # bytes in the folder
@@ -40,6 +41,7 @@ _unseen = [SHARE]  # bytes that were written since the folder was looked through
 _chosen: list[pathlib.Path | None] = []  # by `cache`, at most one
 
 
+@call_checked
 def cache(folder: str | os.PathLike[str] | None) -> None:
     """Keeps programs in `folder` from now on, or nowhere where that is None.
 

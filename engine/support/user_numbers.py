@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ...factors.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def numbers(values: ArrayLike, what: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from ...compiler.data.bind import Binding
 from ...compiler.language.model import Model
 from ...compiler.symmetry import Choice, interchangeable
 from ...factors.arrays import Key
+from ...factors.calls import call_checked
 from ...factors.errors import ModelError, UnsupportedError
 from ...factors.switches import double_precision
 from ..answers.inferred import Inferred
@@ -50,6 +51,7 @@ ENOUGH, AMPLE = 2.0, 3.0  # times the barrier: rungs that serve, and how many ar
 Show = Callable[[int], None]
 
 
+@call_checked
 def evidence(
     model: Model,
     data: Mapping[str, Any],

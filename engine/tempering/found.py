@@ -7,10 +7,12 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
+from ...factors.calls import methods_checked
 from ..sampling.move import Move
 from .estimators import Estimate
 
 
+@methods_checked("evidence")
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evidence:
     """The log evidence of a model by tempering or annealing.

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import boolean
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Bernoulli
 from ..families.base import mean_of
 from ..links.logistic import logistic_site

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc, xlog1py, xlogy
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import counted
 from ..domains import count
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Poisson
 from ..moments import Count, Unit
 from ..quadrature import tilted_site

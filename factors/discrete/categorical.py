@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import category
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Categorical
 from ..families.base import mean_of
 from ..links.multinomial_probit import log_choice

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import vector
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Dirichlet, VectorGaussian
 from ..families.matrices import outer
 from ..moments import Count, Simplex, Vector

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 import jax.numpy as jnp
 
 from ..arrays import Argument, Array
+from ..calls import call_checked
 from ..domains import Domain, category
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Categorical
 from ..moments import Real, Vector
 from ..quadrature import tilted_site

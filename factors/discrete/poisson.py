@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed
 from ..domains import count
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Poisson
 from ..moments import Count, Positive
 from ..positive.truncated_gamma import log_mass_between

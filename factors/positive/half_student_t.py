@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..special import lgamma
 
 _LOG_2 = math.log(2.0)

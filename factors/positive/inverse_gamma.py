@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaincc
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Gamma
 from ..moments import Positive
 from ..scalars import power_of

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..moments import Positive
 from ..quadrature import HALF_LOG_2PI
 from ..scalars import power_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Gamma
 from ..moments import Positive, Real
 from ..quadrature import HALF_LOG_2PI

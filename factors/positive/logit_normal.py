@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import unit
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Beta
 from ..moments import Positive, Real, Unit
 from ..quadrature import HALF_LOG_2PI, gaussian_expectation

@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import moment_above
 from ..domains import Domain, positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Gamma
 from ..moments import Positive
 from ..rules import Given, Holds, Rule

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Gamma
 from ..moments import Positive, Real
 from ..rules import BOUNDS, WITHIN, Rule

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import positive
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..quadrature import tilted_site
 from ..special import lgamma
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..arrays import Argument
-from ..factor import Term, call_checked
+from ..calls import call_checked
+from ..factor import Term
 from .student_t import student_t
 
 

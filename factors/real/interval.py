@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import boolean
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Bernoulli
 from ..links.probit import positive_site
 from ..moments import Real

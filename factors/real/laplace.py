@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import jax.numpy as jnp
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import real
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Gaussian
 from ..moments import Positive, Real
 from ..quadrature.derived import positive_expectation

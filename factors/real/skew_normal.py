@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import real
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..quadrature import HALF_LOG_2PI, tilted_site
 from ..special import log_ndtr, ndtr
 

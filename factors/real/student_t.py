@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..closed import Closed, Formula
 from ..domains import real
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Gamma, Gaussian
 from ..moments import Positive, Real
 from ..quadrature.tilted_pair import pair_site

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..domains import real
-from ..factor import Factor, Site, Term, call_checked, register
+from ..factor import Factor, Site, Term, register
 from ..families import Gaussian
 from ..moments import Positive, Real
 from ..quadrature import HALF_LOG_2PI

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..discrete.categorical import categorical
 from ..domains import real
 from ..errors import ModelError
-from ..factor import Factor, Site, Term, call_checked, register, told_with_name
+from ..factor import Factor, Site, Term, register, told_with_name
 from ..families import Gaussian
 from ..moments import Real
 from ..numbers import brief

@@ -10,9 +10,10 @@ import numpy as np
 from jax.scipy.special import i0e, i1e
 
 from ..arrays import Argument
+from ..calls import call_checked
 from ..conditional import inverted
 from ..domains import real
-from ..factor import Factor, Term, call_checked, register
+from ..factor import Factor, Term, register
 from ..families import Gaussian
 from ..moments import Positive, Real
 from ..quadrature.derived import positive_expectation

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arrays import Argument, Array
+from ..calls import call_checked
 from ..domains import positive, real
 from ..errors import ModelError
-from ..factor import Factor, Nameless, Term, call_checked
+from ..factor import Factor, Nameless, Term
 from ..real.gaussian import factor as gaussian
 from ..real.student_t import factor as student_t
 from ..special import TINY, log_ndtr

@@ -228,7 +228,6 @@ def _shown(value: Any) -> str:
 
 MAPPINGS = ("Posterior.__getitem__", "Samples.__getitem__", "Samples.mean", "Samples.sd")
 OPERANDS = ("unsupported operand type(s)", "did not contain a loop with signature matching types")
-SIGNATURE = ("got an unexpected keyword argument", "missing", "positional argument", "multiple values for")
 
 
 def fault(use: Use, call: Callable[[], Any]) -> str | None:
@@ -241,7 +240,7 @@ def fault(use: Use, call: Callable[[], Any]) -> str | None:
             return None if len(str(error)) > 30 else f"a {type(error).__name__} without a sentence: {error}"
         except Exception as error:
             documented = type(error).__name__ in (use.function.__doc__ or "") and len(str(error)) > 15
-            of_python = isinstance(error, TypeError) and any(text in str(error) for text in SIGNATURE + OPERANDS)
+            of_python = isinstance(error, TypeError) and any(text in str(error) for text in OPERANDS)
             of_python = of_python or (isinstance(error, KeyError) and use.name in MAPPINGS and len(str(error)) > 30)
             return None if documented or of_python else f"{type(error).__name__}: {str(error)[:300]}"
     return None

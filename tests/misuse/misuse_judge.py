@@ -10,8 +10,8 @@ import cavity as cv
 
 # What Python's own protocols say to whom misses them, with the name of what is asked for.
 OF_PYTHON = (
-    "() got an unexpected keyword argument", "() missing", "has no variable", "range object index out of range",
-    "'Marginal' object has no attribute", "expected str, bytes or os.PathLike object",
+    "has no variable", "range object index out of range", "there is no such attribute. ",
+    "expected str, bytes or os.PathLike object",
     "unsupported operand type(s) for +: 'Beliefs'", "unsupported operand type(s) for -: 'Beliefs'",
 )  # fmt: skip
 
