@@ -12,7 +12,11 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 PAGES = [
     DOCS.parent / "README.md",
-    *(page for place in ("", "coming-from/", "decisions/", "benchmarks/") for page in sorted(DOCS.glob(f"{place}*.md"))),
+    *(
+        page
+        for place in ("", "coming-from/", "decisions/", "benchmarks/")
+        for page in sorted(DOCS.glob(f"{place}*.md"))
+    ),
 ]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n(?:[^\n`]+\n\n)?```text\n(?P<text>.*?)^```\n)?", re.MULTILINE | re.DOTALL
