@@ -3,8 +3,8 @@
     python .ci/check_wheel.py dist [--tag v0.7.0]
 
 The wheel has every module of the listed packages, `py.typed`, the licence and the command; no tests, documents,
-benchmarks, scripts or caches. The version is that of the package, of CITATION.cff, of the newest section of CHANGELOG.md
-and, where one is given, of the tag.
+benchmarks, scripts or caches. The version is that of the package, of CITATION.cff, of the newest section of
+CHANGELOG.md and, where one is given, of the tag.
 """
 
 import argparse
