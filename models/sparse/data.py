@@ -143,13 +143,13 @@ def held_out_mask(shape: tuple[int, int], share: float, key: Any) -> np.ndarray:
 # for the kernels ------------------------------------------------------------------------------------------------------
 
 
-def switches_of(settings: Settings, data: Data) -> Switches:
-    """What decides which code is compiled.
+def switches_of(settings: Settings, data: Data | int) -> Switches:
+    """What decides which code is compiled, for these data or so many rows.
 
     Raises:
         ModelError: known factors that do not fit the data or the number of factors.
     """
-    rows = data.shape[0]
+    rows = data if isinstance(data, int) else data.shape[0]
     known = 0 if settings.known is None else settings.known.shape[1]
     if settings.known is not None and settings.known.shape[0] != rows:
         raise ModelError(

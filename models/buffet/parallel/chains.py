@@ -117,7 +117,7 @@ def sample_in_shards(
     _check(gaussian, law, exact, inner)
     shards = shards_of(parts)
     iterate = exact_iteration if exact else iteration
-    kernel = _Sampler(shards, gaussian, law, inner, _mesh_of(mesh, shards), iterate).kernel()
+    kernel = _Sampler(shards, gaussian, law, inner, mesh_of(mesh, shards), iterate).kernel()
     own = None if checkpoint is None else f"{os.fspath(checkpoint)}.{jax.process_index()}"
     shown = progress if jax.process_index() == 0 else False
     asked: dict[str, Any] = {"warmup": warmup, "thin": thin, "progress": shown, "every": every}
@@ -135,7 +135,8 @@ def _check(gaussian: Any, law: Law, exact: bool, inner: Any) -> None:
         raise UnsupportedError(f"exact=True is for laws without a discount; found {law.discount}. Leave exact= out.")
 
 
-def _mesh_of(mesh: Mesh | None, shards: Shards) -> Mesh:
+def mesh_of(mesh: Mesh | None, shards: Shards) -> Mesh:
+    """The devices that shards are dealt to: those that are given, or all of all processes, or the only one."""
     if mesh is None:
         devices = jax.devices() if jax.process_count() > 1 else jax.devices()[:1]
         mesh = Mesh(np.array(devices), (AXIS,))

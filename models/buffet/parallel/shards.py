@@ -64,7 +64,7 @@ def shards_of(parts: Sequence[Any]) -> Shards:
     local = np.array(
         [[len(values), values.shape[1], s.sum(), q] for values, s, q in zip(tables, seen, squares, strict=True)]
     )
-    told = _gathered(local)
+    told = gathered(local)
     if len(dimensions := np.unique(told[:, 1])) > 1:
         raise DataError(f"All shards have the same dimensions; found {', '.join(str(int(d)) for d in dimensions)}.")
     most = int(told[:, 0].max())
@@ -96,7 +96,7 @@ def _table(part: Any, number: int) -> np.ndarray:
         raise DataError(f"Shard {number}: {problem}") from None
 
 
-def _gathered(local: np.ndarray) -> np.ndarray:
+def gathered(local: np.ndarray) -> np.ndarray:
     """Rows of small tables of all processes."""
     if jax.process_count() == 1:
         return local

@@ -54,19 +54,24 @@ def energies(sums: Sums, loading: Any) -> Any:
     return jnp.maximum(sums.square + fitted, 0.0)
 
 
-def draw_factors(seed: Any, state: State, values: Any) -> Any:
+def heights(loading: Any, noise: Any, values: Any) -> Any:
+    """(P, N) `G^T noise Y`, all that factors need of the data; of some rows alone their part of the sum."""
+    return (loading * noise) @ values
+
+
+def draw_factors(seed: Any, state: State, height: Any) -> Any:
     """(P, N) factors given all else: `x ~ N(A^-1 G^T noise y, A^-1)` with `A = I + G^T noise G`; zeros where unused.
 
     Args:
         seed: (2,) from `bits.seed_of`.
         state: its loadings, count and noise are read.
-        values: (D, N) complete data.
+        height: (P, N) from `heights`.
     """
     weighted = state.loading * state.noise
     places, samples = state.factor.shape
     root = jnp.linalg.cholesky(jnp.eye(places) + weighted @ state.loading.T)
     error = normals(seed, "factor", jnp.arange(places)[:, None], jnp.arange(samples))
-    whitened = lax.linalg.triangular_solve(root, weighted @ values, left_side=True, lower=True)
+    whitened = lax.linalg.triangular_solve(root, height, left_side=True, lower=True)
     drawn = lax.linalg.triangular_solve(root, whitened + error, left_side=True, lower=True, transpose_a=True)
     return jnp.where(used(state)[:, None], drawn, 0.0)
 

@@ -11,7 +11,7 @@ from ..state import Numbers, Observed, Outcome, State, Switches
 from .births import Born, accepted, log_evidence, proposals, propose
 from .bits import seed_of, uniforms
 from .columns import draw_columns
-from .factors import Sums, draw_missing, energies, filled, sums_of, used
+from .factors import Sums, draw_missing, energies, filled, heights, sums_of, used
 from .hyper import Hyper, draw_hyper, rate_of_own
 from .rows import draw_rows
 from .urn import draw_scores
@@ -61,7 +61,8 @@ def _swept(
     fits, changed, proposed = jnp.bool_(True), jnp.int64(0), jnp.int64(0)
     if tried:
         state, fits, changed, proposed = replace_own(seed, hyper._replace(state=state), sums, numbers, switches)
-    state = state._replace(factor=draw_scores(seed, state, values, numbers, bound, switches))
+    height = heights(state.loading, state.noise, values)
+    state = state._replace(factor=draw_scores(seed, state, height, numbers, jnp.maximum(bound, state.count), switches))
     state = state._replace(missing=draw_missing(seed, state, observed))
     return Outcome(state, fits, changed, proposed)
 

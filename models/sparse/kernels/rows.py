@@ -126,7 +126,7 @@ def draw_rows(
         active = active | (jnp.arange(active.shape[1]) < state.count)
     if switches.sparsity != "none" or switches.known:
         active = lax.fori_loop(0, bound, body, rows_of(given, active)).active
-    return _loadings(seed, given, active)
+    return loadings_of(seed, given, active, jnp.arange(number))
 
 
 def _root(given: Given, active: Any) -> Any:
@@ -138,9 +138,9 @@ def _root(given: Given, active: Any) -> Any:
     return jnp.linalg.cholesky(precision + jnp.where(same, jnp.where(active, given.slab, 1.0)[:, None, :], 0.0))
 
 
-def _loadings(seed: Any, given: Given, active: Any) -> Any:
-    """(P, D) loadings of what is active, all of a row at once."""
-    places, number = jnp.arange(active.shape[1]), jnp.arange(active.shape[0])
+def loadings_of(seed: Any, given: Given, active: Any, number: Any) -> Any:
+    """(P, D) loadings of what is active, all of a row at once; `number` (D,) are those of the rows."""
+    places = jnp.arange(active.shape[1])
     root = _root(given, active)
     error = normals(seed, "loading", places, number[:, None])
     height = jnp.where(active, given.height, 0.0)[:, :, None]

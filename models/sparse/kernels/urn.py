@@ -17,22 +17,22 @@ from .bits import normals, uniforms
 from .factors import draw_factors
 
 
-def draw_scores(seed: Any, state: State, values: Any, numbers: Numbers, bound: Any, switches: Switches) -> Any:
+def draw_scores(seed: Any, state: State, height: Any, numbers: Numbers, bound: Any, switches: Switches) -> Any:
     """(P, N) scores of the factors given all else, of either law; zeros where unused.
 
     Args:
         seed: (2,) from `bits.seed_of`.
         state: its loadings, factors, count and noise are read.
-        values: (D, N) complete data.
+        height: (P, N) from `factors.heights`, of complete data.
         numbers, switches: of the model.
         bound: at least the number of factors.
     """
     if switches.scores == "gaussian":
-        return draw_factors(seed, state, values)
-    return draw_from_urn(seed, state, values, numbers.score_mass, bound)
+        return draw_factors(seed, state, height)
+    return draw_from_urn(seed, state, height, numbers.score_mass, bound)
 
 
-def draw_from_urn(seed: Any, state: State, values: Any, mass: Any, bound: Any) -> Any:
+def draw_from_urn(seed: Any, state: State, height: Any, mass: Any, bound: Any) -> Any:
     """(P, N) scores given all else: of one factor after another each sample's, then those that samples share.
 
     With `p = g^T noise g` and `h_n = g^T noise (y_n - other factors)` the weights of sample n are
@@ -44,16 +44,16 @@ def draw_from_urn(seed: Any, state: State, values: Any, mass: Any, bound: Any) -
     Args:
         seed: (2,) from `bits.seed_of`.
         state: its loadings, factors, count and noise are read.
-        values: (D, N) complete data.
+        height: (P, N) from `factors.heights`, of complete data.
         mass: () of the Dirichlet process.
         bound: at least the number of factors.
 
     Source: neal2000markov, west1994hierarchical.
     """
-    weighted, samples = state.loading * state.noise, values.shape[1]
+    samples = height.shape[1]
     if samples == 0:
         return state.factor
-    height, power = weighted @ values, weighted @ state.loading.T
+    power = (state.loading * state.noise) @ state.loading.T
     index = jnp.arange(samples)
 
     def of_factor(k: Any, factor: Any) -> Any:
