@@ -15,7 +15,7 @@ if git fetch --quiet --depth 1 origin gh-pages 2> /dev/null; then
 else
   git worktree add --quiet --force --detach "$place"
   git -C "$place" checkout --quiet --orphan gh-pages
-  git -C "$place" rm -rfq .
+  git -C "$place" rm -rfq --ignore-unmatch .
 fi
 for name in "$version" ${stable:+stable}; do
   rm -rf "${place:?}/$name"
