@@ -22,7 +22,9 @@ from ..likelihoods.contract import Likelihood, Numbers, Rows
 from ..likelihoods.learned import Gamma, check_gamma, draw_gamma, first_gamma
 from .framework import Framework, mass_shape, menu_mass_given
 from .menus import Newcomer, first, newcomer, with_new
+from .shears import sheared
 from .state import State, Step, draws_of_features, put, row_of
+from .twins import drawn_twins
 
 WAITING = 3  # auxiliary categories
 
@@ -137,7 +139,13 @@ class DpIbp(Partition):
         return newcomer(key, menu, state, likelihood)
 
     def draw_menus(self, key: Key, rows: Rows, state: State, likelihood: Likelihood) -> Step:
-        return Framework.draw_menus(self, key, rows, state, likelihood)
+        keys = jax.random.split(key, 3)
+        menus = Framework.draw_menus(self, keys[0], rows, state, likelihood)
+        moved = sheared(keys[1], rows, menus.state, likelihood)
+        twins = drawn_twins(keys[2], moved.state)
+        fits = menus.fits & moved.fits & twins.fits
+        proposed = menus.proposed + moved.proposed + twins.proposed
+        return Step(twins.state, fits, proposed, menus.accepted + moved.accepted + twins.accepted)
 
     def update(self, key: Key, state: State) -> Numbers:
         keys = jax.random.split(key)

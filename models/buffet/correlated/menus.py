@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln
 
 from ....factors import draws
 from ....factors.arrays import Array, Key
@@ -103,6 +104,13 @@ def with_new(shared: Array, taken: Array, number: Array, fresh: Array, values: A
     new = ~taken & (rank < number)
     table = jnp.where(new[:, None], fresh[jnp.maximum(rank, 0)], values)
     return Newcomer(shared | new, table, (number <= jnp.sum(~taken)) & (number < len(taken)))
+
+
+def log_columns(menu: Array, categories: Array) -> Array:
+    """Of menus of so many categories under their prior, what their columns say: `sum_k log B(m_k, L - m_k + 1)`."""
+    counts = jnp.sum(menu, axis=0)
+    logs = gammaln(jnp.maximum(counts, 1)) + gammaln(categories - counts + 1.0) - gammaln(categories + 1.0)
+    return jnp.sum(logs, where=counts > 0)
 
 
 def _categories(state: State) -> Array:

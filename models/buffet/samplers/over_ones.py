@@ -89,7 +89,7 @@ class OverOnes:
         fits, proposed, accepted = loops.over_rows(active, calls, counts, *data, *tables)
         state = state._replace(active=active, values=calls.astype(float))
         if not fits:
-            return Outcome(state, np.bool_(False), np.asarray(proposed), np.asarray(accepted))
+            return Outcome(state, np.asarray(False), np.asarray(proposed), np.asarray(accepted))
         reasons = np.zeros(len(self.ones[1]), np.int64)
         loops.count_at_ones(active, calls, *self.ones, reasons)
         sums = self._sums(active, calls, reasons)
@@ -100,7 +100,7 @@ class OverOnes:
         loops.over_values(active, calls, reasons, *data, thresholds, before, log_one, log_attenuation)
         state = state._replace(values=calls.astype(float), numbers=numbers)
         state = _prior(self.law)(keys[2], state)
-        return Outcome(state, np.bool_(True), np.asarray(proposed), np.asarray(accepted))
+        return Outcome(state, np.asarray(True), np.asarray(proposed), np.asarray(accepted))
 
     def _sums(self, active: np.ndarray, calls: np.ndarray, reasons: np.ndarray) -> tuple[np.ndarray, ...]:
         """Of the entries that are seen: (most,) how many ones have so many reasons, the number of zeros, and all their
