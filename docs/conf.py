@@ -23,9 +23,16 @@ html_theme = "furo"
 html_title = f"cavity {version}"
 html_static_path = ["_static"]
 html_css_files = ["cavity.css"]
-# The address of the published site, where there is one: the workflow that publishes it says so.
-html_baseurl = os.environ.get("CAVITY_DOCS_ADDRESS", "")
-exclude_patterns = ["_build", "api/*.inc"]
+templates_path = ["_templates"]
+# Where the published site has its list of versions, seen from a version's root: the workflow that publishes it says so.
+html_context = {"versions_page": os.environ.get("CAVITY_DOCS_VERSIONS", "")}
+html_sidebars = {
+    "**": [
+        *(f"sidebar/{part}.html" for part in ("scroll-start", "brand", "search", "navigation", "scroll-end")),
+        "versions.html",
+    ]
+}
+exclude_patterns = ["_build", "_templates", "api/*.inc"]
 
 # A tutorial is run from its beginning at each build, and one that raises an error stops the build.
 nb_execution_mode = os.environ.get("CAVITY_DOCS_TUTORIALS", "force")
