@@ -85,7 +85,7 @@ links: $(VENV)/.installed-docs
 gallery: $(VENV)/.installed-docs
 	$(BIN)/python docs/make_gallery.py
 
-BENCHMARKS := skills logistic mixture pca overhead chains clutter gamma_shape lda first_answer tempering gibbs
+BENCHMARKS := skills ratings logistic mixture pca overhead chains clutter gamma_shape lda first_answer tempering gibbs
 
 bench: $(VENV)/.installed-bench
 	@for script in $(BENCHMARKS); do $(BIN)/python benchmarks/$$script.py || exit 1; done
@@ -93,7 +93,7 @@ bench: $(VENV)/.installed-bench
 
 # Modules beside the experiments that these import.
 SHARED := benchmarks/ncvmp/common.py \
-	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py) \
+	$(addprefix benchmarks/trees/,common.py c_kernels.py thesis_search.py baselines.py tables.py conjugate.py infinite_mixture.py merges.py) \
 	$(addprefix benchmarks/nsfa/,common.py sets.py heldout.py c_kernels.py sparse_pca.py) \
 	$(addprefix benchmarks/mixtures/,common.py components.py) \
 	$(addprefix benchmarks/buffet/,common.py sets.py by_hand.py c_kernels.py)
