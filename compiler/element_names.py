@@ -28,7 +28,9 @@ def in_order(labels: Iterable[Label]) -> tuple[Label, ...]:
 
 
 def label_of(value: Any) -> Label:
-    """One of them."""
+    """One of them; of an index of several levels their texts, with commas between them."""
+    if isinstance(value, tuple) and value:
+        return ", ".join(str(label_of(part)) for part in value)
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime.datetime):

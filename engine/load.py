@@ -29,6 +29,7 @@ from ..factors.domains import Domain
 from ..factors.errors import DataError
 from ..factors.families import BY_NAME, FOR_DOMAIN, Family, Point
 from ..factors.switches import double_precision
+from .answers.marginal import Axis
 from .answers.next_prior import Beliefs
 from .answers.verdict import LEVELS, Verdict
 from .data.missing_and_sparse import Arrays, arrays_of
@@ -293,7 +294,22 @@ def _saved(reader: _Reader) -> Saved:
         baseline=priors,
         timing=_timing(meta),
         told=_verdict(meta),
+        axes=_axes(meta, families),
     )
+
+
+def _axes(meta: Description, families: Mapping[str, Family]) -> dict[str, tuple[Axis, ...]]:
+    """What the axes of each mean are; files of before 0.6 do not tell."""
+    names = {plate: tuple(labels) for plate, labels in meta.get("names", {}).items()}
+    found = {}
+    for name, entry in meta.get("axes", {}).items():
+        axes = tuple(Axis(plate, names.get(plate), bool(of_classes)) for plate, of_classes in entry)
+        shape = np.shape(families[name].mean())
+        for axis, size in zip(axes, shape, strict=False):
+            if axis.labels is not None and len(axis.labels) != size:
+                raise ValueError(f"{name!r} has {size} elements along {axis.name!r}, and {len(axis.labels)} names")
+        found[name] = axes
+    return found
 
 
 def _timing(meta: Description) -> Timing | None:

@@ -27,6 +27,7 @@ from .answers.outcome import Outcome
 from .answers.predict import predict
 from .answers.verdict import Verdict
 from .options import seed_of
+from .run.diagnosis import counted
 from .support.asked_arguments import UserData, check_counts, known_name, named
 
 if TYPE_CHECKING:
@@ -504,5 +505,6 @@ class Posterior(Outcome, AnyPosterior):
     def __repr__(self) -> str:
         return (
             f"<Posterior of {self.model.name!r}: {', '.join(self)}; "
-            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps; {self.verdict.short}>"
+            f"log evidence {self.log_evidence:.6g}; {self.code} in {counted(self.iterations, 'sweep')}; "
+            f"{self.verdict.short}>"
         )

@@ -131,7 +131,7 @@ def labelled(value: Any) -> Labelled:
     if hasattr(value, "iloc") and hasattr(value, "index"):  # pandas
         rows = _names_of_rows(value.index)
         if hasattr(value, "columns"):
-            return Labelled(value.to_numpy(), (None, None), (rows, _names_of_rows(value.columns)))
+            return Labelled(_table(value), (None, None), (rows, _names_of_rows(value.columns)))
         categories = labels_of(value.cat.categories) if hasattr(value, "cat") else None
         return Labelled(np.asarray(value, dtype=object) if categories else _array(value), (None,), (rows,), categories)
     if hasattr(value, "categories") and hasattr(value, "codes"):  # a Categorical of pandas
@@ -141,20 +141,46 @@ def labelled(value: Any) -> Labelled:
         text = kinds is not None or str(value.dtype).startswith(("String", "Utf8", "Categorical"))
         array = np.asarray(value.to_list(), dtype=object) if text else value.to_numpy()
         return Labelled(array, (None,), (None,), None if kinds is None else tuple(kinds))
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O" and not isinstance(value, np.ma.MaskedArray):
+        return Labelled(_without_missing(value))
     return Labelled(value)
 
 
 def _array(series: Any) -> Any:
-    """The values of a Series; text of any of its types as objects."""
-    return np.asarray(series, dtype=object) if str(series.dtype) in ("string", "str") else series
+    """The values of a Series; text of any of its types as objects, and what is not available as None."""
+    if str(series.dtype) in ("string", "str"):
+        return np.asarray(series, dtype=object)
+    return _without_missing(series.to_numpy(dtype=object)) if series.hasnans and _may_lack(series.dtype) else series
+
+
+def _table(frame: Any) -> Any:
+    """The values of a frame, what is not available as None."""
+    array = frame.to_numpy()
+    return _without_missing(array) if array.dtype.kind == "O" else array
+
+
+def _may_lack(dtype: Any) -> bool:
+    """Whether an array of this type may hold pandas' NA, which is no number."""
+    return not isinstance(dtype, np.dtype) or dtype.kind == "O"
+
+
+def _without_missing(array: Any) -> Any:
+    """An array of objects with None for what is missing in any of its ways."""
+    flat = [None if _is_missing(item) else item for item in np.ravel(array)]
+    found = np.empty(len(flat), dtype=object)
+    found[:] = flat
+    return found.reshape(np.shape(array))
 
 
 def _names_of_rows(index: Any) -> tuple[Label, ...] | None:
     """The names in an index of pandas; none where it only counts rows or names some of them twice."""
     counts = type(index).__name__ == "RangeIndex"
-    if counts or getattr(index, "nlevels", 1) > 1 or not index.is_unique or index.hasnans:
+    levels = index.codes if getattr(index, "nlevels", 1) > 1 else None
+    lacks = index.hasnans if levels is None else any((codes < 0).any() for codes in levels)
+    if counts or lacks or not index.is_unique:
         return None
-    return labels_of(index)
+    labels = labels_of(index)
+    return labels if len(set(labels)) == len(labels) else None  # of several levels whose texts have commas
 
 
 def _is_text(values: Any) -> bool:
@@ -256,7 +282,12 @@ def flat_labels(values: Any) -> list[Label | None]:
 
 
 def _is_missing(item: Any) -> bool:
-    return item is None or item != item or (isinstance(item, np.datetime64) and np.isnat(item)) or str(item) == "<NA>"
+    if item is None or (isinstance(item, np.datetime64) and np.isnat(item)):
+        return True
+    try:
+        return bool(item != item)
+    except (TypeError, ValueError):  # pandas' NA is neither equal to itself nor different
+        return str(item) == "<NA>"
 
 
 # Labels as positions --------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from .argument_rules import check_rules
 from .atoms import ONE
 from .balanced_sums import balanced
 from .indexing import pushed
-from .nodes import Apply, Constant, Expr, Gather, Plate, applies, is_data, union_plates, unnamed
-from .operations import DIVIDE, MULTIPLY, POWER, STACK
+from .nodes import Apply, Constant, Expr, Gather, Plate, applies, counts, is_data, union_plates, unnamed
+from .operations import DIVIDE, MULTIPLY, POWER, STACK, SUM
 from .tables import Table, chosen_at_once, read_as
 from .values import EVENT_NDIM, UserValue, check, convert
 
@@ -266,9 +266,21 @@ def _selector(switch: Switch, owner: Owner) -> Expr:
 
 
 def _check_cases(selector: Expr, terms: tuple[Term, ...], domains: list[Domain], owner: Owner) -> None:
+    if counts(selector) and not is_data(selector):
+        raise ModelError(
+            f"Random variable '{owner.name}': the selector '{selector}' of its switch needs a name, by which it has a "
+            f"belief. Name it first: k = m.let('k', {selector}), and cv.switch(k, ...)."
+        )
     size = selector.domain.size
     wanted = 2 if selector.domain.is_boolean else getattr(size, "size", size)
     if wanted is not None and wanted != len(terms):
+        counted = unnamed(selector)
+        if applies(counted, SUM):
+            raise ModelError(
+                f"Random variable '{owner.name}': '{selector}' counts, from 0 to {wanted - 1}, and a switch on it has "
+                f"one case for each number: {wanted}; found {len(terms)}. Whether any is true is "
+                "m.let('any', cv.any(b, over=plate)), and of all cv.all(b, over=plate), each with two cases."
+            )
         raise ModelError(
             f"Random variable '{owner.name}': the switch on '{selector}' ({selector.domain}) has {len(terms)} cases, "
             f"but needs {wanted}. "

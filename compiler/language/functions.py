@@ -427,6 +427,12 @@ def _with_node(name: str, *operands: UserValue) -> tuple[Any, ...]:
 
 
 def _check_over(name: str, value: Expr, over: UserValue) -> None:
+    if over is None:
+        names = " or ".join(f"over={plate.name}" for plate in value.plates) or "of which it has none"
+        raise ModelError(
+            f"`{name}` of '{value}' runs over one of its plates, {names}: give over=, the object that m.plate(...) "
+            "returned."
+        )
     if not isinstance(over, Plate):
         raise ModelError(f"`{name}`: over={over!r} is not a plate. Give the object that m.plate(...) returned.")
     if over not in value.plates:

@@ -97,6 +97,8 @@ def _log(expr: Apply, known: IsData) -> list[Monomial]:
 
 
 def _sum(expr: Apply, known: IsData) -> list[Monomial]:
+    if expr.domain.is_discrete:  # how many booleans are true is a class of its own, no polynomial of them
+        return [((), (expr,))]
     return summed(expr, expand(expr.args[0], known), known)
 
 

@@ -461,6 +461,13 @@ def with_parents(node: Expr, new: Mapping[Expr, Expr]) -> Expr:
     return dataclasses.replace(node, args=tuple(new[arg] for arg in node.args))
 
 
+def counts(node: Expr) -> bool:
+    """Whether it is a discrete value made of classes, or of all booleans of a plate, which only a table has."""
+    if not isinstance(node, Apply) or not node.domain.is_discrete:
+        return False
+    return node.operation.aggregate or any(arg.domain.is_category for arg in node.args)
+
+
 def unnamed(expr: Expr) -> Expr:
     """What a named expression stands for; any other is itself."""
     while isinstance(expr, Let):

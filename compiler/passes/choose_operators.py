@@ -42,6 +42,7 @@ from ..language.nodes import (
     Let,
     Random,
     applies,
+    counts,
     inside,
     parents,
     union_plates,
@@ -121,11 +122,11 @@ def _with_their_lets(draft: Draft, blocks: list[Block]) -> dict[str, Let]:
 
 
 def compares(selector: Expr, known: IsData) -> bool:
-    """Whether a gate opens by a named comparison of real numbers, which has a belief of its own under EP only."""
+    """Whether a gate opens by a named comparison or count, which has a belief of its own: VMP averages neither."""
     root = ungathered(selector)
     if not isinstance(root, Let) or known(root):
         return False
-    return any(applies(node, GREATER) and not known(node) for node in inside([root.expression]))
+    return any((applies(node, GREATER) or counts(node)) and not known(node) for node in inside([root.expression]))
 
 
 def _random_blocks(draft: Draft, node: Random, generated: Term | Switch | Chain) -> list[Block]:

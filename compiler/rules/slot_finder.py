@@ -89,8 +89,24 @@ def discrete_elements(exprs: Iterable[Expr], known: IsData, name: str) -> tuple[
         elif isinstance(node, Gather):
             stack.extend([node.index, node.source] if not known(node.index) else [node.source])
         elif not isinstance(node, Random):
+            _check_apart(node, known, name)
             stack.extend(parents(node))
     return tuple(found.values())
+
+
+def _check_apart(node: Expr, known: IsData, name: str) -> None:
+    """NoSlots where an expression reads the states of all elements of a plate at once, such as their sum."""
+    over = node.over if isinstance(node, Apply) else None
+    if over is None:
+        return
+    plates = {plate for element in discrete_elements(parents(node), known, name) for plate in element.plates}
+    if over in plates:
+        raise NoSlots(
+            f"'{name}' depends on '{node}', which reads a discrete variable at all elements of plate '{over.name}': EP "
+            "sums over the states of one element at a time, and these have as many as all of them together.",
+            f"How many of them are true is m.let('count', cv.sum(b, over={over.name})), a class of its own, with which "
+            "m.random(..., cv.switch(count, ...)) or values[count] chooses.",
+        )
 
 
 def given_states(known: IsData, discrete: tuple[Expr, ...]) -> IsData:

@@ -162,6 +162,7 @@ class Description(TypedDict):
     given: dict[str, int]
     outputs: dict[str, int]
     families: dict[str, FamilyEntry]
+    axes: NotRequired[dict[str, list[list[Any]]]]  # of the mean of each family: plate, and whether it is of classes
     without_family: dict[str, str]
     carried: list[CarriedEntry]
     baseline: list[PriorEntry] | str

@@ -28,7 +28,7 @@ from ...factors.conditional import Conditional
 from ...factors.conditionals import name_of
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.inferred import Inferred
+from ..answers.inferred import Inferred, axes_of
 from ..answers.next_prior import Beliefs, Naturals, baseline, carried
 from ..answers.outcome import Outcome
 from ..answers.verdict import Verdict
@@ -193,6 +193,7 @@ def _describe(posterior: Inferred, contents: Contents, writer: _Writer) -> Descr
         "given": {key: writer.put(np.asarray(posterior.arrays[key])) for key in given},
         "outputs": {jax.tree_util.keystr(place): writer.put(leaf) for place, leaf in leaves},
         "families": families,
+        "axes": {name: [[axis.name, axis.is_class] for axis in axes_of(model, name, {})] for name in families},
         "without_family": without,
         "carried": [
             {

@@ -10,11 +10,12 @@ from ...compiler.passes.given import Part
 from ...factors.calls import methods_checked
 from ...factors.errors import UnsupportedError
 from ...factors.families import Family
-from ..answers.marginal import Marginal
+from ..answers.marginal import Axis, Marginal
 from ..answers.next_prior import Beliefs, Contribution, Naturals
 from ..answers.refused import refused, refused_property
 from ..answers.summary import summary
 from ..answers.verdict import Verdict
+from ..run.diagnosis import counted
 from ..run.fixed_points import Restarts
 from ..run.progress import Timing
 from ..run.trace import Trace
@@ -35,7 +36,7 @@ class Saved(Mapping[str, Marginal]):
     that have none, `sizes` those of the plates, `baseline` the natural parameters of the priors of the carried parts or
     why there are none. `log_evidence`, `evidence`, `code`, `iterations`, `trace`, `restarts`, `floored`, `diagnosis`,
     `explanation` (what `explain` told), `carried` and `timing` are as of the `Posterior` that was saved; `told` is the
-    verdict, None where it had not been asked for.
+    verdict, None where it had not been asked for, and `axes` what the axes of each mean are.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Saved(Mapping[str, Marginal]):
     baseline: Mapping[Part, Naturals] | str
     timing: Timing | None = None
     told: Verdict | None = None
+    axes: Mapping[str, tuple[Axis, ...]] = dataclasses.field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -66,7 +68,7 @@ class Saved(Mapping[str, Marginal]):
             raise UnsupportedError(self.without_family[name])
         if name not in self.families:
             raise KeyError(f"The saved posterior has no variable {name!r}. It has: {', '.join(self.families)}.")
-        return Marginal(self.families[name], name)
+        return Marginal(self.families[name], name).along(self.axes.get(name, ()))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.families)
@@ -150,5 +152,5 @@ class Saved(Mapping[str, Marginal]):
     def __repr__(self) -> str:
         return (
             f"<Saved posterior of {self.name!r}: {', '.join(self)}; "
-            f"log evidence {self.log_evidence:.6g}; {self.code} in {self.iterations} sweeps>"
+            f"log evidence {self.log_evidence:.6g}; {self.code} in {counted(self.iterations, 'sweep')}>"
         )

@@ -13,6 +13,7 @@ from ..answers.marginal import Marginal
 from ..answers.verdict import Verdict
 from ..distributions.cases import title
 from ..distributions.partly_observed import Completed
+from ..run.diagnosis import counted
 from .convergence import convergence
 from .declarations import picture_and_table
 from .escape import Markup, tag
@@ -39,7 +40,7 @@ def html_of_posterior(posterior: Inferred, verdict: Verdict) -> str:
 def headline(posterior: Inferred, verdict: Verdict) -> Markup:
     """Verdict, evidence and how the run ended, in one line."""
     level = tag("span", verdict.level, class_=verdict.level)
-    ended = f"{posterior.code} in {posterior.iterations:,} sweeps"
+    ended = f"{posterior.code} in {counted(posterior.iterations, 'sweep')}"
     return tag("p", level, f": {verdict.reason} Log evidence {posterior.log_evidence:.6g}; {ended}.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..answers.inferred import Inferred
+from ..run.diagnosis import counted
 from . import charts
 from .escape import Markup, joined, tag
 from .svg import figure
@@ -15,7 +16,7 @@ def convergence(posterior: Inferred) -> Markup:
     """The diagnosis in words, pictures of the trace, and a table of the restarts where there were several."""
     kind = "good" if posterior.converged else "poor"
     code = tag("span", posterior.code, class_=kind)
-    told = tag("p", code, f" in {posterior.iterations:,} sweeps. {posterior.diagnosis}")
+    told = tag("p", code, f" in {counted(posterior.iterations, 'sweep')}. {posterior.diagnosis}")
     timing = tag("p", str(posterior.timing), class_="quiet") if posterior.timing is not None else ""
     return joined(told, timing, tag("div", *_traces(posterior), class_="row"), _restarts(posterior))
 
@@ -25,13 +26,14 @@ def _traces(posterior: Inferred) -> list[Markup]:
     tolerance, shapes = posterior.request.options.tolerance, []
     seen = residual[np.isfinite(residual) & (residual > 0)]
     if seen.size:
-        told = f"Residual over {residual.size} sweeps, from {seen[0]:.2g} to {seen[-1]:.2g}; tolerance {tolerance:.2g}"
+        told = f"Residual over {counted(residual.size, 'sweep')}, from {seen[0]:.2g} to {seen[-1]:.2g}; "
+        told += f"tolerance {tolerance:.2g}"
         line = np.where(np.isfinite(residual), residual, np.nan)
         chart = charts.over_sweeps([line], told, "residual, in posterior sds", power=True, mark=tolerance)
         shapes.append(figure(chart, "Dashed: the tolerance."))
     known = evidence[np.isfinite(evidence)]
     if known.size:
-        told = f"Log evidence over {evidence.size} sweeps, from {known[0]:.5g} to {known[-1]:.5g}"
+        told = f"Log evidence over {counted(evidence.size, 'sweep')}, from {known[0]:.5g} to {known[-1]:.5g}"
         shapes.append(figure(charts.over_sweeps([evidence], told, "log evidence"), "Recorded at each sweep."))
     return shapes or [tag("p", "The sweeps of this inference were not recorded.")]
 

@@ -10,6 +10,7 @@ import numpy as np
 from ...factors.errors import DataError, ModelError
 from ...factors.families import Point
 from ..answers.inferred import Inferred
+from ..run.diagnosis import counted
 from ..support.asked_arguments import known_name
 from .figure import BLUE, GREY, ORANGE, clean, new_figure
 from .graph_plot import plot_graph
@@ -95,7 +96,8 @@ def plot_convergence(posterior: Inferred, *, ax: Axes | None = None) -> Figure |
             fontsize=9,
             color=GREY,
         )
-    figure.suptitle(f"{posterior.model.name}: {posterior.code} in {posterior.iterations} sweeps", fontsize=11)
+    ended = f"{posterior.code} in {counted(posterior.iterations, 'sweep')}"
+    figure.suptitle(f"{posterior.model.name}: {ended}", fontsize=11)
     return figure
 
 

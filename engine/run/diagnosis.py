@@ -39,31 +39,30 @@ def on_starts(evidence: np.ndarray, best: float) -> str:
         return ""
     if len(found) == 1 and found[0][1] == len(evidence):
         return f"All of {len(evidence)} starts met the same log evidence."
-    many = "; ".join(f"{value:.7g} ({_starts(number)})" for value, number in found[:SHOWN])
+    many = "; ".join(f"{value:.7g} ({counted(number, 'start')})" for value, number in found[:SHOWN])
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     lost = len(evidence) - sum(number for _, number in found)
-    failed = f"; {_starts(lost)} did not end well" if lost else ""
-    return f"The best of {len(evidence)} starts, by log evidence of {_points(found)}: {many}{more}{failed}."
+    failed = f"; {counted(lost, 'start')} did not end well" if lost else ""
+    points = counted(len(found), "fixed point")
+    return f"The best of {len(evidence)} starts, by log evidence of {points}: {many}{more}{failed}."
 
 
-def _starts(number: int) -> str:
-    return f"{number} start{'s' if number > 1 else ''}"
-
-
-def _points(found: list[tuple[float, int]]) -> str:
-    return f"{len(found)} fixed point{'s' if len(found) > 1 else ''}"
+def counted(number: int, noun: str) -> str:
+    """So many of a noun, whose plural has an s: "1 sweep", "12 sweeps"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def how_it_ended(result: Result, code: str) -> str:
     """How a run with this result code ended and what to do."""
     sweeps = int(result.number("iteration"))
+    made = counted(sweeps, "sweep")
     error, step = float(result.number("error")), float(result.number("step"))
     damped, rejected = int(result.number("damped")), int(result.number("rejected"))
     care = f"{rejected} extrapolations dropped, {damped} times damped, final step {step:.2g}"
     if code == "converged" and error == 0.0 and sweeps == 1:
         return "Done in one pass: no message waits for another."
     if code == "converged":
-        return f"Converged in {sweeps} sweeps: estimated distance from the fixed point {error:.1e} sd ({care})."
+        return f"Converged in {made}: estimated distance from the fixed point {error:.1e} sd ({care})."
     if code == "contradiction":
         return (
             "Observations and constraints contradict each other: together they have probability zero, and the "
@@ -71,24 +70,24 @@ def how_it_ended(result: Result, code: str) -> str:
         )
     if code == "diverged":
         return (
-            f"Diverged after {sweeps} sweeps: even small steps from the last sound state make a belief improper, an "
+            f"Diverged after {made}: even small steps from the last sound state make a belief improper, an "
             f"energy infinite, or lose evidence ({care}). The marginals are those of the last sound state, and may be "
             "far from the answer. Try method='vmp' for the loopy part, stronger priors, or check the data for outliers "
             "on a huge scale."
         )
     if code == "oscillating":
         return (
-            f"Oscillating after {sweeps} sweeps ({care}): strong loops pull in turns. "
+            f"Oscillating after {made} ({care}): strong loops pull in turns. "
             "Try method='vmp' or cv.power(0.5) for the factors involved, or more sweeps (max_iterations=)."
         )
     if improper := int(result.number("improper")):
         return (
-            f"Stopped after {sweeps} sweeps in a state that is no fixed point ({care}): without the message of "
-            f"{improper} instance{'s' if improper > 1 else ''} a belief would be no distribution, so less of it was "
+            f"Stopped after {made} in a state that is no fixed point ({care}): without the message of "
+            f"{counted(improper, 'instance')} a belief would be no distribution, so less of it was "
             "taken out. The log evidence means little here. Give restarts= or another seed=, stronger priors, fewer "
             "components, or method=cv.power(0.5) or 'vmp', whose messages keep beliefs proper more often."
         )
     return (
-        f"Stopped after {sweeps} sweeps, {error:.1e} sd from the fixed point by estimate ({care}). "
+        f"Stopped after {made}, {error:.1e} sd from the fixed point by estimate ({care}). "
         "Give more sweeps (max_iterations=) or a larger tolerance=."
     )

@@ -1,4 +1,4 @@
-"""Forty things that people do every day, each in five lines at most, right and without a traceback.
+"""Fifty things that people do every day, each in five lines at most, right and without a traceback.
 
 What stands before a task is its data; the task itself is the function's body up to the first assertion.
 """
@@ -285,3 +285,102 @@ def test_39_groups_of_a_mixture():
 def test_40_text_where_a_name_is_misspelt_is_answered(cities):
     with pytest.raises(cv.DataError, match="Is it 'Leeds'"):
         cities.predict({"where": ["Leds"]})
+
+
+# what people stumbled over -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "right"),
+    [
+        ([True, None, False, True], "boolean", 3.0 / 5.0),
+        ([True, None, False, True], object, 3.0 / 5.0),
+        ([1, None, 0, 1], "Int64", 3.0 / 5.0),
+    ],
+)
+def test_41_missing_values_of_nullable_columns(values, dtype, right):
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    p = m.random("p", cv.beta(1.0, 1.0))
+    m.random("y", cv.bernoulli(p), plates=m.plate("n"))
+    column = pandas.Series([pandas.NA if v is None else v for v in values], dtype=dtype)
+    assert_allclose(cv.infer(m, pandas.DataFrame({"y": column}))["p"].mean, right)
+
+
+def test_42_counts_that_are_not_available():
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    rate = m.random("rate", cv.gamma(1.0, 1.0))
+    m.random("y", cv.poisson(rate), plates=m.plate("n"))
+    column = pandas.Series([1, pandas.NA, 3], dtype=object)
+    assert_allclose(cv.infer(m, {"y": column})["rate"].mean, 5.0 / 3.0)
+
+
+def test_43_an_index_of_two_levels(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    m = cv.Model()
+    level = m.random("level", cv.gaussian(0.0, variance=1.0), plates=m.plate("n"))
+    m.random("y", cv.gaussian(level, variance=1.0))
+    index = pandas.MultiIndex.from_tuples([("York", 2023), ("Hull", 2024)])
+    posterior = cv.infer(m, {"y": pandas.Series([1.0, 3.0], index=index)})
+    assert_allclose(posterior["level"].sel(n=("Hull", 2024)).mean, 1.5)
+    posterior.save(tmp_path / "answer")
+    assert_allclose(cv.load(tmp_path / "answer")["level"]["Hull, 2024"], 1.5)
+
+
+def test_44_names_of_a_file_that_is_read_without_its_model(cities, tmp_path):
+    cities.save(tmp_path / "answer")
+    saved = cv.load(tmp_path / "answer")
+    assert_allclose(saved["level"].sel(city="York").mean, right_level("York"))
+    assert saved["level"].axes == cities["level"].axes
+
+
+@pytest.mark.parametrize("how", ["switch", "index"])
+def test_45_how_many_are_true_decides(how):
+    m = cv.Model()
+    on = m.random("on", cv.bernoulli(0.3), plates=(n := m.plate("n", 3)))
+    count = m.let("count", cv.sum(on, over=n))
+    values = m.input("values", cv.real, plates=m.plate("v", 4)) if how == "index" else None
+    terms = [cv.gaussian(float(k), sd=1.0) for k in range(4)]
+    m.random("y", cv.gaussian(values[count], sd=1.0) if how == "index" else cv.switch(count, *terms))
+    posterior = cv.infer(m, {"y": 2.0} | ({"values": np.arange(4.0)} if how == "index" else {}))
+    weights = np.array([0.343, 0.441, 0.189, 0.027]) * np.exp(-0.5 * (2.0 - np.arange(4)) ** 2)
+    assert_allclose(posterior["count"].mean, weights / weights.sum(), rtol=1e-6)
+    assert_allclose(posterior["on"].mean, weights @ np.arange(4) / weights.sum() / 3.0, rtol=1e-6)
+
+
+def test_46_whether_any_is_true_decides():
+    m = cv.Model()
+    on = m.random("on", cv.bernoulli(0.3), plates=(n := m.plate("n", 3)))
+    lit = m.let("lit", cv.any(on, over=n))
+    m.random("y", cv.switch(lit, cv.gaussian(1.0, sd=1.0), cv.gaussian(0.0, sd=1.0)))
+    odds = 0.657 / 0.343 * np.exp(-0.5 * (2.0 - 1.0) ** 2 + 0.5 * 2.0**2)
+    assert_allclose(cv.infer(m, {"y": 2.0})["lit"].mean, odds / (1.0 + odds), rtol=1e-6)
+
+
+def test_47_what_counts_is_told_where_it_is_used_wrongly():
+    def with_sum(use):
+        m = cv.Model()
+        n = m.plate("n", 3)
+        on = m.random("on", cv.bernoulli(0.3), plates=n)
+        return use(m, n, on)
+
+    def switched(m, n, on):
+        m.random("y", cv.switch(m.let("k", cv.sum(on, over=n)), cv.gaussian(0.0, sd=1.0), cv.gaussian(1.0, sd=1.0)))
+
+    def chosen(m, n, on):
+        m.random("y", cv.gaussian(cv.sum(cv.where(on, 1.0, 0.0), over=n), sd=1.0))
+        cv.infer(m, {"y": 1.0})
+
+    with pytest.raises(cv.ModelError, match="counts, from 0 to 3"):
+        with_sum(switched)
+    with pytest.raises(cv.ModelError, match=r"m\.let\('k', sum\(on, over=n\)\)"):
+        with_sum(lambda m, n, on: m.random("y", cv.switch(cv.sum(on, over=n), *[cv.gaussian(0.0, sd=1.0)] * 4)))
+    with pytest.raises(cv.UnsupportedError, match="at all elements of plate 'n'"):
+        with_sum(chosen)
+    with pytest.raises(cv.ModelError, match="over=n: give over="):
+        with_sum(lambda m, n, on: cv.sum(on))
+
+
+def test_48_one_sweep_is_one(posterior):
+    assert "in 1 sweep;" in repr(cv.infer(by_city(), {"where": ["York"], "y": [1.0]}))
