@@ -11,7 +11,7 @@ from jax import lax
 from cavity.engine.support.machine_code import native, put, row
 from cavity.models.sparse.kernels.births import Born, Proposals, accepted, log_evidence, proposals, propose
 from cavity.models.sparse.kernels.bits import normals, seed_of, uniforms
-from cavity.models.sparse.kernels.factors import draw_missing, energies, filled, sums_of, used
+from cavity.models.sparse.kernels.factors import draw_missing, energies, filled, heights, sums_of, used
 from cavity.models.sparse.kernels.hyper import Hyper, draw_hyper, rate_of_own
 from cavity.models.sparse.kernels.urn import draw_scores
 from cavity.models.sparse.state import Numbers, Observed, Outcome, State, Switches
@@ -130,7 +130,8 @@ def serial(key: Any, state: State, observed: Observed, numbers: Numbers, bound: 
     number, known = jnp.where(bound < 0, 0, every), jnp.where(bound < 0, 0, switches.known)
     rows = _over_rows(switches)(given._replace(free=places >= known), rows, number, bound)
     state = _compact(state, rows, switches) if births else state._replace(loading=rows.loading.T)
-    state = state._replace(factor=draw_scores(seed, state, values, numbers, jnp.maximum(bound, state.count), switches))
+    height = heights(state.loading, state.noise, values)
+    state = state._replace(factor=draw_scores(seed, state, height, numbers, jnp.maximum(bound, state.count), switches))
     state = state._replace(missing=draw_missing(seed, state, observed))
     return Outcome(state, rows.fits, rows.accepted, rows.proposed)
 

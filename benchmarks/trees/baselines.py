@@ -1,12 +1,15 @@
 """Densities that diffusion trees are compared with: kernels, finite mixtures, and mixtures with a Dirichlet process.
 
 The papers compare with a kernel estimate whose bandwidths are chosen by cross-validation (npudens of R) and with an
-infinite mixture of Gaussians by MCMC (Neal's programs); the truncated variational mixture of scikit-learn stands in for
-the latter. Each function returns the log densities of the new rows.
+infinite mixture of Gaussians by MCMC (Neal's programs), which is `infinite_mixture` here; beside it are the truncated
+variational mixture of scikit-learn and Bayesian hierarchical clustering (`merges`). Each function returns the log
+densities of the new rows.
 """
 
 import warnings
 
+import infinite_mixture
+import merges
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -75,4 +78,6 @@ BASELINES = {
     "kernel density": kernel_density,
     "Gaussian mixture": gaussian_mixture,
     "Dirichlet process mixture": dirichlet_process_mixture,
+    "infinite mixture by Gibbs": infinite_mixture.infinite_mixture,
+    "Bayesian hierarchical clustering": merges.hierarchical,
 }
