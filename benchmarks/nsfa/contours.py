@@ -1,8 +1,8 @@
 """Ridge and LASSO as most probable weights: the picture of contours (figure 1.3 of the report), and the whole path.
 
-Two correlated features. Contours of the squared error, and those of `|w_1|^p + |w_2|^p` for p of 2, 1 and 1/2 that touch
-them at the most probable weights: with p <= 1 these have corners on the axes, and a weight there is exactly zero. Below,
-weights against the penalty by least angle regression, and against the prior precision of ridge regression.
+Two correlated features. Contours of the squared error, and those of `|w_1|^p + |w_2|^p` for p of 2, 1 and 1/2 that
+touch them at the most probable weights: with p <= 1 these have corners on the axes, and a weight there is exactly zero.
+Below, weights against the penalty by least angle regression, and against the prior precision of ridge regression.
 
     python benchmarks/nsfa/contours.py [--quick] [--seed 0] [--out FOLDER]
 """
@@ -25,7 +25,7 @@ def problem(seed, samples=40):
     """Two features of which the second explains little, centred."""
     random = np.random.default_rng(seed)
     features = random.normal(size=(samples, 2)) @ np.array([[1.0, 0.5], [0.0, 0.8]])
-    outcomes = features @ [1.2, 0.25] + 0.5 * random.normal(size=samples)
+    outcomes = features @ [1.2, 0.1] + 0.5 * random.normal(size=samples)
     return features - features.mean(axis=0), outcomes - outcomes.mean()
 
 

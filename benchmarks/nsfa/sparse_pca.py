@@ -2,8 +2,9 @@
 
 They choose penalties so that each sparse component explains roughly what the ordinary one does: the package's own
 `cavity.models.sparse_components` does so, and stands beside it. scikit-learn has one penalty for all components: the
-largest is taken whose components together explain `share` of what as many ordinary ones explain. What components explain is the variance of the data's projection onto the span of their loadings, which
-does not count twice what correlated ones share (the adjusted variance of Shen and Huang 2008).
+largest is taken whose components together explain `share` of what as many ordinary ones explain. What components
+explain is the variance of the data's projection onto the span of their loadings, which does not count twice what
+correlated ones share (the adjusted variance of Shen and Huang 2008).
 
     python benchmarks/nsfa/sparse_pca.py
 """
@@ -108,9 +109,8 @@ def main():
     three = plain, found.loading, unit_factors(own.loading, own.scores)[0]
     for scale in ("given", "best"):
         errors = [reconstruction_error(truth, one, scale=scale) for one in three]
-        print(
-            f"reconstruction error, scale {scale}: ordinary {errors[0]:.4f}, sparse {errors[1]:.4f}, own {errors[2]:.4f}"
-        )
+        told = "ordinary {:.4f}, sparse {:.4f}, own {:.4f}".format(*errors)
+        print(f"reconstruction error, scale {scale}: {told}")
 
 
 if __name__ == "__main__":
