@@ -31,6 +31,8 @@ ESTIMATORS = {  # by the word on the command line: the name of the estimator, an
     "nsfa": ("NSFA", False),
     "tree": ("DiffusionTree", False),
     "features": ("BinaryFeatures", False),
+    "skills": ("Skills", False),
+    "mixed": ("", False),
 }
 
 
@@ -58,7 +60,19 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--features", help="columns to be used, with commas between them; all others by default")
     fit.add_argument("--predict", metavar="FILE", help="a table of new rows, whose predictions are written")
     fit.add_argument("--out", metavar="FILE", help="where predictions go, CSV or Parquet; of the same rows by default")
+    for name in ("winner", "loser", "time", "draw", "margin", "home"):
+        fit.add_argument(f"--{name}", metavar="COLUMN", help=f"of fit skills: the column of the {name}")
+    fit.add_argument(
+        "--drift", type=float, help="of fit skills: the sd by which a skill moves in one unit of time, or day"
+    )
+    fit.add_argument("--formula", help="of fit mixed: such as 'y ~ x + (1 | group)'")
+    fit.add_argument("--family", default="gaussian", help="of fit mixed: gaussian, bernoulli or poisson (gaussian)")
+    fit.add_argument("--save", metavar="FILE", help="of fit skills: what Skills.load reads")
     fit.set_defaults(does=_fit)
+
+    bench = commands.add_parser("bench", help="time a few standard models on this machine")
+    bench.add_argument("--repeats", type=int, default=3, help="warm runs of each, of which the quickest counts (3)")
+    bench.set_defaults(does=_bench)
 
     for name, does, told in (
         ("run", _run, "infer a model of your own"),
@@ -106,6 +120,8 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 def _fit(asked: argparse.Namespace) -> int:
     from . import models
 
+    if asked.kind in ("skills", "mixed"):
+        return _fit_skills(asked) if asked.kind == "skills" else _fit_mixed(asked)
     place, with_target = ESTIMATORS[asked.kind]
     if with_target and not asked.target:
         raise ModelError(f"fit {asked.kind} predicts a column: name it, --target COLUMN.")
@@ -126,6 +142,52 @@ def _fit(asked: argparse.Namespace) -> int:
             raise DataError(f"{asked.predict} has no column {missing[0]!r}, by which the model was fitted.")
         new = new[features]
         _write(_predictions(estimator, new, asked.target or "value"), asked.out)
+    return 0
+
+
+def _fit_skills(asked: argparse.Namespace) -> int:
+    from .models import Skills
+
+    frame = _table(asked.data)
+    named = {"winners": asked.winner, "losers": asked.loser, "times": asked.time, "draws": asked.draw}
+    named |= {"margins": asked.margin, "home": asked.home}
+    given = {name: column.split(",") if "," in column else column for name, column in named.items() if column}
+    found = Skills(drift=asked.drift or 0.0).fit(frame, **given)
+    print(found)
+    print(f"draw margin {found.draw_margin_:.4g}, log evidence {found.log_evidence_:.6g}")
+    if asked.home:
+        print("advantage of playing at home {:.4g} ± {:.2g}".format(*found.home_advantage_))
+    for standing in found.leaderboard(20):
+        print(f"{standing.place:4}  {standing.player!s:24}  {standing.mean:7.3f} ± {standing.sd:.2f}  {standing.games}")
+    if asked.out:
+        _write(found.to_frame(), asked.out)
+    if asked.save:
+        found.save(asked.save)
+    return 0 if found.converged_ else LEFT
+
+
+def _fit_mixed(asked: argparse.Namespace) -> int:
+    from .engine.infer import infer
+    from .models.mixed.model import mixed
+
+    if not asked.formula:
+        raise ModelError("fit mixed needs a formula: --formula 'y ~ x + (1 | group)'.")
+    model, data = mixed(asked.formula, _table(asked.data), asked.family)
+    posterior = infer(model, data)
+    print(posterior.summary())
+    if asked.out:
+        _write(posterior.to_frame().reset_index(), asked.out)
+    return 0 if posterior.converged else LEFT
+
+
+def _bench(asked: argparse.Namespace) -> int:
+    from .timed_models import timed_models
+
+    if not 1 <= asked.repeats <= 1000:
+        raise ModelError(f"bench --repeats is a number from 1 to 1000; found {asked.repeats}.")
+    print(f"{'model':34} {'first s':>8} {'again s':>8}  sweeps")
+    for name, first, again, sweeps in timed_models(asked.repeats):
+        print(f"{name:34} {first:8.3f} {again:8.4f}  {sweeps}", flush=True)
     return 0
 
 

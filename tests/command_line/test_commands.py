@@ -6,6 +6,7 @@ import pytest
 pandas = pytest.importorskip("pandas")
 
 from cavity.command_line import main  # noqa: E402
+from cavity.models import Skills  # noqa: E402
 
 MODEL = """
 import cavity as cv
@@ -97,6 +98,12 @@ def test_a_mixture(place, capsys):
         (["fit", "logistic", "table.csv", "--target", "sort"], "no column 'sort'"),
         (["predict", "data.csv", "own_model.py:make", "--data", "new.csv"], "data.csv"),
         (["launch", "-n", "0", "own_model.py"], "at least 1"),
+        (["bench", "--repeats", "0"], "1 to 1000"),
+        (["fit", "skills", "table.csv"], "no column 'winner'"),
+        (["fit", "mixed", "table.csv"], "needs a formula"),
+        (["fit", "mixed", "table.csv", "--formula", "a ~ c"], "no column 'c'"),
+        (["fit", "mixed", "table.csv", "--formula", "kind ~ a"], "no column of numbers"),
+        (["fit", "mixed", "table.csv", "--formula", "a ~ b", "--family", "beta"], "one of gaussian"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(place, capsys, asked, told):
@@ -120,3 +127,41 @@ def test_the_folder_of_programs(capsys, monkeypatch, tmp_path):
     assert main(["cache", "--clear"]) == 0
     assert "Removed 1" in capsys.readouterr().out
     assert not list((tmp_path / "programs").iterdir())
+
+
+def test_games(place, capsys):
+    games = {"w": ["ann", "ann", "bob"], "l": ["bob", "cy", "cy"], "day": ["2024-01-01", "2024-01-02", "2024-01-09"]}
+    pandas.DataFrame(games).to_csv("games.csv", index=False)
+    asked = ["fit", "skills", "games.csv", "--winner", "w", "--loser", "l", "--time", "day", "--drift", "0.1"]
+    assert main([*asked, "--out", "found.csv", "--save", "skills"]) == 0
+    assert "of 3 players" in capsys.readouterr().out
+    assert list(pandas.read_csv("found.csv")["player"]) == ["ann", "bob", "cy"]
+    found = Skills.load("skills")
+    assert found.drift_ == 0.1
+    assert found.curve("ann").times[1] == np.datetime64("2024-01-02")
+
+
+def test_a_formula_with_effects_of_a_group(place, capsys):
+    """Means and sds of the declared model, of which this is another way to write it."""
+    random = np.random.default_rng(0)
+    x, school = random.normal(size=30), np.repeat(["s1", "s2", "s3"], 10)
+    y = 1.0 + 0.5 * x + np.repeat([-1.0, 0.0, 1.0], 10) + 0.3 * random.normal(size=30)
+    pandas.DataFrame({"x": x, "school": school, "y": y}).to_csv("pupils.csv", index=False)
+    assert main(["fit", "mixed", "pupils.csv", "--formula", "y ~ x + (1 | school)", "--out", "found.csv"]) == 0
+    assert "sd of intercept by school" in capsys.readouterr().out
+    found = pandas.read_csv("found.csv").set_index("name")
+    rows = np.stack([np.ones(30), x, *[school == s for s in ("s1", "s2", "s3")]], axis=1)
+    noise, sd = found.loc["noise", "mean"], found.loc["sd of intercept by school", "mean"]
+    prior = np.r_[(2.5 * y.std()) ** 2, (2.5 * y.std() / x.std()) ** 2, [sd**2] * 3]
+    exact = np.linalg.inv(np.diag(1.0 / prior) + rows.T @ rows / noise**2)
+    mean = exact @ (rows.T @ y / noise**2 + np.r_[y.mean() / prior[0], np.zeros(4)])
+    assert found.loc["slope of x", "mean"] == pytest.approx(mean[1], abs=0.01)
+    assert found.loc["slope of x", "sd"] == pytest.approx(np.sqrt(exact[1, 1]), rel=0.1)
+    difference = found.loc["intercept by school[s3]", "mean"] - found.loc["intercept by school[s1]", "mean"]
+    assert difference == pytest.approx(mean[4] - mean[2], abs=0.05)
+
+
+@pytest.mark.slow
+def test_this_machine_is_timed(capsys):
+    assert main(["bench", "--repeats", "1"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
