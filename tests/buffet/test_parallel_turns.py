@@ -127,6 +127,36 @@ def test_a_run_goes_on_from_another():
     assert more["noise_precision"][0] == pytest.approx(first["noise_precision"][-1], rel=0.3)
 
 
+def test_a_run_that_was_stopped_goes_on_as_it_was(tmp_path):
+    """Where all wait for each other the draws are the same; where nobody does the root goes on counting."""
+    parts, held = images(60, 3)
+    parts[0][0, 0] = np.nan
+    path, key, asked = tmp_path / "turns", jax.random.key(0), {"held_out": held, "costs": Costs(), "warmup": 3}
+    whole = sample_in_turns(parts, key, 12, window=0.0, **asked)
+    first = sample_in_turns(parts, key, 5, window=0.0, checkpoint=path, **asked)
+    found = sample_in_turns(parts, key, 12, window=0.0, checkpoint=path, every=0.0, **asked)
+    for name in whole.draws:
+        np.testing.assert_array_equal(found[name], whole[name])
+    np.testing.assert_array_equal(first["mass"], whole["mass"][:5])
+    np.testing.assert_array_equal(found.turns, whole.turns)
+    assert found.score == whole.score
+    again = sample_in_turns(parts, key, 4, window=0.0, checkpoint=path, **asked)
+    np.testing.assert_array_equal(again["mass"], whole["mass"][:4])
+    with pytest.raises(cv.DataError, match="of a run with other data"):
+        sample_in_turns(parts, jax.random.key(1), 5, window=0.0, checkpoint=path, **asked)
+    with pytest.raises(cv.DataError, match="of a run with other data"):
+        sample_in_turns(parts, key, 5, checkpoint=path, **asked)
+    other = tmp_path / "not waiting"
+    first = sample_in_turns(parts, key, 5, checkpoint=other, **asked)
+    found = sample_in_turns(parts, key, 12, checkpoint=other, **asked)
+    np.testing.assert_array_equal(found["mass"][:5], first["mass"])
+    assert found.turns[0] == first.turns[0] + 7
+    assert np.all(np.diff(found["clock"]) >= 0.0)
+    path.write_bytes(other.read_bytes()[:-9])
+    with pytest.raises(cv.DataError, match="is damaged or is none"):
+        sample_in_turns(parts, key, 5, window=0.0, checkpoint=path, **asked)
+
+
 @pytest.mark.parametrize(
     "workers",
     [cv.workers.here(), cv.workers.simulated(1, workers=2), pytest.param(2, marks=pytest.mark.slow)],

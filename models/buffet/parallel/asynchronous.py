@@ -14,6 +14,7 @@ Turns are jobs of a pool: processes, actors of Ray, or workers with a simulated 
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -24,11 +25,14 @@ import numpy as np
 
 from ....compiler.portable import packed
 from ....engine.cluster.workers import RETRIES, Ended, Pool, Workers, check_workers, pool_of
+from ....engine.files.archive import check_folder
+from ....engine.mcmc.run import check_plan
 from ....factors.arrays import Array, Key
 from ....factors.errors import DataError, LostError, ModelError, UnsupportedError
 from ....factors.switches import double_precision
 from ..likelihoods.linear_gaussian import LinearGaussian, Sums
 from ..samplers.law import Law
+from . import saved
 from .clocked import Clocked, Costs
 from .shards import Shards, shards_of
 from .site import Known, Plan, Site, Turn, renewed, turn
@@ -85,6 +89,8 @@ def sample_in_turns(
     start: TurnsOfShards | None = None,
     workers: Workers = None,
     costs: Costs | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = 60.0,
 ) -> TurnsOfShards:
     """Draws of features of rows in shards that do not wait for each other: approximate, as what shards know is old.
 
@@ -103,13 +109,17 @@ def sample_in_turns(
         start: a run of the same shards to go on from; its predictions do not count.
         workers: processes or what makes a pool, as of `program.map`; by default one for each core.
         costs: of workers with a simulated clock, one for each shard, in place of `workers`.
+        checkpoint: a file that is written now and then, and in the end, and that a run of the same shards, model and
+            key goes on from; `draws` may be more. With `window=0.0` the draws are those of a run that was not stopped;
+            else turns that were under way are begun again.
+        every: seconds between two writings, at least.
 
     Returns:
         What the root knew, and the shards.
 
     Raises:
         ModelError: an argument out of range.
-        DataError: bad shards.
+        DataError: bad shards; a checkpoint of another run.
         UnsupportedError: another likelihood, a finite prior, or several processes of `jax.distributed`.
         LostError: a turn that was lost time and again.
 
@@ -119,6 +129,8 @@ def sample_in_turns(
     if costs is not None and workers is not None:
         raise ModelError("costs= makes workers with a simulated clock. Give it, or workers=, not both.")
     check_workers(workers)
+    check_folder(checkpoint)
+    check_plan(draws, 1, every=every)
     sites = _sites(parts, held_out)
     if start is not None:
         sites = [_after(site, start) for site in sites]
@@ -128,7 +140,7 @@ def sample_in_turns(
     known = _first(plan, sites) if start is None else start.known
     office = _Office(plan, sites, known, key, pool, draws, warmup, window)
     try:
-        return office.run()
+        return office.run(None if checkpoint is None else _Notebook(office, checkpoint, every))
     finally:
         pool.close()
 
@@ -226,10 +238,12 @@ class _Office:
         """Seconds since the beginning, simulated or not."""
         return self.pool.now if isinstance(self.pool, Clocked) else time.perf_counter() - self.began
 
-    def run(self) -> TurnsOfShards:
+    def run(self, notebook: _Notebook | None = None) -> TurnsOfShards:
         """Turns until the root has all draws."""
         self.waiting.extend(range(self.plan.every))
-        end_of_window = 0.0 if self.window is None else self.window
+        if notebook is not None:
+            notebook.open()
+        end_of_window = 0.0 if self.window is None else self.now() + self.window
         while len(self.records) < self.draws:
             while self.waiting and len(self.jobs) < self.pool.workers:
                 self.start(self.waiting.popleft())
@@ -245,7 +259,10 @@ class _Office:
                 self.tell_all()
                 self.waiting.extend(range(self.plan.every))
                 end_of_window = self.now() + self.window
-        draws = {name: np.array([record[name] for record in self.records]) for name in self.records[0]}
+            if notebook is not None:
+                notebook.write(last=len(self.records) >= self.draws)
+        records = self.records[: self.draws]
+        draws = {name: np.array([record[name] for record in records]) for name in records[0]}
         return TurnsOfShards(draws, tuple(self.sites), self.known[0], self.turns, self.now(), self.lost)
 
     def start(self, shard: int) -> None:
@@ -330,3 +347,48 @@ class _Office:
             own = {name: float(np.asarray(value)) for name, value in known.numbers.items()}
             own |= {"mass": float(np.asarray(known.mass)), "concentration": float(np.asarray(known.concentration))}
             self.records.append(own | {"number_of_features": len(told.names), "clock": self.now()})
+
+
+class _Notebook:
+    """The file of a run."""
+
+    def __init__(self, office: _Office, path: str | os.PathLike[str], every: float) -> None:
+        self.office, self.path, self.every = office, path, every
+        identity = office.plan, office.sites, office.key, office.warmup, office.window
+        self.identity, self.written = saved.identity_of(*identity), time.monotonic()
+
+    def open(self) -> None:
+        """The run as it was, where there is a file."""
+        office = self.office
+        if not os.path.exists(self.path):
+            return
+        found = saved.read(self.path, self.identity, self._now())
+        office.sites, office.known, office.told, office.others = found.sites, found.known, found.told, found.others
+        office.mail, office.turns, office.rounds, office.lost = found.mail, found.turns, found.rounds, found.lost
+        number = max(found.rounds - office.warmup, 0)
+        office.records = [{name: each[i] for name, each in found.records.items()} for i in range(number)]
+        office.waiting = deque(found.waiting)
+        office.began -= found.clock
+        if isinstance(office.pool, Clocked):
+            office.pool.now = found.clock
+
+    def write(self, last: bool) -> None:
+        """After a turn, if it is time; with a window only after all have told all."""
+        office, due = self.office, last or time.monotonic() - self.written >= self.every
+        if due and (office.window is None or not office.jobs):
+            saved.write(self.path, self.identity, self._now())
+            self.written = time.monotonic()
+
+    def _now(self) -> saved.Saved:
+        """What has arrived, and what is under way as what goes on first."""
+        office = self.office
+        mail, known = [dict(box) for box in office.mail], list(office.known)
+        for shard, messages in enumerate(office.coming):
+            for _, sender, told, above in messages:
+                mail[shard][sender] = told
+                known[shard] = above if sender == parent(shard) else known[shard]
+        names = office.records[0] if office.records else {}
+        records = {name: np.array([record[name] for record in office.records]) for name in names}
+        waiting = [*(number % office.plan.every for number in office.jobs), *office.waiting]
+        several = office.sites, known, office.told, office.others, mail, office.turns, records, waiting
+        return saved.Saved(*several, office.rounds, office.lost, office.now())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -160,7 +160,8 @@ def _prepared(law: Law, by_row: bool) -> machine_code.Kernel:
             several = jax.vmap(lambda i: jax.random.split(jax.random.fold_in(keys[1], i), 4))(jnp.arange(TIMES))
             return jnp.concatenate([keys[:1], several.reshape(-1)])
 
-        found = jax.vmap(jax.vmap(draws.seed_of))(jax.vmap(seeds)(jnp.arange(rows)))
+        keys: Any = jax.vmap(seeds)(jnp.arange(rows))
+        found = jax.vmap(jax.vmap(draws.seed_of))(keys)
         odds = law.log_odds(jnp.arange(rows, dtype=float), rows, state)
         births = births_of(law, rows, state) if law.features is None else jnp.zeros(0)
         return Prepared(odds, births, law.rate_alone(rows, state), found)
