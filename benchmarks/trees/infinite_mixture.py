@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from conjugate import Law, Sums, laws, log_marginal, log_predictive, posterior, sums_of
+from scipy.cluster.vq import kmeans2
 from scipy.special import gammaln, logsumexp
 
 
@@ -93,7 +94,9 @@ def sample(rows, sweeps, seed=0, columns=False, keep=2, grid=None):
     """Draws of clusters, every `keep`-th of the second half of the sweeps."""
     random, found, mass = np.random.default_rng(seed), [], 1.0
     grid = laws(rows.shape[1], columns) if grid is None else grid
-    law, cluster = grid[len(grid) // 2], np.zeros(len(rows), int)
+    # Clusters die sooner than they split: chains start with more of them than there may be.
+    label = kmeans2(rows, rows[random.permutation(len(rows))[: max(1, min(20, len(rows) // 4))]], minit="matrix")[1]
+    law, cluster = grid[len(grid) // 2], np.unique(label, return_inverse=True)[1]
     for sweep in range(sweeps):
         clusters = Clusters(rows, cluster, law)
         clusters.sweep(mass, random)
