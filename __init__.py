@@ -101,9 +101,9 @@ __all__ = [
     "index", "infer", "inverse_gamma", "inverse_gaussian", "kernels", "laplace", "laplace_approximation", "learn",
     "lkj", "load", "log", "log_density", "log_normal", "logistic", "logit_normal", "long", "map", "matrix", "max",
     "min", "mixture", "moves", "multinomial", "ncvmp", "negative_binomial", "ordered", "ordered_logistic",
-    "ordered_probit", "pareto", "point", "poisson", "posdef", "positive", "power", "probit", "real", "resume",
-    "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt", "stack",
-    "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
+    "ordered_probit", "pareto", "plot_draws", "point", "poisson", "posdef", "positive", "power", "probit", "real",
+    "resume", "rows", "sample", "search", "simplex", "sin", "skew_normal", "softmax", "spike_and_slab", "sqrt",
+    "stack", "student_t", "subvector", "sum", "switch", "table", "tanh", "truncated", "truncated_gamma",
     "truncated_gaussian", "uniform", "unit", "vector", "vector_gaussian", "von_mises", "weibull", "where",
     "wishart", "workers",
 ]  # fmt: skip
@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from .engine.infer import compile, explain, infer
     from .engine.load import load
     from .engine.moves.search import Found, search
+    from .engine.plots.draws import plot_draws
     from .engine.posterior import Posterior
     from .engine.program import Program
     from .engine.resume import resume
@@ -182,6 +183,7 @@ _LATER = {
     "long": ".engine.data.long_tables",
     "map": ".engine.evidence.maximum",
     "moves": ".engine",
+    "plot_draws": ".engine.plots.draws",
     "resume": ".engine.resume",
     "rows": ".engine.data.row_sources",
     "sample": ".engine.sampling.sample",

@@ -55,6 +55,7 @@ SAID_OTHERWISE = {
     "method": ("algorithm", "engine", "inference"),
     "schedule": ("order",),
     "workers": ("n_jobs", "cores", "processes"),
+    "ax": ("axes", "axis", "fig", "figure"),
     "path": ("file", "filename", "fname", "name"),
     "classes": ("size", "n", "k", "num_classes", "categories"),
     "dimension": ("size", "n", "d", "dim"),

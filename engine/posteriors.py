@@ -39,6 +39,22 @@ class Posteriors(Sequence[Posterior]):
     def _one(self, k: int) -> Posterior:
         """The posterior of number `k`, counted from zero."""
 
+    @property
+    def log_evidence(self) -> np.ndarray:
+        """The log evidence of every data set."""
+        return np.array([posterior.log_evidence for posterior in self])
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Whether each inference converged."""
+        return np.array([posterior.converged for posterior in self])
+
+    def _repr_html_(self) -> str:
+        """A row for each data set, in a notebook."""
+        from .html.several import html_of_batch
+
+        return html_of_batch(self.log_evidence, self.converged, list(self[0]) if len(self) else [])
+
     @overload
     def __getitem__(self, index: SupportsIndex) -> Posterior: ...
     @overload

@@ -537,6 +537,12 @@ class Program:
             return self
         return self._conditionals.get((restarts,), lambda: self._with(restarts=restarts))
 
+    def _repr_html_(self) -> str:
+        """What it is given, its plan and its model, in a notebook."""
+        from .html.several import html_of_program
+
+        return html_of_program(self)
+
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""
         return explain_plan(self.plan)

@@ -73,7 +73,7 @@ def methods_checked(shown: str) -> Callable[[Kind], Kind]:
     """
 
     def decorated(kind: Kind) -> Kind:
-        for name, member in list(vars(kind).items()):
+        for name, member in [*vars(kind).items(), *_of_abstract_bases(kind)]:
             if (name.startswith("_") and name not in OPERATORS) or is_checked(getattr(member, "__func__", member)):
                 continue
             title = {"__init__": kind.__name__, "__call__": shown}.get(name, f"{shown}.{name}")
@@ -87,6 +87,12 @@ def methods_checked(shown: str) -> Callable[[Kind], Kind]:
         return kind
 
     return decorated
+
+
+def _of_abstract_bases(kind: type) -> list[tuple[str, Any]]:
+    """What a mapping or a sequence has of Python's own classes."""
+    bases = [base for base in kind.__mro__ if base.__module__ == "collections.abc"]
+    return [(name, member) for base in bases for name, member in vars(base).items() if name not in vars(kind)]
 
 
 def _lacking(thing: object, shown: str, name: str) -> NoReturn:

@@ -149,6 +149,12 @@ class Saved(Mapping[str, Marginal]):
         """The families of the variables that the file holds, by name."""
         return dict(self.families)
 
+    def _repr_html_(self) -> str:
+        """Its verdict and marginals, in a notebook."""
+        from ...compiler.portable import called  # what draws reads marginals
+
+        return called("engine.html.several", "html_of_saved", self, self)
+
     def __repr__(self) -> str:
         return (
             f"<Saved posterior of {self.name!r}: {', '.join(self)}; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -48,7 +49,7 @@ def overview(posterior: Inferred) -> Markup:
     """A row for each marginal that inference gave a belief."""
     names = inferred_names(posterior)
     heads = ["variable", "family", "shape", "mean ± sd"]
-    rows = [_row(posterior, name) for name in islice(names, ROWS + 1)]
+    rows = [in_short(name, lambda name=name: posterior[name]) for name in islice(names, ROWS + 1)]
     return table("Marginals", heads, rows, len(names)) if rows else tag("p", "All variables are observed.")
 
 
@@ -58,9 +59,10 @@ def inferred_names(posterior: Inferred) -> list[str]:
     return [name for name in posterior if name not in observed or name in missing]
 
 
-def _row(posterior: Inferred, name: str) -> list[object]:
+def in_short(name: str, asked: Callable[[], Marginal]) -> list[object]:
+    """A row of a marginal as it is `asked` for: family, shape and first elements, or why there is none."""
     try:
-        marginal = posterior[name]
+        marginal = asked()
         return [name, title(marginal.distribution), " x ".join(map(str, marginal.shape)) or "scalar", _first(marginal)]
     except CavityError as reason:
         return [name, "", "", str(reason)]

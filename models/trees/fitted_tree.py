@@ -11,7 +11,7 @@ import numpy as np
 from ...factors.errors import DataError
 from .backend import Kernels, kernels
 from .prior import TreePrior
-from .shapes.arrays import Arrays, Leaves, Messages, pack
+from .shapes.arrays import Arrays, Leaves, Messages, pack, unpack
 from .shapes.branches import Branches, bridge, of_tree
 from .tree import Tree
 
@@ -58,6 +58,14 @@ class FittedTree:
                 f"{binary.shape}."
             )
         object.__setattr__(self, "binary", binary)
+
+    def _repr_html_(self) -> str:
+        """The tree, in a notebook."""
+        from ...engine.html.trees import Nodes, html_of_tree
+
+        tree = unpack(self.arrays)
+        told = f"Tree of {tree.n_leaves} rows and {self.columns} columns"
+        return html_of_tree(Nodes(tree.children, tree.count, tree.time, tree.names, tree.top), told)
 
     @property
     def columns(self) -> int:
