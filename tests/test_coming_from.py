@@ -1,6 +1,7 @@
 """Ten models in the words of other systems and in ours: ours are planned in each run, and run with theirs when slow."""
 
 import functools
+import importlib.util
 import re
 
 import jax
@@ -14,7 +15,9 @@ import cavity as cv
 PAGES = load("run_pages")
 PAGE = DOCS / "coming-from" / "ten-models.md"
 SYSTEMS = {"PyMC", "NumPyro", "Infer.NET", "RxInfer", "scikit-learn", "R-INLA"}
-THEIRS = re.compile(r"^```py\n# (numpyro|sklearn): (.*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+THEIRS = re.compile(r"^```py\n# (numpyro|sklearn): ([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+HAS_FUNSOR = importlib.util.find_spec("funsor") is not None  # NumPyro asks for it where it sums out discrete variables
 
 
 def sections():
@@ -75,7 +78,7 @@ def test_ours_print_what_the_page_says_and_theirs_agree():
         assert PAGES.without_numbers(block["text"]) == PAGES.without_numbers(printed)
         ours[names["m"].name] = names["posterior"]
     answers = run_theirs(numpyro, names)
-    assert len(answers) == 14
+    assert len(answers) == (14 if HAS_FUNSOR else 11)
     means = {
         "two coins": ours["two coins"]["first"].mean,
         "mean and precision": ours["mean and precision"]["mean"].mean,
@@ -88,7 +91,7 @@ def test_ours_print_what_the_page_says_and_theirs_agree():
         "a hidden Markov model": ours["hidden Markov"]["level"].mean,
         "a curve": ours["curve"].predict({"x": [1.6, 4.7]})["f"].mean,
     }
-    # A thousand draws; BayesianRidge and the mode have another prior or no spread.
+    # A thousand draws; what is learnt and not integrated, and a mode, lie a little beside the mean.
     within = {("numpyro", name): 0.1 for name in means} | {("numpyro", "eight schools"): 0.6}
     within |= {("sklearn", name): 0.25 for name in means}
     for key, answer in answers.items():
@@ -111,6 +114,8 @@ def run_theirs(numpyro, names):
     shared["MCMC"] = functools.partial(MCMC, progress_bar=False)
     found = {}
     for system, model, code in THEIRS.findall(PAGE.read_text()):
+        if not HAS_FUNSOR and ("enumerate" in code or "infer_discrete" in code):
+            continue
         own = {**names, **shared}
         exec(compile(code, f"{system}: {model}", "exec"), own)
         found[system, model] = own["answer"]
