@@ -68,18 +68,26 @@ def page(title, lines):
     return "\n".join([title, "=" * len(title), "", *lines, ""])
 
 
+def is_package(name):
+    return hasattr(importlib.import_module(name), "__path__")
+
+
 def write_reference(app):
-    """One page a room, one section a module: `docs/api/` is made anew at each build."""
+    """One page a package, one section a module: `docs/api/` is made anew at each build."""
     folder = Path(app.srcdir) / "api"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for room in ROOMS:
-        lines = []
+        sections = {}
         for name in modules(room):
-            is_package = hasattr(importlib.import_module(name), "__path__")
-            members = [] if is_package else ["   :members:", "   :show-inheritance:"]
-            lines += [name, "-" * len(name), "", f".. automodule:: {name}", *members, ""]
-        (folder / f"{room}.rst").write_text(page(f"cavity.{room}", lines))
+            members = [] if is_package(name) else ["   :members:", "   :show-inheritance:"]
+            section = [name, "-" * len(name), "", f".. automodule:: {name}", *members, ""]
+            home = name if is_package(name) else name.rpartition(".")[0]
+            sections.setdefault(home, []).extend(section)
+        for home, lines in sections.items():
+            below = [f"   {name.removeprefix('cavity.')}" for name in sections if name != home]
+            inner = [".. toctree::", "   :maxdepth: 1", "", *below, ""] if home == f"cavity.{room}" else []
+            (folder / f"{home.removeprefix('cavity.')}.rst").write_text(page(home, [*inner, *lines]))
 
 
 def escape(text):
