@@ -282,7 +282,7 @@ class Skills:
             import pandas  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise cv.ModelError("to_frame needs pandas: pip install 'cavity[frames]'.") from None
-        return pandas.DataFrame(self.leaderboard(), columns=list(Standing._fields))
+        return pandas.DataFrame(self.leaderboard(), columns=np.array(Standing._fields))
 
     def curve(self, player: Name) -> Curve:
         """Mean and sd of a player's skill at the times of their games, one row for each time.
@@ -359,8 +359,10 @@ def _positive(value: Any, name: str, zero: bool = False) -> Any:
     """A setting that is None or a positive number. Raises ModelError."""
     if value is None and name != "tolerance":
         return None
-    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
-        least = "not below 0" if zero else "above 0"
-        raise cv.ModelError(f"{name}= is a number {least}, or None to have it learned; found {value!r}.")
-    return float(value)
+    if isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool):
+        found = float(value)
+        if np.isfinite(found) and (found > 0.0 or (zero and found == 0.0)):
+            return found
+    least = "not below 0" if zero else "above 0"
+    or_none = "" if name == "tolerance" else ", or None to have it learned"
+    raise cv.ModelError(f"{name}= is a number {least}{or_none}; found {value!r}.")

@@ -126,21 +126,23 @@ def first_scales(
 ) -> Scales:
     """The scales that are given, and where a search for the others begins."""
     width = 1.0 if spread is None else spread
-    sd = np.sqrt(1.0 + 2.0 * width**2)
-    ties = [a == b for ranks in games.ranks for a, b in itertools.pairwise(ranks)]
-    drawn = np.mean(ties)
-    if draw is None:
-        draw = (
-            NEVER
-            if games.margins is not None or drawn == 0.0
-            else float(stats.norm.ppf((1.0 + min(drawn, 0.99)) / 2.0) * sd)
-        )
-    if drift is None:
-        long = max(float(np.ptp(games.times)), 1e-12)
-        drift = width * 0.3 / float(np.sqrt(long))
-    if points is None:
-        points = 1.0 if games.margins is None else max(float(np.sqrt(np.mean(games.margins**2))) / sd, 1e-12)
-    return Scales(width, drift, max(draw, NEVER), points)
+    sd = float(np.sqrt(1.0 + 2.0 * width**2))
+    ties = [one == other for ranks in games.ranks for one, other in itertools.pairwise(ranks)]
+    drawn = min(float(np.mean(ties)), 0.99)
+    limit, step, worth = NEVER, 0.0, 1.0
+    if draw is not None:
+        limit = max(draw, NEVER)
+    elif games.margins is None and drawn > 0.0:
+        limit = float(stats.norm.ppf((1.0 + drawn) / 2.0)) * sd
+    if drift is not None:
+        step = drift
+    elif np.ptp(games.times) > 0.0:
+        step = width * 0.3 / float(np.sqrt(np.ptp(games.times)))
+    if points is not None:
+        worth = points
+    elif games.margins is not None and games.margins.any():
+        worth = float(np.sqrt(np.mean(games.margins**2))) / sd
+    return Scales(width, step, limit, worth)
 
 
 def _read(task: Task, laid: Layout, together: bool, scales: Scales, posterior: Any) -> Fitted:
