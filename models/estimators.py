@@ -37,6 +37,7 @@ from .scikit import (
     RegressorMixin,
     Table,
     Tags,
+    as_table,
     check_classification_targets,
     check_is_fitted,
     type_of_target,
@@ -371,7 +372,7 @@ class GammaEstimation(DensityMixin, BaseEstimator):
 
     def fit(self, X: Table, y: Table = None) -> GammaEstimation:
         """Infers shape and rate of each column of `X` (rows, columns), not negative; `y` is ignored. Returns itself."""
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_non_negative=True)
+        X = validate_data(self, as_table(X), dtype=np.float64, ensure_min_samples=2, ensure_non_negative=True)
         self._mean = np.where(X.any(axis=0), X.mean(axis=0), 1.0)
         self._unit = self._mean if self.standardize else np.ones(X.shape[1])
         self._columns = list(self._resolved(X).T)
@@ -399,7 +400,7 @@ class GammaEstimation(DensityMixin, BaseEstimator):
         It is exact given the grid of the shape, since the rate is Gamma given the shape.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_non_negative=True)
+        X = validate_data(self, as_table(X), dtype=np.float64, reset=False, ensure_non_negative=True)
         total = -np.log(self._unit).sum() * np.ones(len(X))
         for x, old, (s, weight) in zip(self._resolved(X).T, self._columns, self._grid, strict=True):
             a, b = self.rate[0] + len(old) * s, self.rate[1] + old.sum()

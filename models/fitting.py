@@ -15,7 +15,16 @@ from scipy import sparse
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from ..factors.arrays import Numeric
-from .scikit import BaseEstimator, ConvergenceWarning, RegressorMixin, Table, Tags, check_is_fitted, validate_data
+from .scikit import (
+    BaseEstimator,
+    ConvergenceWarning,
+    RegressorMixin,
+    Table,
+    Tags,
+    as_table,
+    check_is_fitted,
+    validate_data,
+)
 
 Features: TypeAlias = Any  # as `validate_data` gives them: an array, or a matrix of scipy.sparse in compressed rows
 Definition = tuple[Callable[..., cv.Model], tuple[Hashable, ...]]  # what makes a model, and its arguments
@@ -126,7 +135,7 @@ class Estimator(KeepsPosterior):
         """
         numeric = isinstance(self, RegressorMixin)
         X, y = validate_data(
-            self, X, y, accept_sparse=self._accepts, dtype=np.float64, ensure_min_samples=2, y_numeric=numeric
+            self, as_table(X), y, accept_sparse=self._accepts, dtype=np.float64, ensure_min_samples=2, y_numeric=numeric
         )
         outcome = self._coded(y)
         self._centre, self._width = location_and_scale(X) if self.standardize else (0.0, np.ones(X.shape[1]))
@@ -175,6 +184,6 @@ class Estimator(KeepsPosterior):
     def _predictive(self, X: Table) -> Callable[[str, str], np.ndarray]:
         """A moment of the predictive marginal of a variable at the rows of `X`."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=self._accepts, dtype=np.float64, reset=False)
+        X = validate_data(self, as_table(X), accept_sparse=self._accepts, dtype=np.float64, reset=False)
         found = self.posterior_.predict({"x": self._inputs(X)})
         return lambda name, moment="mean": getattr(found[name], moment)[: X.shape[0]]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
+from ..compiler.data.labels import is_annotated
 from ..factors.arrays import Key
 
 try:
@@ -42,6 +43,7 @@ __all__ = [
     "Tags",
     "TransformerMixin",
     "Unlabelled",
+    "as_table",
     "check_classification_targets",
     "check_counts",
     "check_is_fitted",
@@ -77,13 +79,17 @@ class Unlabelled:
         return jax.random.key(check_random_state(self.random_state).randint(2**31 - 1))
 
 
+def as_table(X: Table) -> Table:
+    """Of an annotated matrix (AnnData), also where it is sparse, its frame; anything else as it is."""
+    return X.to_df() if is_annotated(X) and hasattr(X, "to_df") else X
+
+
 def read_named(model: BaseEstimator, X: Table, reset: bool) -> np.ndarray:
     """(rows, columns) of any table, nan where missing; names of columns are kept, and compared where not `reset`.
 
     With `reset` the names of the rows become `sample_names_`, None where the table has none.
     """
-    if all(hasattr(X, name) for name in ("obs_names", "var_names", "to_df")):  # AnnData, also where it is sparse
-        X = X.to_df()
+    X = as_table(X)
     least = 2 if reset else 1
     values: Any = validate_data(
         model, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset

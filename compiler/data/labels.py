@@ -105,16 +105,26 @@ def unknown_labels(model: Model, data: Mapping[str, Any], names: Names) -> dict[
 
 
 def columns_of(model: Model, data: Any) -> Any:
-    """Of a frame the columns that the model declares, by name; anything else as it is."""
+    """Of a frame the columns that the model declares, by name, and so of annotated matrices; all else as it is."""
     if isinstance(data, Mapping) or not is_frame(data):
         return data
     declared = {*model.inputs, *model.randoms, *model.lets}
+    if is_annotated(data):
+        from .annotated import columns_of_annotated  # few data are
+
+        return columns_of_annotated(data, sorted(declared))
     return {str(name): data[name] for name in data.columns if name in declared}
 
 
 def is_frame(data: Any) -> bool:
-    """Whether it is a table with named columns, of pandas or polars."""
-    return hasattr(data, "columns") and hasattr(data, "__getitem__") and hasattr(data, "shape")
+    """Whether it is a table with named columns, of pandas or polars, or an annotated matrix."""
+    columns = hasattr(data, "columns") and hasattr(data, "__getitem__") and hasattr(data, "shape")
+    return columns or is_annotated(data)
+
+
+def is_annotated(data: Any) -> bool:
+    """Whether it is a matrix with annotated rows and columns, such as AnnData, or several of the same rows."""
+    return all(hasattr(data, part) for part in ("obs", "var", "obsm", "obs_names", "var_names"))
 
 
 # What data bring ------------------------------------------------------------------------------------------------------

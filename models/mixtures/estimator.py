@@ -17,6 +17,7 @@ from ..scikit import (
     ConvergenceWarning,
     DensityMixin,
     Table,
+    as_table,
     check_is_fitted,
     check_random_state,
     validate_data,
@@ -79,7 +80,7 @@ class GaussianMixture(DensityMixin, KeepsPosterior):
 
         Warns where the inference did not converge. Raises ValueError for data or settings that do not fit.
         """
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = validate_data(self, as_table(X), dtype=np.float64, ensure_min_samples=2)
         self._check(X)
         size, random = X.shape[1], check_random_state(self.random_state)
         as_it_is = Units(np.zeros(size), np.eye(size))
@@ -162,7 +163,7 @@ class GaussianMixture(DensityMixin, KeepsPosterior):
 
     def _by_component(self, X: Table) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, as_table(X), dtype=np.float64, reset=False)
         return log_densities(self._components, self._units.inputs(X)) - self._units.log_volume
 
     def score_samples(self, X: Table) -> np.ndarray:

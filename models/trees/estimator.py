@@ -15,6 +15,7 @@ from ..scikit import (
     ClusterMixin,
     DensityMixin,
     Unlabelled,
+    as_table,
     check_is_fitted,
     names_of_rows,
     second_half,
@@ -120,7 +121,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
             ValueError: data or settings that have no meaning; the message says which.
         """
         names = names_of_rows(X) or ()
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
+        X = validate_data(self, as_table(X), dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=2)
         _check_settings(self, len(X))
         self.binary_ = _binary(self.binary, X)
         self._centre, self._width = _location_and_scale(X, self.binary_, self.standardize)
@@ -206,7 +207,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """(rows,) log predictive density of new rows `X`, averaged over the trees; probabilities for binary columns."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = validate_data(self, as_table(X), dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         seen = ~np.isnan(X) & ~self.binary_
         scaled = (X - self._centre) / self._width
         return log_predictive(self._fitted, scaled, self._log_weights) - seen @ np.log(self._width)
@@ -219,7 +220,7 @@ class DiffusionTree(Unlabelled, DensityMixin, ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """(rows,) the cluster of `labels_` whose branches of the best tree give each row of `X` most density."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = validate_data(self, as_table(X), dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         return _nearest(self._best, self.labels_, (X - self._centre) / self._width)
 
     def _steps(self, rows: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Calls that do not fit, of everything public: each is a CallError that says how it is called, and a TypeError still."""
+"""Calls that do not fit, of everything public: each is a CallError that says how it is called, and a TypeError too."""
 
 import copy
 import functools

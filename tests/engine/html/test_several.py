@@ -6,7 +6,10 @@ from read_html import Page
 from small_models import mean_model
 
 import cavity as cv
-from cavity.models.trees.fitted_tree import FittedTree
+from cavity.models.trees.fitted_tree import fit_tree
+from cavity.models.trees.prior import TreePrior
+from cavity.models.trees.shapes.arrays import Leaves
+from cavity.models.trees.tree import Tree
 
 DATA = {"x": [1.0, 2.0, 5.0]}
 
@@ -57,10 +60,9 @@ def test_a_program_tells_what_it_is_given(parts):
 
 
 def test_a_fitted_tree_is_drawn_with_its_rows():
-    models = pytest.importorskip("cavity.models.trees.estimator")
-    rows = np.random.default_rng(0).normal(size=(6, 2))
-    fitted = models.DiffusionTree(max_iter=2).fit(rows) if hasattr(models.DiffusionTree(), "max_iter") else None
-    found = next((v for v in vars(fitted or models.DiffusionTree().fit(rows)).values() if isinstance(v, FittedTree)))
+    parent, depth = np.array([4, 4, 5, 5, 6, 6, -1]), np.array([np.inf] * 4 + [0.9, 0.7, 0.2])
+    leaves = Leaves(np.random.default_rng(0).normal(size=(4, 2)), np.zeros((4, 1)))
+    found = fit_tree(Tree(parent, depth), leaves, TreePrior())
     page = Page(found._repr_html_())
     assert len(page.all("svg")) == 1
-    assert "6 rows and 2 columns" in found._repr_html_()
+    assert "4 rows and 2 columns" in found._repr_html_()
