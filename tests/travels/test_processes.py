@@ -87,3 +87,35 @@ def test_dask_has_processes_that_infer(wanted):
     posterior = cv.infer(travelling.model(), travelling.DATA)
     found = dask.compute(dask.delayed(travelling.mean_of)(posterior), scheduler="processes", num_workers=1)
     assert found == (float(posterior["a"].mean),)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_dask_has_threads_that_infer(wanted):
+    dask = pytest.importorskip("dask")
+    posterior = cv.infer(travelling.model(), travelling.DATA)
+    jobs = [dask.delayed(travelling.evidence)("interpret"), dask.delayed(travelling.mean_of)(posterior)]
+    found = dask.compute(*jobs, scheduler="threads", num_workers=2)
+    np.testing.assert_allclose(found, [wanted, float(posterior["a"].mean)], rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::ResourceWarning")
+def test_models_and_posteriors_go_to_a_cluster_of_dask_and_come_back(wanted):
+    distributed = pytest.importorskip("distributed")
+    posterior = cv.infer(travelling.model(), travelling.DATA)
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    )
+    try:
+        with distributed.Client(cluster, timeout=60) as client:
+            jobs = [
+                client.submit(travelling.mean_of, posterior),
+                client.submit(travelling.log_evidence_of, travelling.model(), travelling.DATA),
+                client.submit(travelling.posterior_of, travelling.model(), travelling.DATA),
+            ]
+            mean, evidence, again = (job.result(timeout=PATIENCE) for job in jobs)
+    finally:
+        cluster.close(timeout=30)
+    assert mean == float(posterior["a"].mean)
+    np.testing.assert_allclose(evidence, wanted, rtol=1e-12)
+    np.testing.assert_allclose(again["a"].mean, posterior["a"].mean, rtol=1e-12)

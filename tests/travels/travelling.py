@@ -32,3 +32,13 @@ def chain(_):
 def mean_of(posterior):
     """Of a posterior that came from elsewhere."""
     return float(posterior["a"].mean)
+
+
+def posterior_of(sent, data):
+    """Of a model that came from elsewhere."""
+    return cv.infer(sent, data)
+
+
+def log_evidence_of(sent, data):
+    """The same, its log evidence."""
+    return posterior_of(sent, data).log_evidence
