@@ -1,9 +1,10 @@
 """The report in a browser without a window: at two widths, dark and light, measured by what the browser has laid out.
 
-A page of the test holds the report in a frame of each width, asks for sizes, colours and focus, and writes what it found
-into itself; the report has no script of its own.
+A page of the test holds the report in a frame of each width, asks for sizes, colours and focus, and writes what it
+found into itself; the report has no script of its own.
 """
 
+import contextlib
 import html
 import json
 import os
@@ -88,10 +89,8 @@ def run(arguments):
     try:
         return made.communicate(timeout=PATIENCE)
     finally:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(made.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         made.wait(timeout=10)
 
 
