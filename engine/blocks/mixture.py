@@ -25,7 +25,7 @@ from ...compiler.blocks.mixture import MixtureBlock, Parent
 from ...factors.arrays import Array, Numeric
 from ...factors.families import ExponentialFamily
 from ..values.first_beliefs import discrete_family_of, event_size, family_of
-from ..values.instances import flattened, schedule_shape, unflattened
+from ..values.instances import flattened, schedule_shape
 from ..values.naturals import Naturals, Parts, add, subtract
 from ..values.scope import Scope
 from .discrete import tables
@@ -78,33 +78,46 @@ def begin(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Sc
     messages = initial(block, prepared, scope)
     if prepared.seeds is None:
         return messages
-    local, uniform = all_rows(prepared, messages)
-    chances = flattened(prepared.seeds, prepared.plan)
 
-    def again(_: Numeric, chances: Float[Array, "row state"]) -> Float[Array, "row state"]:
-        now = shares(block, local, chances, uniform)
-        return _predicted(block, local, added(block, local, naturals, now), uniform)
+    def again(_: Numeric, chances: Float[Array, "batch row state"]) -> Float[Array, "batch row state"]:
+        def one(now: Naturals, scanned: tuple[Local, Array, Messages]) -> tuple[Naturals, None]:
+            data, own, uniform = scanned
+            local = {**prepared.fixed, **data}
+            return added(block, local, now, shares(block, local, own, uniform)), None
 
-    return belonging(block, prepared, jax.lax.fori_loop(0, FIRST, again, chances), scope)
+        now = jax.lax.scan(one, naturals, (prepared.scanned, chances, messages))[0]
+        return _predicted(block, prepared, now, messages)
+
+    return belonging(block, prepared, jax.lax.fori_loop(0, FIRST, again, prepared.seeds), scope)
 
 
 def towards(block: MixtureBlock, prepared: Prepared, naturals: Naturals, scope: Scope) -> Messages:
     """The messages that a run begins with where these beliefs are given: rows belong to states as they predict them."""
     messages = initial(block, prepared, scope)
-    local, uniform = all_rows(prepared, messages)
-    return belonging(block, prepared, _predicted(block, local, naturals, uniform), scope)
+    return belonging(block, prepared, _predicted(block, prepared, naturals, messages), scope)
 
 
-def belonging(block: MixtureBlock, prepared: Prepared, chances: Float[Array, "row state"], scope: Scope) -> Messages:
-    """The messages where rows, in schedule order, belong to their states with these probabilities."""
-    messages = initial(block, prepared, scope)
-    local, uniform = all_rows(prepared, messages)
-    found = shares(block, local, chances, uniform)
-    return unflattened(found, messages, prepared.plan)
+def belonging(
+    block: MixtureBlock, prepared: Prepared, chances: Float[Array, "batch row state"], scope: Scope
+) -> Messages:
+    """The messages where rows, in batches, belong to their states with these probabilities."""
+
+    def one(_: None, scanned: tuple[Local, Array, Messages]) -> tuple[None, Messages]:
+        data, own, uniform = scanned
+        return None, shares(block, {**prepared.fixed, **data}, own, uniform)
+
+    return jax.lax.scan(one, None, (prepared.scanned, chances, initial(block, prepared, scope)))[1]
 
 
-def _predicted(block: MixtureBlock, local: Local, naturals: Naturals, uniform: Messages) -> Float[Array, "row state"]:
-    return jax.nn.softmax(tilted(block, local, naturals, uniform, 1.0).states, axis=-1)
+def _predicted(
+    block: MixtureBlock, prepared: Prepared, naturals: Naturals, uniform: Messages
+) -> Float[Array, "batch row state"]:
+    def one(_: None, scanned: tuple[Local, Messages]) -> tuple[None, Float[Array, "row state"]]:
+        data, own = scanned
+        found = tilted(block, {**prepared.fixed, **data}, naturals, own, 1.0)
+        return None, jax.nn.softmax(found.states, axis=-1)
+
+    return jax.lax.scan(one, None, (prepared.scanned, uniform))[1]
 
 
 def shares(block: MixtureBlock, local: Local, chances: Float[Array, "row state"], like: Messages) -> Messages:
@@ -302,30 +315,62 @@ def evidence(
     block: MixtureBlock, prepared: Prepared, naturals: Naturals, messages: Messages, scope: Scope
 ) -> Float[Array, ""]:
     """Sum over rows of logsumexp_k(log Z_k / power) + sum of (A(cavity) - A(belief)) / power."""
+    partition = {
+        parent.variable.name: jnp.asarray(
+            family_of(parent.variable).from_naturals(naturals[parent.variable.name]).log_partition()
+        )
+        for parent in block.parents
+    }
+
+    def batch(total: Float[Array, ""], scanned: tuple[Local, Messages]) -> tuple[Float[Array, ""], None]:
+        data, own = scanned
+        local = {**prepared.fixed, **data}
+        return total + jnp.sum(_by_row(block, local, naturals, own, partition)), None
+
+    return jax.lax.scan(batch, jnp.zeros(()), (prepared.scanned, messages))[0]
+
+
+def _by_row(
+    block: MixtureBlock, local: Local, naturals: Naturals, messages: Messages, partition: dict[str, Array]
+) -> Float[Array, " row"]:
+    """What each row adds to the evidence; `partition` has A of the beliefs about all elements of the parents.
+
+    Where a share of a message was left in a cavity, A is not that of the belief but of the cavity and the message.
+    """
     power = block.method.alpha
-    local, flat = all_rows(prepared, messages)
-    found = tilted(block, local, naturals, flat)
+    found = tilted(block, local, naturals, messages)
     total = logsumexp(found.states, axis=-1)
     if block.kept:
-        belief = add(_outside(block, local, naturals, flat), flat[-1])
+        belief = add(_outside(block, local, naturals, messages), messages[-1])
         total = total - family_of(block.selector).from_naturals(belief).log_partition()
-    for parent, cavity, message in zip(block.parents, found.cavities, flat, strict=False):
-        family = family_of(parent.variable)
-        belief = add(cavity, tuple(power * part for part in message))
-        change = family.from_naturals(cavity).log_partition() - family.from_naturals(belief).log_partition()
-        total = total + change.sum(axis=(1, 2)) / power
-    if "present" in local:
-        total = jnp.where(local["present"], total, 0.0)
-    return jnp.sum(total)
+    for number, (parent, cavity, message) in enumerate(zip(block.parents, found.cavities, messages, strict=False)):
+        family: type[ExponentialFamily] = family_of(parent.variable)
+        before = jnp.asarray(family.from_naturals(cavity).log_partition())
+
+        def together(cavity: Parts, message: Parts, family: type[ExponentialFamily] = family) -> Array:
+            belief = add(cavity, tuple(power * part for part in message))
+            return jnp.asarray(family.from_naturals(belief).log_partition())
+
+        known = jnp.broadcast_to(partition[parent.variable.name][local[f"position{number}"]], before.shape)
+        belief = jax.lax.cond(
+            jnp.all(found.whole), lambda _, known=known: known, lambda own, of=together: of(*own), (cavity, message)
+        )
+        total = total + (before - belief).sum(axis=(1, 2)) / power
+    return jnp.where(local["present"], total, 0.0) if "present" in local else total
 
 
 def improper(
     block: MixtureBlock, prepared: Prepared, naturals: Naturals, messages: Messages, scope: Scope
 ) -> Int[Array, ""]:
     """Of how many rows a cavity is no distribution."""
-    local, flat = all_rows(prepared, messages)
-    found = tilted(block, local, naturals, flat)
-    return jnp.sum(local.get("present", jnp.ones_like(found.whole)) & ~found.whole)
+
+    def batch(total: Int[Array, ""], scanned: tuple[Local, Messages]) -> tuple[Int[Array, ""], None]:
+        data, own = scanned
+        local = {**prepared.fixed, **data}
+        found = tilted(block, local, naturals, own)
+        return total + jnp.sum(local.get("present", jnp.ones_like(found.whole)) & ~found.whole), None
+
+    return jax.lax.scan(batch, jnp.zeros((), int), (prepared.scanned, messages))[0]
 
 
 def states(

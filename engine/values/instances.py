@@ -94,18 +94,6 @@ def flattened(tree: _Tree, plan: ScheduleLayout | None) -> _Tree:
     return jax.tree.map(flat, tree)
 
 
-def unflattened(tree: _Tree, like: _Tree, plan: ScheduleLayout | None) -> _Tree:
-    """The way back, to arrays shaped as those of `like`."""
-    dealt = plan is not None and plan.shares is not None
-
-    def back(array: Array, own: Array) -> Array:
-        if not dealt:
-            return array.reshape(own.shape)
-        return jnp.swapaxes(array.reshape((own.shape[1], own.shape[0], *own.shape[2:])), 0, 1)
-
-    return jax.tree.map(back, tree, like)
-
-
 def flat(placed: Placed, block: Block, scope: Scope) -> PyTree:
     """A value flattened over the instances of a block; a scalar that is the same for all stays a scalar."""
     if not placed.plates and jnp.ndim(placed.value) == 0:
