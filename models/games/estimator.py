@@ -11,7 +11,19 @@ from scipy import stats
 import cavity as cv  # pyright: ignore[reportMissingImports]
 
 from .files import read, write
-from .games import Games, Name, at_home, from_frame, from_orders, from_pairs, is_frame, moments, sides_of, whole
+from .games import (
+    Games,
+    Name,
+    at_home,
+    check_once,
+    from_frame,
+    from_orders,
+    from_pairs,
+    is_frame,
+    moments,
+    sides_of,
+    whole,
+)
 from .layout import Beliefs, Scales
 from .predict import chances, orders, sums
 from .run import NEVER, Fitted, Task, first_scales, fitted
@@ -205,9 +217,10 @@ class Skills:
         """Chances of games between two teams, in closed form: (game, 2) of win and loss of the first, or (game, 3).
 
         `first`, `second` (game): as winners and losers of `fit`; one name is one game. `times` (game): when; by default
-        right after the last games of each player. `home`: 1 where the first is at home, -1 the second, 0 neither. Where
-        draws are possible the columns are P(win), P(draw), P(loss). The skills have their uncertainty, and players
-        without games that of someone new. Raises DataError for unknown players where unseen="error", and before a fit.
+        right after the last games of each player, which are known of at earlier times as well. `home`: 1 where the first
+        is at home, -1 the second, 0 neither. Where draws are possible the columns are P(win), P(draw), P(loss). The
+        skills have their uncertainty, and players without games that of someone new. Raises DataError for unknown
+        players where unseen="error", and before a fit.
         """
         mean, variance, noise = self._difference(first, second, times, home)
         found = chances(mean, np.sqrt(variance + noise), self.draw_margin_ * np.sqrt(noise))
@@ -231,6 +244,8 @@ class Skills:
                 f"There are {len(one)} first teams and {len(other)} second ones; a game has one of each."
             )
         when = self._when(times, len(one))
+        for n, game in enumerate(zip(one, other, strict=True)):
+            check_once(list(game), f"Game {n}")
         sides = [[(a, 1.0), (b, -1.0)] for a, b in zip(one, other, strict=True)]
         where = at_home(home, len(one))
         return sums(sides, where, self._beliefs, self._scales, when, self.unseen)
@@ -238,16 +253,19 @@ class Skills:
     def predict_order(self, *teams: Any, time: Any = None, draws: int = 100_000, seed: int = 0) -> np.ndarray:
         """Chances (team, place) that each of the teams takes each place, by Monte Carlo.
 
-        `teams`: a player or a list of players each, at least two. `time`: when. `draws` performances are drawn with the
-        `seed`; the standard error of a chance p is sqrt(p (1 - p) / draws), .0016 at most for the default. Ties are not
-        counted. Raises DataError for unknown players where unseen="error", and before a fit.
+        `teams`: a player or a list of players each, at least two; none twice. `time`: when. `draws` performances are
+        drawn with the `seed`; the standard error of a chance p is sqrt(p (1 - p) / draws), .0016 at most for the
+        default. Ties are not counted. Raises DataError for unknown players where unseen="error", and before a fit.
         """
         self._check_fitted()
         if len(teams) < 2:
             raise cv.DataError("An order is of at least two teams: predict_order('ann', 'bob', ['cy', 'dee']).")
         if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= 10_000_000:
             raise cv.ModelError(f"draws= is a whole number from 1 to 10 million; found {draws!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise cv.ModelError(f"seed= is a whole number that is not negative; found {seed!r}.")
         sides = sides_of(list(teams), "the teams")
+        check_once(sides, "The order")
         when = float(self._when(None if time is None else [time], 1)[0])
         return orders(sides, self._beliefs, self._scales, when, self.unseen, draws, seed)
 
@@ -266,13 +284,16 @@ class Skills:
         `low` and `high`. Returns a list of `Standing`. Raises DataError before a fit.
         """
         self._check_fitted()
-        if not 0.0 < interval < 1.0:
+        for name, count in (("number", number), ("least", least)):
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer, type(None))) or count == 0:
+                raise cv.ModelError(f"{name}= is a whole number, at least 1; found {count!r}.")
+        if not isinstance(interval, (int, float)) or not 0.0 < interval < 1.0:
             raise cv.ModelError(f"interval= is a probability between 0 and 1; found {interval!r}.")
         width = float(stats.norm.ppf((1.0 + interval) / 2.0))
         found: list[Standing] = []
         for n in np.argsort(-self.mean_, kind="stable").tolist():
             player, mean, sd = self.players_[n], float(self.mean_[n]), float(self.sd_[n])
-            if (played := self._played.get(player, 0)) >= least and (number is None or len(found) < number):
+            if (played := self._played.get(player, 0)) >= (least or 1) and (number is None or len(found) < number):
                 found.append(Standing(len(found) + 1, player, mean, sd, mean - width * sd, mean + width * sd, played))
         return found
 
@@ -291,7 +312,7 @@ class Skills:
         drift it is one row. Raises DataError for a player without games, and before a fit.
         """
         self._check_fitted()
-        if player not in self._history:
+        if not isinstance(player, (str, int, np.integer)) or player not in self._history:
             raise cv.DataError(f"{player!r} has played no game that was fitted, so there is no curve.")
         times, mean, variance = self._history[player].T
         when = (times * 86_400_000.0).round().astype("datetime64[ms]") if self._dates else times.copy()

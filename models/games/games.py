@@ -92,6 +92,8 @@ def from_orders(games: Any, ranks: Any) -> tuple[list[list[list[Name]]], list[li
             f"Games are a frame, or a list of games, each a list of teams with the best first, such as "
             f"[['ann', 'bob'], [['cy', 'dee'], 'ann']]; found {_shown(games)}."
         )
+    if ranks is not None and not hasattr(ranks, "__len__"):
+        raise cv.DataError(f"ranks= is a list of the places of teams, for each game; found {_shown(ranks)}.")
     if ranks is not None and len(ranks) != len(games):
         raise cv.DataError(f"There are {len(games)} games and ranks for {len(ranks)} of them.")
     teams, places = [], []
@@ -113,13 +115,7 @@ def whole(
     if not teams:
         raise cv.DataError("There are no games: the list, or the file, is empty. One game at least is needed.")
     for n, game in enumerate(teams):
-        seats = [player for team in game for player in team]
-        if len(set(seats)) < len(seats):
-            twice = next(player for player in seats if seats.count(player) > 1)
-            raise cv.DataError(
-                f"Game {n} has {twice!r} twice. A player who plays against, or beside, the same player says nothing "
-                "of a skill; leave the game out, or give the two different names."
-            )
+        check_once(game, f"Game {n}")
     several = any(len(game) > 2 for game in teams)
     when, dates = moments(times, len(teams))
     where = None if home is None else at_home(home, len(teams))
@@ -134,6 +130,17 @@ def whole(
             raise cv.DataError("draws and margins disagree: a draw is a game with a margin of 0. Give one of the two.")
         ranks = [[1.0, 1.0] if amount == 0.0 else [1.0, 2.0] for amount in won_by.tolist()]
     return Games(teams, ranks, when, dates, where, won_by)
+
+
+def check_once(teams: list[list[Name]], which: str) -> None:
+    """Raises DataError for a player who is twice in one game."""
+    seats = [player for team in teams for player in team]
+    if len(set(seats)) < len(seats):
+        twice = next(player for player in seats if seats.count(player) > 1)
+        raise cv.DataError(
+            f"{which} has {twice!r} twice. A player who plays against, or beside, the same player says nothing "
+            "of a skill; leave the game out, or give the two different names."
+        )
 
 
 def sides_of(values: Any, what: str) -> list[list[Name]]:
@@ -204,8 +211,9 @@ def booleans(values: Any, what: str, number: int) -> np.ndarray:
     array = np.asarray(values)
     if array.shape != (number,):
         raise cv.DataError(f"{what} has the shape {array.shape}; there are {number} games, and one for each.")
-    if array.dtype.kind not in "biufO" or not all(value in (0, 1) for value in array.tolist()):
-        raise cv.DataError(f"{what} says of each game whether it was one, true or false; found {_shown(array[0])}.")
+    wrong = [value for value in array.tolist() if isinstance(value, str) or _absent(value) or value not in (0, 1)]
+    if wrong:
+        raise cv.DataError(f"{what} says of each game whether it was one, true or false; found {_shown(wrong[0])}.")
     return array.astype(bool)
 
 

@@ -248,6 +248,8 @@ WRONG = [
     ({"winners": ["a"], "losers": ["b"], "margins": [2], "draws": [True]}, "disagree"),
     ({"winners": ["a"], "losers": ["b"], "home": [2]}, "at home"),
     ({"winners": ["a"]}, "There are no games"),
+    ({"winners": ["a"], "losers": ["b"], "draws": [None]}, "found None"),
+    ({"games": [["a", "b"]], "ranks": 3}, "for each game"),
     ({"games": "a"}, "list of games"),
     ({"games": [["a"]]}, "at least two teams"),
     ({"games": [["a", "b"]], "ranks": [[1]]}, "ranks of game 0"),
@@ -281,6 +283,12 @@ def test_questions_that_have_no_answer():
         found.curve("zoe")
     with pytest.raises(cv.DataError, match="one of each"):
         found.predict_proba("a", ["a", "b"])
+    with pytest.raises(cv.DataError, match="'a' twice"):
+        found.predict_proba("a", "a")
+    with pytest.raises(cv.ModelError, match="seed="):
+        found.predict_order("a", "b", seed="x")
+    with pytest.raises(cv.ModelError, match="interval="):
+        found.leaderboard(interval=90)
     with pytest.raises(cv.DataError, match="had no draws"):
         found.partial_fit(winners=["a"], losers=["b"], draws=[True])
     with pytest.raises(cv.DataError, match="Give times"):
