@@ -163,8 +163,7 @@ def main():
         cut = games - games // 10
         train, test = (tuple(column[part] for column in columns) for part in (slice(cut), slice(cut, None)))
         contestants = {"trueskill": by_trueskill(1.0, 0.07), "openskill": by_openskill(1.0, 0.07)}
-        if games <= 10_000:  # ten of its passes in Python take some twenty milliseconds a game
-            contestants["trueskillthroughtime"] = by_history(1.0, 0.07)
+        contestants["trueskillthroughtime"] = by_history(1.0, 0.07)
         contestants["Skills"] = by_skills(1.0, 0.07)
         contest(
             report,
