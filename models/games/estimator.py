@@ -218,8 +218,8 @@ class Skills:
 
         `first`, `second` (game): as winners and losers of `fit`; one name is one game. `times` (game): when; by default
         right after the last games of each player, which are known of at earlier times as well. `home`: 1 where the
-        first is at home, -1 the second, 0 neither. Where draws are possible the columns are P(win), P(draw), P(loss). The
-        skills have their uncertainty, and players without games that of someone new. Raises DataError for unknown
+        first is at home, -1 the second, 0 neither. Where draws are possible the columns are P(win), P(draw), P(loss).
+        The skills have their uncertainty, and players without games that of someone new. Raises DataError for unknown
         players where unseen="error", and before a fit.
         """
         mean, variance, noise = self._difference(first, second, times, home)
