@@ -115,8 +115,8 @@ def main():
     step = step_seconds(arguments.rows, arguments.seed)
     settings = {"rows": arguments.rows, "outer": arguments.outer, "step": float(f"{step:.2g}")}
     report = common.report("configurations", arguments, **settings)
-    by_workers(report, arguments, step)
     by_sixteen(report, arguments, step)
+    by_workers(report, arguments, step)
 
 
 if __name__ == "__main__":

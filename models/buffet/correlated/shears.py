@@ -2,10 +2,15 @@
 
 Four parts of images and their combinations can be told by a feature for each combination as well as by one for each
 part: from the one to the other no entry of a menu changes alone. A shear of feature i by j has each category with i
-change whether it has j: where i showed both together, it then shows what is left. Values of i are integrated out
-before and after, and drawn anew given the new menus, so that nothing need cancel. A shear is its own inverse. Features
+change whether it has j: where i showed both together, it then shows what is left. A shear is its own inverse. Features
 are born by a shear of one that no category had, and die by one after which none has them: what they showed is left to
 j.
+
+What j shows in few rows is too rough for the many that it gets. So values of both are drawn anew: those of j given what
+a short Gibbs run for the new menus, from nothing, made of i, and those of i given these. With `T_i` the density of the
+data with i integrated out, the ratio has `T_i(a_j) T_j(b_i) / L(a_j, b_i)` for the new menus, b the end of that run,
+over the same for the old ones, of a run of their own: neither run depends on the values that are replaced. Source:
+jain2004split.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from ..likelihoods.linear_gaussian import LinearGaussian
 from .menus import first, log_columns, one_of
 from .state import Row, State, Step, put
 
+SCANS = 2  # of the short run
 SHEARS = 8  # that are tried in a sweep, and as many births or deaths
 
 
@@ -103,6 +109,19 @@ def _(likelihood: BinaryValues) -> Integral | None:
     return binary_integral
 
 
+class Both(NamedTuple):
+    """Two features with these menus.
+
+    Attributes:
+        one, other: (dimensions,) values of the first, integrated out, and of the second.
+        log_density: () the logarithm of `T_i T_j / L`.
+    """
+
+    one: Array
+    other: Array
+    log_density: Array
+
+
 class Told(NamedTuple):
     """What rows show of all features but one, and its values.
 
@@ -145,8 +164,36 @@ def _told(
     return Told(values, evidence + jnp.sum(Row(*rows).log_density(without, state.numbers, likelihood)))
 
 
-def _with(state: State, menu: Array, feature: Array, values: Array) -> State:
-    return state._replace(menu=menu, fired=state.choice[:, :, None] & menu, values=put(state.values, feature, values))
+def _both(
+    key: Key, rows: Rows, menu: Array, places: tuple[Array, Array], as_is: Array, state: State, likelihood: Likelihood,
+    integral: Integral,
+) -> Both:  # fmt: skip
+    """Of the features in these places; `as_is`: the second with the values that it has, else with others."""
+    i, j = places
+    nothing = jnp.zeros(state.values.shape[1])
+    blank = state._replace(values=put(put(state.values, i, nothing), j, nothing))
+
+    def told(number: Array, feature: Array, now: State) -> Told:
+        return _told(jax.random.fold_in(key, number), rows, menu, feature, now, likelihood, integral)
+
+    def scan(number: Array, now: State) -> State:
+        feature = jnp.where(number % 2 == 0, j, i)
+        return now._replace(values=put(now.values, feature, told(number, feature, now).values))
+
+    run = jax.lax.fori_loop(0, 2 * SCANS, scan, blank)
+    second = told(jnp.asarray(2 * SCANS), j, run)
+    other = jnp.where(as_is, state.values[j], second.values)
+    run = run._replace(values=put(run.values, j, other))
+    now = run._replace(menu=menu, fired=state.choice[:, :, None] & menu)
+    there = jnp.sum(Row(*rows).log_density(totals(now.point), state.numbers, likelihood))
+    first_one = told(jnp.asarray(2 * SCANS + 1), i, run)
+    return Both(first_one.values, other, first_one.log_density + second.log_density - there)
+
+
+def _with(state: State, menu: Array, places: tuple[Array, Array], values: tuple[Array, Array]) -> State:
+    """With these menus, and values in two places; in the first where they are the same."""
+    table = put(put(state.values, places[1], values[1]), places[0], values[0])
+    return state._replace(menu=menu, fired=state.choice[:, :, None] & menu, values=table)
 
 
 def _shear(key: Key, rows: Rows, state: State, likelihood: Likelihood, integral: Integral) -> Step:
@@ -159,26 +206,44 @@ def _shear(key: Key, rows: Rows, state: State, likelihood: Likelihood, integral:
     column = state.menu[:, j] ^ state.menu[:, i]
     menu = jnp.asarray(state.menu).at[:, j].set(column)
     possible = (jnp.sum(used) > 1) & jnp.any(column)
-    before = _told(keys[1], rows, state.menu, i, state, likelihood, integral)
-    after = _told(keys[2], rows, menu, i, state, likelihood, integral)
+    before = _both(keys[1], rows, state.menu, (i, j), jnp.bool_(True), state, likelihood, integral)
+    after = _both(keys[2], rows, menu, (i, j), jnp.bool_(False), state, likelihood, integral)
     categories = jnp.sum(jnp.any(state.choice, axis=0))
     ratio = after.log_density - before.log_density
     ratio += log_columns(menu, categories) - log_columns(state.menu, categories)
     accepted = possible & (jnp.log(u[2]) < ratio)
-    found = _with(state, menu, i, after.values)
+    found = _with(state, menu, (i, j), (after.one, after.other))
     state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), found, state)
     return Step(state, jnp.bool_(True), possible.astype(int), accepted.astype(int))
 
 
-def _birth_or_death(key: Key, rows: Rows, state: State, likelihood: Likelihood, integral: Integral) -> Step:
-    """A feature comes that so many categories have, chosen at random, or one goes; these change whether they have
-    another, or nothing else.
+class Change(NamedTuple):
+    """A birth or death.
 
-    With K features before a birth, `mass / (K + 1)` times the ratio of densities, over the probability of the choice of
-    s of L categories, `1 / (L C(L, s))`; a death by its reciprocal. The other feature is one of K or none both ways.
+    Attributes:
+        born: () whether it is a birth.
+        places: of the feature, and of that which is sheared by it.
+        alone: () whether none is.
+        fuller, emptier: (L, P) menus with the feature and without.
+        possible: () whether there is such a move.
+        fits: () whether there is a place for a birth.
+        log_choice: () log probability of the categories of the feature, were it born.
     """
-    keys = jax.random.split(key, 4)
-    u = draws.uniform(keys[0], (5,))
+
+    born: Array
+    places: tuple[Array, Array]
+    alone: Array
+    fuller: Array
+    emptier: Array
+    possible: Array
+    fits: Array
+    log_choice: Array
+
+
+def _change(key: Key, state: State) -> Change:
+    """A feature that so many categories have, chosen at random, or one that goes; and one of the others, or none."""
+    keys = jax.random.split(key)
+    u = draws.uniform(keys[0], (4,))
     used, there = jnp.any(state.menu, axis=0), jnp.any(state.choice, axis=0)
     born, number, categories = u[0] < 0.5, jnp.sum(used), jnp.sum(there)
     i = jnp.where(born, first(~used), one_of(u[1], used))
@@ -189,24 +254,38 @@ def _birth_or_death(key: Key, rows: Rows, state: State, likelihood: Likelihood, 
     others = put(used, i, False)
     rank = jnp.floor(u[3] * (jnp.sum(others) + 1)).astype(int)  # one more than there are: none of them
     j, alone = jnp.argmax(others & (jnp.cumsum(others) == rank + 1)), rank == jnp.sum(others)
+    j = jnp.where(alone, i, j)
     toggled = state.menu[:, j] ^ (column & ~alone)
-    menu = jnp.asarray(state.menu).at[:, j].set(toggled)
-    menu = menu.at[:, i].set(column & born)
-    # With the feature and without: the state that is of more features is the one with its values integrated out.
-    fuller = jnp.where(born, menu, state.menu)
-    emptier = jnp.where(born, state.menu, menu)
-    most = _told(keys[2], rows, fuller, i, state, likelihood, integral)
-    least = _told(keys[3], rows, emptier, i, state, likelihood, integral)
-    chosen = jnp.sum(column)
-    log_choice = -jnp.log(categories) - _log_binomial(categories, chosen)
-    ratio = most.log_density - least.log_density + log_columns(fuller, categories) - log_columns(emptier, categories)
-    ratio += jnp.log(state.prior["mass"]) - jnp.log(number + born) - log_choice
+    menu = jnp.asarray(state.menu).at[:, j].set(toggled).at[:, i].set(column & born)
     possible = (born | (number > 0)) & (alone | jnp.any(toggled))
-    accepted = possible & (jnp.log(u[4]) < jnp.where(born, ratio, -ratio))
-    found = _with(state, menu, i, jnp.where(born, most.values, 0.0))
-    fits = ~(accepted & born) | jnp.any(~used)
+    log_choice = -jnp.log(categories) - _log_binomial(categories, jnp.sum(column))
+    both = jnp.where(born, menu, state.menu), jnp.where(born, state.menu, menu)
+    return Change(born, (i, j), alone, *both, possible, ~born | jnp.any(~used), log_choice)
+
+
+def _birth_or_death(key: Key, rows: Rows, state: State, likelihood: Likelihood, integral: Integral) -> Step:
+    """A feature comes or goes, and others change by it.
+
+    With K features before a birth, `mass / (K + 1)` times the ratio of densities, over the probability of the choice of
+    s of L categories, `1 / (L C(L, s))`; a death by its reciprocal. The other feature is one of K or none both ways.
+    Without the feature the values of the other are integrated out; where none is, those of the feature.
+    """
+    keys = jax.random.split(key, 5)
+    now = _change(keys[0], state)
+    (i, j), categories = now.places, jnp.sum(jnp.any(state.choice, axis=0))
+    most = _both(keys[1], rows, now.fuller, (i, j), ~now.born, state, likelihood, integral)
+    only = _told(keys[2], rows, now.fuller, i, state, likelihood, integral)
+    least = _told(keys[3], rows, now.emptier, j, state, likelihood, integral)
+    ratio = jnp.where(now.alone, only.log_density, most.log_density) - least.log_density
+    ratio += log_columns(now.fuller, categories) - log_columns(now.emptier, categories) - now.log_choice
+    number = jnp.sum(jnp.any(now.fuller, axis=0))
+    ratio += jnp.log(state.prior["mass"]) - jnp.log(number)
+    accepted = now.possible & (jnp.log(draws.uniform(keys[4])) < jnp.where(now.born, ratio, -ratio))
+    one = jnp.where(now.born, jnp.where(now.alone, only.values, most.one), 0.0)
+    other = jnp.where(now.born, most.other, least.values)
+    found = _with(state, jnp.where(now.born, now.fuller, now.emptier), (i, j), (one, other))
     state = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), found, state)
-    return Step(state, fits, possible.astype(int), accepted.astype(int))
+    return Step(state, now.fits | ~accepted, now.possible.astype(int), accepted.astype(int))
 
 
 def _log_binomial(total: Array, some: Array) -> Array:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-_kernel: Any = njit(cache=True, error_model="numpy")
-_inner: Any = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
+_OPTIONS: Any = {"cache": True, "error_model": "numpy"}
+_kernel: Any = njit(**_OPTIONS)
+_inner: Any = njit(**(_OPTIONS | {"_nrt": False, "forceinline": True}))  # neither allocates nor counts references
 _ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 _PARITY = np.uint32(0x1BD11BDA)
 
