@@ -1,8 +1,8 @@
 """Shipped definitions in the language that users write: functions that return a `Model`, each in a file of its name.
 
 `BinaryFeatures`, `DiffusionTree`, `GaussianMixture` and `NSFA`, estimators, load scikit-learn (the extra `sklearn`)
-when they are first asked for; `factor_analysis`, `sparse_components`, `ridge`, `lasso` and `lars` are plain functions of
-tables, which load what they need then too.
+when they are first asked for; `factor_analysis`, `sparse_components`, `ridge`, `lasso` and `lars` are plain functions
+of tables, which load what they need then too.
 """
 
 from typing import TYPE_CHECKING, Any
