@@ -42,7 +42,11 @@ class Judged(NamedTuple):
 
 
 def judged(density: LogDensity, slope: Slope, hessian: Hessian, end: End) -> Judged:
-    """What the end of a climb is."""
+    """What the end of a climb is; a density that is infinite there has no bound."""
+    if end.height == np.inf:
+        edges = _has_edges(density)
+        out = edges & (np.abs(end.place) > OUT)
+        return Judged(end.place, end.height, UNBOUNDED, _named(density, 1.0 * (out if out.any() else edges)))
     if end.proper and end.gain < NEARLY:
         return _arrived(density, slope, hessian, end)
     steep = np.abs(end.slope)

@@ -37,6 +37,25 @@ CONJUGATE = {
 }
 
 
+def test_a_density_that_is_infinite_at_a_corner_has_no_mode():
+    """p^(n - 1/2) (1 - p)^(-1/2) rounds to p = 1, where it is infinite; a class without a row does so too."""
+    m = cv.Model("all heads")
+    share = m.random("share", cv.beta(0.5, 0.5))
+    m.random("heads", cv.bernoulli(share), plates=m.plate("n"))
+    with pytest.raises(cv.UnsupportedError, match="not bounded: it rises without end as 'share'"):
+        cv.map(m, {"heads": [True, True]})
+    assert cv.map(m, {"heads": [True, False, True]})["share"] == pytest.approx(0.75, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_shares_of_which_one_has_no_row_have_no_mode():
+    m = cv.Model("three classes")
+    shares = m.random("shares", cv.dirichlet(np.full(3, 0.5)))
+    m.random("class", cv.categorical(shares), plates=m.plate("n"))
+    with pytest.raises(cv.UnsupportedError, match="not bounded: it rises without end as 'shares'"):
+        cv.map(m, {"class": [0, 0, 1]})
+
+
 def test_conjugate_models_have_their_mode():
     found = cv.map(conjugate(), CONJUGATE, restarts=2)
     assert found.converged
