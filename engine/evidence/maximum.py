@@ -218,8 +218,8 @@ def _density_of(model: Model, binding: Binding, flat: bool | Sequence[str]) -> L
         )
     if not density.names:
         raise UnsupportedError(
-            f"All unknowns of {model.name!r} are discrete or integrated out, or no data depend on them: there is nothing "
-            "to climb in. cv.infer gives their probabilities."
+            f"All unknowns of {model.name!r} are discrete or integrated out, or no data depend on them: there is "
+            "nothing to climb in. cv.infer gives their probabilities."
         )
     if flat is False:
         return density
