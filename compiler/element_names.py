@@ -45,7 +45,7 @@ def label_of(value: Any) -> Label:
 
 def different_names(plate: str, names: Any) -> tuple[Label, ...]:
     """The names that a plate is declared with; ModelError for what is no list of different names."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+    if isinstance(names, (str, bytes, set, frozenset)) or not isinstance(names, Iterable):
         raise ModelError(f"Plate '{plate}': names={names!r} is a list of names, such as ['York', 'Leeds'].")
     labels = labels_of(names)
     if not labels or len(set(labels)) < len(labels):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jax.sharding import Mesh
 
-from ..compiler.data.bind import plate_sizes
+from ..compiler.data.bind import plate_sizes, sizes_of
 from ..compiler.data.labels import columns_of
 from ..compiler.data.sparse_matrices import is_rows
 from ..compiler.explain import explain_plan
@@ -286,7 +286,7 @@ def explain(
         text = explained(program, program.bind(data), effort if _integrates(accuracy, method) else 0.0)
     else:
         _observed(model, {})
-        sizes_so_far = {name: size for name, (size, _) in model.sizes.items()}
+        sizes_so_far = sizes_of(model, {}, sizes)
         text = explain_plan(make_plan(model, frozenset(), method=method, sizes=sizes_so_far, accuracy=options.of_plan))
     print(text)
     return text

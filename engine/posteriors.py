@@ -66,7 +66,13 @@ class Posteriors(Sequence[Posterior]):
             return stacked([posterior[index] for posterior in self])
         if isinstance(index, slice):
             return [self[k] for k in range(*index.indices(len(self)))]
-        k = range(len(self))[index]
+        try:
+            k = range(len(self))[index]
+        except (IndexError, TypeError):
+            raise IndexError(
+                f"[{index!r}]: there are {len(self)} data sets. Give the number of one, from 0, a slice, or the name "
+                "of a variable."
+            ) from None
         if k not in self._made:
             self._made[k] = self._one(k)
         return self._made[k]

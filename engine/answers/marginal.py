@@ -276,11 +276,15 @@ class Marginal:
         return len(self.mean)
 
     def __getitem__(self, index: Index | str | tuple[Index | str, ...]) -> np.ndarray:
-        """An entry of the mean, by places or by names."""
+        """An entry of the mean, by places or by names; IndexError for what is no place of it."""
         keys = index if isinstance(index, tuple) else (index,)
         axes = [*self.axes, *[Axis("")] * len(keys)]
         places = tuple(a.place(k) if isinstance(k, str) else k for a, k in zip(axes, keys, strict=False))
-        return self.mean[places if isinstance(index, tuple) else places[0]]
+        try:
+            return self.mean[places if isinstance(index, tuple) else places[0]]
+        except (IndexError, TypeError) as problem:
+            told = f"{self.name!r} has the shape {self.shape}, and {index!r} is no place of it"
+            raise IndexError(f"{told} ({problem}). Give places from 0, slices, or names.") from None
 
     def _repr_html_(self) -> str:
         """Its picture and its numbers, in a notebook."""

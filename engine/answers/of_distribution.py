@@ -109,17 +109,28 @@ def _share(draws: np.ndarray, statement: Statement, event: int, weights: np.ndar
     """Of draws, (draws, plates, event): of vectors the statement may be about each as a whole."""
     if not callable(statement):
         return held(statement, draws)
-    holds = np.asarray(statement(draws))
+    holds = np.asarray(_asked(statement, draws))
     if holds.dtype != bool or holds.shape not in (draws.shape, draws.shape[: draws.ndim - event]):
         raise DataError(_no_statement(holds, draws.shape))
     return np.average(holds, axis=0, weights=weights)
+
+
+def _asked(statement: Statement, values: np.ndarray) -> Any:
+    """What a statement says of values; DataError where it takes no array."""
+    try:
+        return statement(values)
+    except (TypeError, ValueError) as problem:
+        raise DataError(
+            f"prob(): the function was given an array of shape {values.shape}, and takes none ({problem}). Write it "
+            "for arrays, such as lambda v: (v > 0) & (v < 1)."
+        ) from problem
 
 
 def held(statement: Statement, values: np.ndarray) -> Bool[np.ndarray, "*shape"]:
     """Whether the statement holds, for each value; DataError where it is none about single values."""
     if not callable(statement):
         raise DataError(f"prob() takes a function of values, such as lambda v: v > 0; found {statement!r}.")
-    found = np.asarray(statement(values))
+    found = np.asarray(_asked(statement, values))
     if found.dtype != bool or found.shape != values.shape:
         raise DataError(_no_statement(found, values.shape))
     return found

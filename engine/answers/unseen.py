@@ -18,7 +18,7 @@ def with_unseen(posterior: Inferred, data: UserData, unseen: str) -> Any:
 
     Else it is inferred again with the unseen elements, of which only the prior is known.
     """
-    if unseen not in CHOICES:
+    if not isinstance(unseen, str) or unseen not in CHOICES:
         raise ModelError(f"unseen={unseen!r} is 'error', or 'prior': names that the data did not have, by their prior.")
     model, binding = posterior.model, posterior.binding
     columns = columns_of(model, named(data))

@@ -97,7 +97,13 @@ def pool_of(workers: Workers, jobs: int) -> Pool:
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not callable(workers):
         return Processes(max(1, min(int(workers), jobs)))
-    if not isinstance(pool := workers(), Pool):
+    try:
+        pool = workers()
+    except TypeError as problem:
+        raise ModelError(
+            f"workers={workers!r} makes no pool ({problem}). Give a number, or one such as cv.workers.ray(8)."
+        ) from problem
+    if not isinstance(pool, Pool):
         raise ModelError(f"workers= makes {pool!r}, which is no pool. Give a number, or one such as cv.workers.ray(8).")
     return pool
 

@@ -32,7 +32,7 @@ def long(frame: Any, *, rows: str, columns: str, value: str) -> Labelled:
         raise DataError(f"long() takes a data frame or a dictionary of columns; found {type(frame).__name__}.")
     there = list(frame if isinstance(frame, dict) else frame.columns)
     for name in (rows, columns, value):
-        if name not in there:
+        if not isinstance(name, str) or name not in there:
             raise DataError(f"long(): the table has no column {name!r}. It has {', '.join(map(str, there))}.")
     (first, own_rows), (second, own_columns) = (_positions(name, frame[name]) for name in (rows, columns))
     try:

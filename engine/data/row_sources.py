@@ -196,7 +196,7 @@ def rows(source: Any, columns: Columns = None, *, stream: bool | None = None) ->
     numbers or do not fit each other, and ImportError without the package that reads them.
     """
     if not isinstance(source, (str, os.PathLike, list, tuple)) or is_sparse(source):
-        return Own(source if is_sparse(source) else np.asarray(source))
+        return Own(source if is_sparse(source) else _own_array(source))
     given = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if strange := [one for one in given if not isinstance(one, (str, os.PathLike))]:
         raise DataError(f"cv.rows takes a path, or a list of paths; found {strange[0]!r} among them.")
@@ -208,6 +208,16 @@ def rows(source: Any, columns: Columns = None, *, stream: bool | None = None) ->
     if not pieces:
         raise DataError(f"cv.rows found no row in {', '.join(paths)}.")
     return Rows(pieces, paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more", stream)
+
+
+def _own_array(source: Any) -> np.ndarray:
+    """Rows that this process has; DataError for what is no array of them."""
+    array = np.asarray(source)
+    if not array.ndim or array.dtype.kind not in "biuf":
+        raise DataError(
+            f"cv.rows takes paths of files, or an array of numbers with a row for each element; found {source!r:.60}."
+        )
+    return array
 
 
 def _matching(path: str) -> list[str]:

@@ -12,7 +12,7 @@ from ...factors.calls import call_checked
 from ...factors.errors import DataError, ModelError
 from ..support.asked_arguments import levels
 from ..support.user_numbers import numbers
-from .figure import BLUE, GREY, ORANGE, clean, new_figure
+from .figure import BLUE, GREY, ORANGE, check_axes, clean, new_figure
 from .shapes import ROWS, chosen, told
 
 if TYPE_CHECKING:
@@ -53,8 +53,11 @@ def plot_draws(
             "plot_draws() takes draws by name, as posterior.predictive(n) or model.simulate(n, data) returns; found "
             f"{type(draws).__name__}."
         )
+    if isinstance(names, (str, bytes)) or not isinstance(names, (Sequence, np.ndarray)) or np.ndim(names) > 1:
+        raise DataError(f"plot_draws(names=) is a list of the names of elements; found {names!r}.")
     panels = _panels(draws, {} if data is None else data, tuple(names))
     if ax is not None:
+        check_axes(ax, "plot_draws()")
         if len(panels) != 1:
             raise ModelError(
                 f"One variable fits on ax=; the draws are of {', '.join(panels)}. Choose one: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...factors.errors import DataError, UnsupportedError
+from ...factors.errors import DataError, ModelError, UnsupportedError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +29,15 @@ def new_figure(width: float, height: float, constrained: bool = True) -> Figure:
             "Install it: pip install matplotlib, or the extra cavity[plot]."
         ) from error
     return Figure(figsize=(width, height), dpi=150, layout="constrained" if constrained else None)
+
+
+def check_axes(ax: object, call: str) -> None:
+    """ModelError for what are no axes of matplotlib."""
+    if not hasattr(ax, "hlines") or not hasattr(ax, "set_title"):
+        raise ModelError(
+            f"{call}: ax= are axes of a figure of your own, such as ax = plt.figure().add_subplot(); found "
+            f"{type(ax).__name__}."
+        )
 
 
 def clean(axes: Axes) -> Axes:

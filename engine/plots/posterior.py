@@ -12,7 +12,7 @@ from ...factors.families import Point
 from ..answers.inferred import Inferred
 from ..run.diagnosis import counted
 from ..support.asked_arguments import known_name
-from .figure import BLUE, GREY, ORANGE, clean, new_figure
+from .figure import BLUE, GREY, ORANGE, check_axes, clean, new_figure
 from .graph_plot import plot_graph
 from .marginal import draw_marginal
 
@@ -48,6 +48,7 @@ def plot_posterior(
             raise DataError(f"{name!r} is observed, so its marginal is a point. Name variables that were inferred.")
     marginals = [posterior[name] for name in names]
     if ax is not None:
+        check_axes(ax, "plot()")
         if len(names) != 1:
             raise ModelError(f"One marginal fits on ax=; asked for {', '.join(names)}. Name one: plot('a', ax=ax).")
         draw_marginal(ax, names[0], marginals[0], _axis_names(posterior, names[0]), interval)

@@ -101,7 +101,7 @@ def sample(
     """
     begin, warmup = time.monotonic(), _warmup(draws, chains, warmup, max_seconds, workers)
     seed, names = seed_of(seed), list_of_names(collapse, "collapse=")
-    call = _Call(model, data, sizes, moves or {}, seed, warmup, names, kernel, start)
+    call = _Call(model, data, sizes, {} if moves is None else moves, seed, warmup, names, kernel, start)
     with double_precision():
         joint, ready = _prepared(call)
         found = _Found({}, {}, (), 0.0)
@@ -241,9 +241,9 @@ KEPT: Recent[tuple[Kernel, int, Callable[..., Any]]] = Recent(8)
 
 def kernel_of(asked: str | VariationalKernel, moves: Asked | None) -> VariationalKernel | None:
     """The kernel that `kernel=` asks for, None for Gibbs sampling; ModelError for what is none."""
-    if asked == "gibbs":
+    if isinstance(asked, str) and asked == "gibbs":
         return None
-    found = VariationalKernel() if asked == "variational" else asked
+    found = VariationalKernel() if isinstance(asked, str) and asked == "variational" else asked
     if not isinstance(found, VariationalKernel):
         raise ModelError(f"sample(kernel={asked!r}): it is 'gibbs', 'variational' or a cv.VariationalKernel.")
     if moves:

@@ -69,7 +69,7 @@ def check_evidence(posterior: Inferred, *, sweeps: int = 256, seed: int = 0, by:
     """See `Posterior.check_evidence`."""
     check_counts("check_evidence", sweeps=sweeps)
     seed = seed_of(seed)
-    if by not in WAYS:
+    if not isinstance(by, str) or by not in WAYS:
         raise ModelError(f"check_evidence(by={by!r}): the ways are {', '.join(map(repr, WAYS))}.")
     density = density_of(posterior)  # says why where there is none
     check_proper(v for name, v in posterior.model.randoms.items() if name not in posterior.binding.observed)

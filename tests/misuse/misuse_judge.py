@@ -10,8 +10,8 @@ import cavity as cv
 
 # What Python's own protocols say to whom misses them, with the name of what is asked for.
 OF_PYTHON = (
-    "has no variable", "range object index out of range", "there is no such attribute. ",
-    "expected str, bytes or os.PathLike object",
+    "has no variable", "here. There are:", "was not sampled. There are:", "there is no such attribute. ",
+    "data sets. Give the number of one", "is no place of it", "expected str, bytes or os.PathLike object",
     "unsupported operand type(s) for +: 'Beliefs'", "unsupported operand type(s) for -: 'Beliefs'",
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 import os
 import stat
 
+import of_answers
 import of_data
 import of_files
 import of_terms
@@ -31,6 +32,15 @@ def test_wrong_uses_are_refused_by_name_or_answered_rightly(name):
     assert not faults, "\n".join(faults)
     assert counts["refused"] + counts["right"] >= least
     assert counts["refused"] > counts["right"]
+
+
+@pytest.mark.parametrize("kinds", [("text", "arr", "set"), pytest.param(tuple(of_answers.ODD), marks=pytest.mark.slow)])
+def test_values_of_another_kind_are_refused_by_name(kinds):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    counts, faults = judged(of_answers.of_answers(kinds, slow=len(kinds) > 3))
+    assert not faults, "\n".join(faults)
+    assert counts["refused"] > 50 * len(kinds)
 
 
 @pytest.mark.parametrize(
