@@ -15,6 +15,7 @@ fixed point of EP (`improper`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
@@ -331,7 +332,7 @@ def evidence(
 
 
 def _by_row(
-    block: MixtureBlock, local: Local, naturals: Naturals, messages: Messages, partition: dict[str, Array]
+    block: MixtureBlock, local: Local, naturals: Naturals, messages: Messages, partition: Mapping[str, Array]
 ) -> Float[Array, " row"]:
     """What each row adds to the evidence; `partition` has A of the beliefs about all elements of the parents.
 
