@@ -8,6 +8,8 @@ from scipy import stats
 
 import cavity as cv
 from cavity.models import Skills
+from cavity.models.games.games import from_pairs, whole
+from cavity.models.games.layout import Scales, arrays_apart, layout
 
 DRAWS = 2**18
 GAMES = {
@@ -315,3 +317,20 @@ def test_a_history_is_that_of_trueskill_through_time():
     for player, curve in history.learning_curves().items():
         np.testing.assert_allclose(found.curve(player).mean, [belief.mu for _, belief in curve], atol=1e-4)
         np.testing.assert_allclose(found.curve(player).sd, [belief.sigma for _, belief in curve], atol=1e-4)
+
+
+def test_another_number_of_games_and_draws_has_the_same_shapes():
+    """What compiles a program anew is the shape of what has a belief for each element; the engine pads rows."""
+    rng = np.random.default_rng(0)
+    shapes = set()
+    for number in (100, 101, 110):
+        first = rng.integers(0, 30, number)
+        second = (first + rng.integers(1, 30, number)) % 30
+        teams, ranks = from_pairs(first, second, rng.random(number) < 0.2)
+        games = whole(teams, ranks, rng.integers(0, 500, number), None, None, True)
+        laid = layout(games, True, None, everyone=False)
+        arrays = arrays_apart(laid, Scales(1.0, 0.1, 0.3, 1.0), None, True, 2)
+        shapes.add((tuple(laid.rows), arrays["step"].shape, arrays["parent"].shape))
+        assert len(arrays["result"]) == number
+        assert arrays["step"].min() > 0.0
+    assert shapes == {(("result",), (256,), (256,))}
