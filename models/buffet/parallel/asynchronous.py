@@ -126,16 +126,8 @@ def sample_in_turns(
     Source: doshivelez2009large.
     """
     _check(likelihood, law, draws, warmup, inner, window)
-    if costs is not None and workers is not None:
-        raise ModelError("costs= makes workers with a simulated clock. Give it, or workers=, not both.")
-    check_workers(workers)
-    check_folder(checkpoint)
-    check_plan(draws, 1, every=every)
-    sites = _sites(parts, held_out)
-    if start is not None:
-        sites = [_after(site, start) for site in sites]
-    gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
-    plan = Plan(gaussian, law, inner, sum(site.count for site in sites), len(sites))
+    _check_run(workers, costs, draws, checkpoint, every)
+    plan, sites = _planned(parts, held_out, start, likelihood, law, inner)
     pool = pool_of(workers, len(sites)) if costs is None else Clocked(len(sites), costs)
     known = _first(plan, sites) if start is None else start.known
     office = _Office(plan, sites, known, key, pool, draws, warmup, window)
@@ -157,6 +149,30 @@ def _check(likelihood: Any, law: Law | None, draws: int, warmup: int, inner: int
         raise UnsupportedError(f"The finite prior, of {law.features} features, is for sample_in_shards.")
     if jax.process_count() > 1:
         raise UnsupportedError("Turns are given out by one process. Call it in that one, with workers=.")
+
+
+def _check_run(workers: Workers, costs: Costs | None, draws: int, checkpoint: Any, every: float) -> None:
+    if costs is not None and workers is not None:
+        raise ModelError("costs= makes workers with a simulated clock. Give it, or workers=, not both.")
+    check_workers(workers)
+    check_folder(checkpoint)
+    check_plan(draws, 1, every=every)
+
+
+def _planned(
+    parts: Sequence[Any],
+    held_out: Sequence[Any] | None,
+    start: TurnsOfShards | None,
+    likelihood: LinearGaussian | None,
+    law: Law | None,
+    inner: int,
+) -> tuple[Plan, list[Site]]:
+    """The model, and the shards as they begin."""
+    sites = _sites(parts, held_out)
+    if start is not None:
+        sites = [_after(site, start) for site in sites]
+    gaussian, law = LinearGaussian() if likelihood is None else likelihood, Law() if law is None else law
+    return Plan(gaussian, law, inner, sum(site.count for site in sites), len(sites)), sites
 
 
 def _sites(parts: Sequence[Any], held_out: Sequence[Any] | None) -> list[Site]:
