@@ -86,6 +86,7 @@ def test_matrices_of_other_rows_are_told():
         columns_of(model("protein"), both)
 
 
+@pytest.mark.slow
 def test_estimators_take_them_too():
     estimator = pytest.importorskip("cavity.models.mixtures.estimator").GaussianMixture
     rows = np.random.default_rng(0).normal(size=(30, 2))
