@@ -541,7 +541,7 @@ class Program:
         """What it is given, its plan and its model, in a notebook."""
         from .html.several import html_of_program
 
-        return html_of_program(self)
+        return html_of_program(self.model, self.observed, self.plan, self.explain())
 
     def explain(self) -> str:
         """What the compiler chose, factor by factor, and why."""

@@ -21,22 +21,6 @@ from .styles import part
 from .tables import ROWS, folded, table, text_block
 
 
-class Compiled(Protocol):
-    """What a program tells of itself."""
-
-    model: Model
-    observed: Collection[str]
-
-    @property
-    def plan(self) -> Plan:
-        """How it runs."""
-        ...
-
-    def explain(self) -> str:
-        """The same in words."""
-        ...
-
-
 class Read(Protocol):
     """What a posterior tells that has no model."""
 
@@ -53,16 +37,15 @@ class Read(Protocol):
         ...
 
 
-def html_of_program(program: Compiled) -> str:
-    """A program: what it is given, its model, and its plan."""
-    model, given = program.model, sorted(program.observed)
+def html_of_program(model: Model, observed: Collection[str], plan: Plan, explained: str) -> str:
+    """A program: what it is given, its model, and its plan, which `explained` tells in words."""
     sizes = {name: size for name, (size, _) in model.sizes.items()}
     return part(
         tag("p", f"Program of {model.name}", class_="name"),
-        tag("p", f"Compiled for observations of {', '.join(given) or 'nothing'}: program(data) infers."),
-        factors(program.plan),
-        folded("The model", picture_and_table(model, program.observed, sizes)),
-        printed(program.explain()),
+        tag("p", f"Compiled for observations of {', '.join(sorted(observed)) or 'nothing'}: program(data) infers."),
+        factors(plan),
+        folded("The model", picture_and_table(model, observed, sizes)),
+        printed(explained),
     )
 
 
