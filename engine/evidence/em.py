@@ -163,9 +163,10 @@ def _begun(
         own, naturals = prepared[number], machine.flat(block, constant)
         first = mixture.towards if own.seeds is None else mixture.begin
         told = first(block, own, naturals, scope)
-        local, rows = mixture.all_rows(own, told)
-        shape = len(jax.tree.leaves(rows)[0]), local["log"].shape[-1]
-        chances = jax.random.dirichlet(jax.random.fold_in(key, i), jnp.ones(shape[1]), shape[:1])
+        batches, width = jax.tree.leaves(told)[0].shape[:2]
+        states = {**own.scanned, **own.fixed}["log"].shape[-1]
+        chances = jax.random.dirichlet(jax.random.fold_in(key, i), jnp.ones(states), (batches * width,))
+        chances = chances.reshape((batches, width, states))
         by_chance = mixture.belonging(block, own, chances, scope)
         share = jnp.where(random, 1.0, 0.0) if own.seeds is None else CHANCE
         found[number] = jax.tree.map(lambda a, b, share=share: share * a + (1.0 - share) * b, by_chance, told)
