@@ -52,6 +52,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 # A name of the front door is documented where it is defined too: both are right targets.
 suppress_warnings = ["ref.python"]
+if os.environ.get("CAVITY_DOCS_TUTORIALS") == "off":
+    suppress_warnings += ["myst-nb.lexer"]  # the kernel tells the language, and none is asked
 
 ROOMS = ("models", "engine", "compiler", "factors")
 
