@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from .algebra.known import latent_names, ungathered
@@ -20,7 +20,8 @@ from .blocks.slots import SlotsBlock
 from .blocks.whole import ChainBlock
 from .discrete.loops import loopy
 from .graph import Plan
-from .language.nodes import parents
+from .language.atoms import atom_key
+from .language.nodes import Apply, Expr, Gather, Let, Plate, Random, parents
 
 
 class Kind(enum.Enum):
@@ -157,10 +158,49 @@ def _of_block(plan: Plan, block: Block) -> tuple[Kind, str] | None:
     names = [_shown(plan, name) for name in block.latent]
     if len(names) > 1:
         return Kind.APART, f"the beliefs of {' and '.join(names)} are taken apart in {block.name} ({block.method})"
+    if _reads_several(plan, block):
+        return Kind.APART, f"the elements of {names[0]} are taken apart in {block.name} ({block.method})"
     if block.method.name == "ncvmp":
         nearest = f"the belief of {names[0]} is the nearest of its family ({block.method})"
         return Kind.NEAREST, f"{block.name} is not conjugate: {nearest}"
     return None
+
+
+def _reads_several(plan: Plan, block: EnergyBlock) -> bool:
+    """Whether a factor reads more than one element of a variable whose elements have beliefs of their own."""
+    together = {member for joint in plan.joints for member in joint.members}
+    read: dict[str, set[Hashable]] = {}
+    roots = (block.out, *block.args.values(), *(gate.selector for gate in block.gates))
+    queue: list[tuple[Expr, frozenset[Plate], Hashable]] = [(root, frozenset(), ()) for root in roots]
+    while queue:
+        node, over, of = queue.pop()
+        source = ungathered(node)
+        if isinstance(node, (Random, Let)) and node.name in plan.observed:
+            continue
+        if isinstance(source, Random):
+            if source.name in plan.latent and source not in together:
+                elements = read.setdefault(source.name, set())
+                elements.add((of, atom_key(node)))
+                if len(elements) > 1 or over & set(node.plates):
+                    return True
+            queue += [(index, over, of) for index in _indices(node)]
+            continue
+        if isinstance(node, Apply) and node.over is not None:
+            over |= {node.over}
+        if isinstance(node, Gather):  # of a function: its element, and what chooses it
+            queue += [(node.source, over, (of, atom_key(node.index))), (node.index, over, of)]
+        else:
+            queue += [(parent, over, of) for parent in parents(node)]
+    return False
+
+
+def _indices(node: Expr) -> list[Expr]:
+    """What chooses an element, through all gathers."""
+    found = []
+    while isinstance(node, Gather):
+        found.append(node.index)
+        node = node.source
+    return found
 
 
 def _echoing(plan: Plan, blocks: list[Block]) -> set[str]:

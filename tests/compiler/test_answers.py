@@ -164,3 +164,25 @@ def test_loops_of_gammas_are_not_advised_to_become_a_vector():
     text = cv.compile(m, observed=["y"], method="ep", sizes={"n": 3}).explain()
     assert "come back to where they began (y)" in text
     assert "vector" not in text.split("answers:")[1]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [lambda b, kind: b[0] & b[1], lambda b, kind: ~b[0] | b[2], lambda b, kind: b[kind] & b[0]],
+)
+def test_elements_that_one_factor_reads_are_taken_apart(chosen):
+    m = cv.Model("several elements")
+    coin = m.plate("coin", size=3)
+    kind = m.input("kind", cv.index(coin))
+    b = m.random("b", cv.bernoulli(0.5), plates=coin)
+    m.random("y", cv.switch(chosen(b, kind), cv.gaussian(3.0, variance=1.0), cv.gaussian(0.0, variance=1.0)))
+    said = cv.explain(m, {"y": 1.3, "kind": 2})
+    assert "approximate for b: the elements of b are taken apart in y (case 0) (VMP)" in str(said)
+
+
+def test_one_element_alone_is_exact():
+    m = cv.Model("one element")
+    coin = m.plate("coin", size=3)
+    b = m.random("b", cv.bernoulli(0.5), plates=coin)
+    m.random("y", cv.switch(b[1], cv.gaussian(3.0, variance=1.0), cv.gaussian(0.0, variance=1.0)))
+    assert "answers: exact for b" in str(cv.explain(m, {"y": 1.3}))
